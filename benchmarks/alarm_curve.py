@@ -36,7 +36,7 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.registry import DISCRETE
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
@@ -100,7 +100,7 @@ def measure(
     if backend is None:
         return None
     treewidth = 1 if name == "chowliu" else arguments.treewidth
-    scores = DataScores(train, DISCRETE[score], treewidth + arguments.q, cache=arguments.cache)
+    scores = DataScores(train, SCORES[score], treewidth + arguments.q, cache=arguments.cache)
     problem = Problem(
         tuple(Variable(node.name, node.states) for node in network.nodes),
         scores,

@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING, Any
 
 from labels import label_ends
 
-from jtsolve.backends.parse import parse_backend
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
@@ -90,7 +89,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     variables = tuple(map(Variable, table.names, table.states))
     # `consistent` tests pairs only, since more takes too long; for that it asks for larger sets.
     tests_pairs = backend == "consistent"
-    chosen = parse_backend("consistent:q=2" if tests_pairs else backend)
+    chosen = REGISTRY.parse("consistent:q=2" if tests_pairs else backend)
     largest = size + tests_pairs
     scorer = make_scorer(table, Bic(), largest)
     few = Problem(

@@ -38,7 +38,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.backends.parse import make_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
@@ -135,7 +135,7 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
         DataScores(train, Bic(), min(size, train.n)),
         name=name,
     ).with_treewidth(size - 1)
-    backend = make_backend("chowliu" if size == 2 else "lns", {})
+    backend = REGISTRY["chowliu" if size == 2 else "lns"]
     limits = Limits(time=arguments.time, threads=arguments.threads, seed=arguments.seed)
     began = time.perf_counter()
     result = solve(problem, backend, limits)

@@ -33,7 +33,7 @@ from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 from jtsolve.backends.clutter.simplex import CuttingPlanes
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.varset import VarSet, is_subset, varset
 from jtsolve.families.families import choose_root, families_of
@@ -84,7 +84,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     Raises:
         RuntimeError: the LP solver failed.
     """
-    tree = solve(problem, parse_backend("dp")).tree
+    tree = solve(problem, REGISTRY.parse("dp")).tree
     assert tree is not None, "without constraints, there is one"
     families = families_of(problem, choose_root(problem, tree))
     report = Recorder(problem, Limits())

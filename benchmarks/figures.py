@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 from networks import random_problem
 
-from jtsolve.backends.parse import split_backend
+from jtsolve.core.choice_texts import split
 from jtsolve.core.machine import describe
 from jtsolve.io.instance import read_problem, write_problem
 
@@ -84,7 +84,7 @@ def run(case: Case, folder: Path, arguments: argparse.Namespace) -> dict[str, An
             write_problem(random_problem(case.seed, case.n, ROWS, treewidth), path)
     else:
         path = UCI / f"{case.data}.json.gz"
-    name, options = split_backend(case.backend)
+    name, options = split(case.backend)
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--treewidth", str(treewidth)]
     command += ["--backend", name, "--threads", "1", "--time-limit", str(arguments.time_limit)]
     command += ["--memory-limit", str(arguments.memory_limit), "--json", "--quiet"]

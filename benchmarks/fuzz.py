@@ -131,10 +131,10 @@ def make_seeds(folder: Path) -> list[Seed]:
         '{"max_separator_size": 1, "forbidden_edges": [["a", "b"]], "required_edges": [["b", "c"]]}'
     )
     (folder / "grid.toml").write_text(
-        f"instances = ['{place}/i.json']\nbackends = ['dp', 'ktree']\ntreewidths = [1, 2]\nseeds = '0-1'\n"
+        f"instances = ['{place}/i.json']\nbackends = ['dp', 'lns']\ntreewidths = [1, 2]\nseeds = '0-1'\n"
         "time_limit = 1\n"
     )
-    grid = {"instances": [f"{place}/i.json"], "backends": ["dp", {"name": "ktree", "seeds": [0]}]}
+    grid = {"instances": [f"{place}/i.json"], "backends": ["dp", {"name": "lns", "seeds": [0]}]}
     (folder / "grid.json").write_text(json.dumps(grid))
     tool("compare", f"{place}/grid.toml", "--plan", "--quiet", "--output", f"{place}/run")
     shutil.copy(folder / "run" / "plan.json", folder / "plan.json")
@@ -331,8 +331,8 @@ CONSTRAINTS = (
     ("--max-cliques", "2"),
 )
 SOLVING = (
-    ("--backend", "lns:exact=dp,exact.precision=float64,start=forward+ktree"),
-    ("--backend", "portfolio:members=forward+ktree"),
+    ("--backend", "lns:exact=dp,exact.precision=float64,start=forward+chowliu"),
+    ("--backend", "portfolio:members=forward+lns"),
     ("--backend", "cpsat:parameters=linearization_level:1"),
     ("--option", "steps=10"),
     ("--treewidth", "2"),

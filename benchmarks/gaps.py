@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from portfolio_members import Meter
 from scale import sampled
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
 from jtsolve.io.instance import read_problem
@@ -95,9 +95,9 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     name, width, seconds = case.split(":")
     limit = float(seconds)
     problem = problem_of(name, int(width), arguments)
-    parse_backend("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
+    REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
     limits = Limits(seed=seed, threads=arguments.threads)
-    backend = parse_backend(arguments.backend) if arguments.backend else choose(problem, limits).backend
+    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose(problem, limits).backend
     recorder = Recorder(problem, limits)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []

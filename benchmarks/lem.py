@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from density import binary_rows
 
-from jtsolve.backends.parse import make_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import describe
 from jtsolve.models.columns import Column, codes_of
 from jtsolve.models.directed import from_network
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], StateModel]]:
     """Returns how to fit a model to training and validation rows, by name."""
-    lns = make_backend("lns", {})
+    lns = REGISTRY["lns"]
 
     def trees(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
         how = ContextTrees(Learner(treewidth=treewidth, threads=1))

@@ -54,7 +54,7 @@ from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, fit_lem_validate
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.registry import DISCRETE
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
@@ -184,7 +184,7 @@ class Fold:
             q = 2
             problem = Problem(
                 tuple(map(Variable, self.train.names, self.train.states)),
-                DataScores(self.train, DISCRETE[score], treewidth + q, cache=1_000_000),
+                DataScores(self.train, SCORES[score], treewidth + q, cache=1_000_000),
                 Constraints(max_treewidth=treewidth),
             )
             backend = backend_of(name, q)

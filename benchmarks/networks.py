@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from publishing import publish
 
-from jtsolve.backends.parse import split_backend
+from jtsolve.core.choice_texts import split
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.io.instance import write_problem
 from jtsolve.networks.network import Network, NetworkNode
@@ -66,7 +66,7 @@ def random_problem(seed: int, n: int, rows: int, treewidth: int) -> Problem:
 
 def measure(path: Path, problem: Problem, backend: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns a row of the table: one run of one backend."""
-    name, options = split_backend(backend)
+    name, options = split(backend)
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--json", "--quiet"]
     command += ["--backend", name, "--threads", str(arguments.threads)]
     command += ["--time-limit", str(arguments.time_limit)]

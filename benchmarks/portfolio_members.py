@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import psutil
 from search_quality import load
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.solving import Recorder
@@ -78,7 +78,7 @@ def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) ->
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        outcome = parse_backend(text).solve(problem, Limits(seed=seed, threads=threads), recorder)
+        outcome = REGISTRY.parse(text).solve(problem, Limits(seed=seed, threads=threads), recorder)
     finally:
         over.set()
         watcher.join()

@@ -55,7 +55,7 @@ def main() -> None:
     """Reads the command line, runs the missing cases, prints."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", nargs="+", default=["instances/uci"])
-    parser.add_argument("--backends", default="chowliu,dp,forward,ktree,lns")
+    parser.add_argument("--backends", default="chowliu,dp,forward,lns")
     parser.add_argument("--treewidths", default="1,2,3")
     parser.add_argument("--time-limit", type=float, default=10.0)
     parser.add_argument("--memory-limit", type=float, default=4.0, help="GB")

@@ -61,14 +61,6 @@ BENCHMARKS = (
         "partitions.py --rows 20000 --columns 6 --size 2 --output {output}/partitions",
     ),
     Benchmark(
-        "nodes",
-        "one hard problem on two Dask workers beside threads, and a simulation of larger clusters",
-        5,
-        "nodes.py --data {data} --output {output}/nodes",
-        "nodes.py --random 6,3,3 --simulate 6,3,3 --output {output}/nodes",
-        ("scores/alarm_10000.dat.gz", PLANTS),
-    ),
-    Benchmark(
         "selection",
         "weak edges found over junction trees and without, on the settings of Vats and Nowak",
         30,

@@ -150,7 +150,7 @@ def counters(table: DataTable) -> dict[str, Callable[[list[int]], object]]:
 
 def measure(case: Case, folder: Path, threads: int, repeat: int) -> list[str]:
     """Returns a row of the table: the fastest of `repeat` runs."""
-    table = read_states(folder / case.file, Coding(drop=case.drop, gaps=()), header=False)
+    table = read_states(folder / case.file, Coding(drop=case.drop, missing_values=()), header=False)
     scorer = make_scorer(table, Bdeu(), case.max_size)
     if case.by_rows:
         assert isinstance(scorer, CountingScorer)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
@@ -76,7 +76,7 @@ def main() -> None:
         for text in arguments.backends:
             problem = load(arguments.data, name, int(width))
             limits = Limits(time=arguments.seconds, seed=arguments.seed, threads=arguments.threads)
-            result = solve(problem, parse_backend(text), limits)
+            result = solve(problem, REGISTRY.parse(text), limits)
             cells = (
                 name,
                 problem.n,

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from problems import gaussian, named
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem
@@ -60,7 +60,7 @@ def main() -> None:
         best = [optimum(problem) for problem in problems]
         for text in arguments.backends:
             began = time.process_time()
-            backend = parse_backend(text)
+            backend = REGISTRY.parse(text)
             found = [solve(one, backend, Limits(arguments.seconds, threads=1)).score for one in problems]
             seconds = (time.process_time() - began) / len(problems)
             missing = [b - (f if f is not None else -np.inf) for b, f in zip(best, found, strict=True)]

@@ -10,13 +10,11 @@ import inspect
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jtsolve.backends.parse import option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.packages import needed_packages
 from jtsolve.core.problem import ALL_FEATURES
-from jtsolve.solving import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
 
 _REFERENCES = re.compile(r"^References:[ ]*$|^References: (?=\S)", re.MULTILINE)
 _COST = re.compile(r"^(Time|Memory)\b")
-_ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
-_ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
 _SECTION = re.compile(r"^(?:Args|Raises|Returns|Attributes):$", re.MULTILINE)
 
 
@@ -172,58 +168,30 @@ def _capabilities(backend: Backend) -> str:
 
 def _options(backend: Backend) -> str:
     """Returns the options, each with the values that it takes, its default and its meaning."""
-    values = option_values(backend)
-    if not values:
+    options = REGISTRY.describe(backend).options
+    if not options:
         return "None."
-    meanings = _meanings(backend)
-    defaults = options_of(backend)
-    name = next(iter(values))
+    name = options[0].name
     usage = (
         "Given as `--option NAME=VALUE` on the command line, in Python as "
-        f'`dataclasses.replace(REGISTRY["{backend.name}"], {name}=…)`; in the lists of `jtsolve compare`, as '
+        f'`dataclasses.replace(REGISTRY["{backend.name}"], {name}=…)`; as text, '
         f"`{backend.name}:{name}=VALUE`.\n"
     )
     lines = [usage]
-    for key, kinds in values.items():
-        if key not in meanings:
+    for option in options:
+        if not option.meaning:
             raise UndescribedError(
-                f"backend '{backend.name}': the option '{key}' is not described; add it to 'Args:' in the "
-                f"docstring of {type(backend).__name__}"
+                f"backend '{backend.name}': the option '{option.name}' is not described; add it to 'Args:' "
+                f"in the docstring of {type(backend).__name__}"
             )
         lines += [
-            f"`{key}`",
-            f": *{kinds}*; default `{_written(defaults[key])}`",
+            f"`{option.name}`",
+            f": *{option.values}*; default `{option.default}`",
             "",
-            f"  {meanings[key]}",
+            f"  {option.meaning}",
             "",
         ]
     return "\n".join(lines).rstrip()
-
-
-def _meanings(backend: Backend) -> dict[str, str]:
-    """Returns what the docstring of the backend's class says of its arguments, each on one line."""
-    section = _ARGUMENTS.search((inspect.getdoc(type(backend)) or "") + "\n")
-    if section is None:
-        return {}
-    return {name: _sentence(" ".join(text.split())) for name, text in _ARGUMENT.findall(section[1])}
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _written(value: Any) -> str:
-    """Returns an option's value as it is written; of a backend within, what is not its default."""
-    if isinstance(value, dict):
-        inner = {key: found for key, found in value.items() if key != "name"}
-        usual = options_of(REGISTRY[value["name"]])
-        changed = ", ".join(f"{k}={_written(v)}" for k, v in inner.items() if v != usual[k])
-        return f"{value['name']} ({changed})" if changed else str(value["name"])
-    if isinstance(value, list | tuple):
-        return " + ".join(map(_written, value))
-    if value is None:
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _linked(text: str) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 INSTANCES = ("nursery", "tic-tac-toe", "poker", "bridges", "flare", "zoo")
-BACKENDS = ("clutter", "dp", "forward", "ktree", "lns:kicks=5", "search:steps=9999")
+BACKENDS = ("clutter", "dp", "forward", "lns:kicks=5", "search:steps=9999")
 TREEWIDTH = 2
 _ROOT = Path(__file__).parents[1]
 

@@ -17,13 +17,14 @@ import logging
 import signal
 import threading
 from concurrent.futures import CancelledError
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from multiprocessing import resource_tracker
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.options import THREADS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -37,14 +38,14 @@ DASK = "dask"
 """What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
-RESTART = 60
+_RESTART = 60
 """Seconds until a worker that died has started again."""
-_LOOK = 10.0
-"""Seconds between two looks whether there are workers."""
+_LIVENESS = 10.0
+"""Polling interval for worker liveness, in seconds."""
 _PULSE = 0.02
-"""Seconds between two looks at what has finished."""
+"""Polling interval for finished tasks, in seconds."""
 _FAN_IN = 8
-"""Results that one task of a tree adds up."""
+"""Summands of one task of a summation tree."""
 
 
 class ClusterLostError(LimitError):
@@ -155,14 +156,6 @@ class Cluster:
         """Whether its workers are processes of this machine that it starts."""
         return self.address is None and self.client is None
 
-    @property
-    def threads(self) -> int:
-        """The number of tasks that run at a time; nothing starts."""
-        if self.is_here:
-            return self.workers
-        with self.connected() as workers:
-            return workers.threads
-
     @classmethod
     def of(cls, executor: str | Any | None, workers: int) -> Cluster | None:
         """Returns the cluster that an argument stands for: a name, or a client of Dask; None is none.
@@ -244,8 +237,8 @@ class Workers:
         return min(limits, default=float(free))
 
     @property
-    def present(self) -> bool:
-        """Whether there are any now; asks the scheduler.
+    def _has_workers(self) -> bool:
+        """Whether the scheduler has workers.
 
         Raises:
             ClusterLostError: it is gone.
@@ -270,31 +263,29 @@ class Workers:
             raise lost()
         return self.client.submit(function, *arguments, key=key, pure=False)
 
-    def share(self, value: Any, patience: float | None = None) -> Future:
-        """Returns a future that stands for a value in the arguments of `submit`; it travels once a worker.
+    def share(self, value: Any) -> Future:
+        """Returns a future that stands for a value in the arguments of `submit`, sent once to each worker.
 
-        Where all workers have just died, it waits for one that starts again.
+        Where all workers have just died, it waits up to a minute for one to start again.
 
         Args:
             value: can be pickled.
-            patience: how many seconds it waits; None for a minute.
 
         Raises:
             ClusterLostError: the scheduler is gone.
-            WorkersLostError: no worker comes.
+            WorkersLostError: no worker has started.
         """
-        patience = RESTART if patience is None else patience
-        end = monotonic() + patience
+        end = monotonic() + _RESTART
         while True:
             with self.reaching():
                 try:
                     # Of a tuple, Dask would make a future for each of its members.
-                    some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, patience))
+                    some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, _RESTART))
                     return some[0]
                 # Of Dask, where a worker has gone or none is there.
                 except (ValueError, KeyError, TimeoutError):
                     if monotonic() >= end:
-                        raise self.loss() from None
+                        raise self._loss() from None
                     sleep(_PULSE)
 
     def as_completed(
@@ -304,7 +295,7 @@ class Workers:
 
         Args:
             futures: at most once each.
-            stop: is asked again and again while none has finished; True leaves early.
+            stop: polled until a future finishes; True leaves early.
 
         Raises:
             ClusterLostError: the scheduler is gone, or there have been no workers for a minute.
@@ -312,22 +303,22 @@ class Workers:
         """
         left = {future.key: future for future in futures}
         finished = _distributed().as_completed(list(futures))
-        looked = manned = monotonic()
+        polled = manned = monotonic()
         try:
             while not finished.is_empty():
                 if not finished.has_ready():
                     if stop():
                         return
                     now = monotonic()
-                    if now - looked > _LOOK:
-                        looked, manned = now, now if self.present else manned
-                        if now - manned > RESTART:
+                    if now - polled > _LIVENESS:
+                        polled, manned = now, now if self._has_workers else manned
+                        if now - manned > _RESTART:
                             raise lost()
                     sleep(_PULSE)
                     continue
                 future = next(finished)
                 if future.cancelled():
-                    raise self.loss()
+                    raise self._loss()
                 del left[future.key]
                 yield future
         finally:
@@ -354,12 +345,12 @@ class Workers:
             with self.reaching():
                 return future.result()
         except CancelledError:
-            raise self.loss() from None
+            raise self._loss() from None
 
-    def loss(self) -> LimitError:
-        """Returns why a task that nobody cancelled was cancelled."""
+    def _loss(self) -> LimitError:
+        """Returns the error of a task that Dask cancelled by itself."""
         try:
-            _ = self.present
+            _ = self._has_workers
         except ClusterLostError as error:
             return error
         return _deaths()
@@ -374,19 +365,6 @@ class Workers:
         for finished in self.as_completed([future]):
             return self.taken(finished)
         raise lost()
-
-    def map(self, function: Callable[[Any, Any], Any], value: Any, items: Sequence[Any]) -> list[Any]:
-        """Returns function(value, item) of each item, a task each; the value travels once a worker.
-
-        Raises:
-            ClusterLostError, WorkersLostError: as `as_completed`.
-            Exception: what a task raised.
-        """
-        shared = self.share(value)
-        futures = [self.submit(function, shared, item) for item in items]
-        with closing(self.as_completed(futures)) as finished:
-            found = {future.key: self.taken(future) for future in finished}
-        return [found[future.key] for future in futures]
 
     def total(
         self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
@@ -417,7 +395,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     # worker that has not started again within 15 s, which on a busy machine is too soon.
     settings: dict[str, Any] = {
         **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
-        "distributed.deploy.lost-worker-timeout": 10 * RESTART,
+        "distributed.deploy.lost-worker-timeout": 10 * _RESTART,
         "distributed.worker.profile.enabled": False,  # a look at every task each hundredth of a second
         # Figures for pages, fifty times a second in each process: 8 % of a core with two workers, else 1 %.
         "distributed.admin.tick.interval": "10s",
@@ -426,7 +404,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     with ExitStack() as stack:
         stack.enter_context(importlib.import_module("dask").config.set(settings))
         try:
-            with _deaf():
+            with _sigint_blocked():
                 cluster = dask.LocalCluster(
                     n_workers=count,
                     threads_per_worker=1,
@@ -439,7 +417,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterLostError(
                 f"Dask cannot start workers on this machine: {error}. Fix: ask for fewer of them with "
-                "--threads, or leave the executor out"
+                f"{THREADS}, or leave the executor out"
             ) from error
         stack.enter_context(cluster)
         client = stack.enter_context(dask.Client(cluster))
@@ -449,10 +427,10 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Lets processes that are begun in the body, and by its threads later, not hear of Ctrl-C.
+def _sigint_blocked() -> Iterator[None]:
+    """Blocks SIGINT in child processes started in the body, and later by threads started there.
 
-    A terminal sends it to all; it is for the process that wants their results, which it reaches afterwards.
+    A terminal sends Ctrl-C to all processes; it is meant for this one, which receives it after the body.
     """
     resource_tracker.ensure_running()  # its start, with the first process, would end the block
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -13,10 +13,15 @@ Every message says what is wrong, where, why, and what to do about it.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from jtsolve.options import DOOR, worded
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from jtsolve.options import Door
 
 _LONGEST_PART = 1000
 _LONGEST_MESSAGE = 8000
@@ -52,10 +57,19 @@ def on_one_line(text: str, longest: int) -> str:
 
 
 class JtsolveError(Exception):
-    """The root of all errors that jtsolve raises on purpose; its message is printable."""
+    """The root of all errors that jtsolve raises on purpose; its message is printable.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(on_one_line(message, _LONGEST_MESSAGE))
+    Attributes:
+        door: whose spelling of options the message has; None for that of the context that prints it.
+    """
+
+    door: Door | None = None
+
+    def __str__(self) -> str:
+        return self._shown(self.args[0], _LONGEST_MESSAGE)
+
+    def _shown(self, text: str, longest: int) -> str:
+        return on_one_line(worded(text, self.door), longest)
 
 
 class InputError(JtsolveError):
@@ -66,16 +80,15 @@ class InputError(JtsolveError):
     """
 
     def __init__(self, source: str, place: str, reason: str, remedy: str) -> None:
+        super().__init__(source, place, reason, remedy)
         self.source = source
         self.place = place
         self.reason = reason
         self.remedy = remedy
-        parts = [part for part in (source, place, f"{reason}. Fix: {remedy}.") if part]
-        super().__init__(": ".join(on_one_line(part, _LONGEST_PART) for part in parts))
 
-    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str, str]]:
-        """Returns the error for another process."""
-        return type(self), (self.source, self.place, self.reason, self.remedy)
+    def __str__(self) -> str:
+        parts = (self.source, self.place, f"{self.reason}. Fix: {self.remedy}.")
+        return ": ".join(self._shown(part, _LONGEST_PART) for part in parts if part)
 
 
 class ChoiceError(JtsolveError):
@@ -91,13 +104,13 @@ class RefusedError(ChoiceError):
     """
 
     def __init__(self, backend: str, reasons: Sequence[str]) -> None:
+        super().__init__(backend, tuple(reasons))
         self.backend = backend
         self.reasons = tuple(reasons)
-        super().__init__(f"backend '{backend}' refuses this problem: " + " ".join(self.reasons))
 
-    def __reduce__(self) -> tuple[type[RefusedError], tuple[str, tuple[str, ...]]]:
-        """Returns the error for another process."""
-        return type(self), (self.backend, self.reasons)
+    def __str__(self) -> str:
+        message = f"backend '{self.backend}' refuses this problem: {' '.join(self.reasons)}"
+        return self._shown(message, _LONGEST_MESSAGE)
 
 
 class LimitError(JtsolveError):
@@ -110,3 +123,16 @@ class NotConvergedError(LimitError):
 
 class InternalError(JtsolveError):
     """A bug of jtsolve or of a solver under it: an answer that the independent check rejects."""
+
+
+@contextmanager
+def at(door: Door) -> Iterator[None]:
+    """Words messages for a door in a block or function, and for good the errors that leave it."""
+    token = DOOR.set(door)
+    try:
+        yield
+    except JtsolveError as error:
+        error.door = error.door or door
+        raise
+    finally:
+        DOOR.reset(token)

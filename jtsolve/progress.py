@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import LimitError
+from jtsolve.tables.options import COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,14 +105,14 @@ def reading_watch(name: str, limits: "Limits", listener: "Listener | None") -> "
         if limits.time is not None and limits.elapsed >= limits.time:
             raise LimitError(
                 f"the time limit ended the reading of {name} after {rows} rows; nothing is written. "
-                "Ways out: more time, fewer columns (--columns)"
+                f"Ways out: more time, fewer columns ({COLUMNS})"
             )
         need = resident_memory() + memory
         if need > limits.memory_bytes:
             what = f"the distinct rows among the first {rows} of {name} need" if rows else f"{name} needs"
             raise LimitError(
                 f"{what} {need / 1e9:.3g} GB of memory, but the limit is {limits.memory_bytes / 1e9:.3g} GB. "
-                "Ways out: a larger limit, or fewer columns (--columns), which have fewer distinct rows"
+                f"Ways out: a larger limit, or fewer columns ({COLUMNS}), which have fewer distinct rows"
             )
 
     return watch

@@ -11,8 +11,6 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start
-from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
-from jtsolve.cluster import ClusterLostError
 from jtsolve.core.backend import Backend, Estimate, News
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
@@ -28,7 +26,6 @@ from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import Survey
-    from jtsolve.cluster import Cluster
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.check import Finding
@@ -125,7 +122,6 @@ def solve(
     problem: Problem,
     backend: Backend | None = None,
     run: Run | None = None,
-    cluster: Cluster | None = None,
 ) -> Result:
     """Solves a problem and returns the verified result.
 
@@ -136,11 +132,8 @@ def solve(
         problem: the scores and constraints.
         backend: solves it; None for the choice of `choose`.
         run: limits and seed, progress and interruption; None for the defaults.
-        cluster: whose workers do the work; None for this process. Backends that cannot spread theirs are one
-            task there. If its scheduler goes away, the result is what was known here (stop "lost").
 
     Raises:
-        ChoiceError: there is no such cluster, or its workers run other versions.
         RefusedError: the backend cannot take the problem; with every reason.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
@@ -152,7 +145,7 @@ def solve(
         backend = choice.backend
     require_backend(problem, backend)
     with run.interruptible():  # includes the check: a Ctrl-C then must not lose the answer
-        return _verified(problem, backend, run, cluster)
+        return _verified(problem, backend, run)
 
 
 def require_backend(problem: Problem, backend: Backend) -> None:
@@ -162,19 +155,14 @@ def require_backend(problem: Problem, backend: Backend) -> None:
         raise RefusedError(backend.name, objections)
 
 
-def _verified(problem: Problem, backend: Backend, run: Run, cluster: Cluster | None) -> Result:
+def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     """Runs a backend that takes the problem, here or on a cluster, and returns the verified result."""
     recorder = Recorder(problem, run)
     if run.left < inf:
         recorder(bound=early_bound(problem, run.left))
     try:
         guarded = problem.guarded(lambda: run.stop is not None)
-        if cluster is None:
-            outcome = backend.solve(guarded, run.limits, recorder)
-        else:
-            outcome = _solved_on(cluster, guarded, backend, run.limits, recorder)
-    except ClusterLostError:
-        outcome = Outcome(None, stop=Stop.LOST)
+        outcome = backend.solve(guarded, run.limits, recorder)
     except StoppedError:
         outcome = Outcome(None, stop=run.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
@@ -189,18 +177,6 @@ def _verified(problem: Problem, backend: Backend, run: Run, cluster: Cluster | N
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     LOGGER.info("%s", result)
     return result
-
-
-def _solved_on(
-    cluster: Cluster, problem: Problem, backend: Backend, limits: Limits, recorder: Recorder
-) -> Outcome:
-    """Runs a backend on the workers of a cluster."""
-    if not isinstance(backend, SolvesOnWorkers) and cluster.is_here:
-        return backend.solve(problem, limits, recorder)
-    with tasks_on(cluster, problem) as tasks:
-        if isinstance(backend, SolvesOnWorkers):
-            return backend.solve_on(tasks, problem, limits, recorder)
-        return tasks.solve(backend, limits, recorder)
 
 
 def _result(

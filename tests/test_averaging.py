@@ -245,9 +245,9 @@ def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason(
 
 def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does() -> None:
     problem = named(DenseScores(20, 20, np.zeros(1 << 20)))
-    with pytest.raises(LimitError, match=r"10\d GB.*--treewidth \d+.*chains"):
+    with pytest.raises(LimitError, match=r"10\d GB.*treewidth=\d+.*chains"):
         compute(weights_of(problem), Limits(memory=4_000_000_000), Recording())
-    with pytest.raises(LimitError, match=r"Ways out: --method chains"):
+    with pytest.raises(LimitError, match=r'Ways out: method="chains"'):
         compute(weights_of(problem), Limits(memory=1000), Recording())
 
 

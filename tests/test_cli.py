@@ -582,7 +582,7 @@ def test_backends_lists_the_registry(command: Command) -> None:
 def test_supported_constraints_are_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from jtsolve.cli.backends import _supported
+    from jtsolve.cli.choices import _supported
     from jtsolve.core.problem import ALL_FEATURES, Feature
 
     def supported(features: frozenset[Feature]) -> str:

@@ -93,12 +93,12 @@ def test_compare_runs_the_grid_reports_and_ends_with_0(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["/somewhere/jtsolve", "compare", "i.json"])
     output = tmp_path / "out"
-    options = ["--backends", "brute,ktree:steps=3", "--treewidths", "1,2", "--seeds", "0-1", "--jobs", "2"]
+    options = ["--backends", "brute,lns:steps=3", "--treewidths", "1,2", "--seeds", "0-1", "--jobs", "2"]
     limits = ["--time-limit", "60", "--memory-limit", "4", "--threads", "1", "--grace", "3"]
     assert command("compare", small.path, *options, *limits, "--output", output) == 0
     warm, cold = here[:2], here[2:]
     assert [spec.instance.label for spec in warm] == ["warm-up"] * 2
-    assert [spec.backend for spec in warm] == ["brute", "ktree:steps=3"]
+    assert [spec.backend for spec in warm] == ["brute", "lns:steps=3"]
     assert len(cold) == 8
     assert {(s.time_limit, s.memory_limit, s.threads, s.grace) for s in cold} == {(60.0, 4.0, 1, 3.0)}
     assert "brute" in command.out

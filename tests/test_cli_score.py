@@ -25,7 +25,7 @@ from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation
-from jtsolve.scoring.registry import GAUSSIAN, REGISTRY
+from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import tabulate
@@ -172,7 +172,7 @@ def test_files_of_families_are_refused_where_they_are_too_large(command: Command
     assert "a file of 9.01 GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
 
 
-@pytest.mark.parametrize("name", GAUSSIAN)
+@pytest.mark.parametrize("name", ["gaussian-bic", "bge"])
 def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) -> None:
     path, output = tmp_path / "d.csv", tmp_path / "i.json"
     np.savetxt(
@@ -189,10 +189,10 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--score", "k2"], f"there is no score 'k2'; there are {', '.join(REGISTRY)}"),
+        (["--score", "k2"], f"there is no score 'k2'; there are: {', '.join(REGISTRY)}"),
         (
             ["--score", "bic", "--ess", "2"],
-            "an equivalent sample size is for the score 'bdeu', not for 'bic'",
+            "score 'bic' has no option 'ess'; it has no options",
         ),
         (["--ess", "-1"], "the equivalent sample size is -1.0"),
         (["--missing", "guess"], "'guess' is not a treatment"),
@@ -416,7 +416,7 @@ def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
     wide = tmp_path / "wide.csv"
     wide.write_text("\n".join(",".join(f"{word}{v}" for v in range(27)) for word in ("name", "no", "yes")))
     assert command("solve", wide, "--score", "bic") == 2
-    assert "give --treewidth K or --max-size K" in command.err
+    assert "give --treewidth" in command.err
     other = data.rename(data.with_suffix(".survey"))
     assert command("solve", other, "--max-size", "2", "--missing", "state") == 2
     assert (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from dataclasses import replace
@@ -20,8 +19,6 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.bootstrap import Search, bootstrap
 from jtsolve.averaging.chains import Ladder
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.support.tasks import tasks_on
 from jtsolve.cluster import (
     Cluster,
     ClusterLostError,
@@ -31,21 +28,14 @@ from jtsolve.cluster import (
     lost_memory,
 )
 from jtsolve.core.backend import Limits
-from jtsolve.core.problem import Constraints, Problem
-from jtsolve.core.result import Status
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.io.certificate import read_certificate
-from jtsolve.io.result import result_to_document
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
-from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")
@@ -215,24 +205,11 @@ def test_chains_on_workers_compute_scores_on_demand(
     assert (there.edges == here.edges).all()
 
 
-def test_the_executor_of_python_is_that_of_the_command(
-    workers: Workers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = named(gaussian(3, 5, 3))
-    asked: list[Cluster] = []
-
-    def watched(cluster: Cluster, problem: Problem) -> Any:
-        asked.append(cluster)
-        return tasks_on(cluster, problem)
-
-    monkeypatch.setattr("jtsolve.solving.tasks_on", watched)
-    there = jt.solve(problem, backend="clutter", executor=workers.client)
-    assert there.score == pytest.approx(jt.solve(problem, executor="local").score)
-    assert asked == [Cluster(client=workers.client)]
+def test_the_executor_of_python_runs_the_chains(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     ladders: list[Ladder] = []
     monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, ladder, **__: ladders.append(ladder))
     with pytest.raises(ChoiceError, match="no graph meets"):
-        jt.average(problem, method="chains", executor=workers.client)
+        jt.average(named(gaussian(3, 5, 3)), method="chains", executor=workers.client)
     assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
 
 
@@ -246,7 +223,7 @@ def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pyte
         with pytest.raises(WorkersLostError, match="want of memory") as lost:
             own.result(waiting)
         assert lost_memory(lost.value)
-        monkeypatch.setattr("jtsolve.cluster.RESTART", 0.1)
+        monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)
         with pytest.raises(WorkersLostError):
             own.share(2)
 
@@ -270,29 +247,3 @@ def test_dask_serves_no_pages_unasked(process: Workers) -> None:
     }
     assert listening <= known
     assert client.submit(sum, [1, 2]).result() == 3
-
-
-def test_a_proof_goes_on_when_its_only_worker_is_killed(
-    process: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jtsolve.backends.support.tasks._ALONE", 0.0)
-    monkeypatch.setattr("jtsolve.backends.support.tasks.RESTART", 600.0)  # for a busy machine
-    monkeypatch.setattr("jtsolve.backends.clutter.spread._SECONDS", 0.0)
-    problem = named(gaussian(1, 7, 3), Constraints(max_cliques=3))
-    (pid,) = process.client.run(os.getpid).values()
-    killed: list[str] = []
-
-    def listen(*, note: str | None, **_news: object) -> None:
-        if note is not None and "on workers" in note and not killed:
-            os.kill(pid, signal.SIGKILL)
-            killed.append(note)
-
-    path = tmp_path / "proof.json"
-    backend = ClutterCuts(certificate=str(path))
-    found = solve(problem, backend, Limits(), listen, Cluster(client=process.client))
-    assert killed
-    assert not killed[0].startswith("0 open")
-    assert list(process.client.run(os.getpid).values()) != [pid]
-    assert found.status is Status.OPTIMAL, found.stop
-    assert found.score == pytest.approx(solve(problem, ClutterCuts()).score, abs=1e-6)
-    assert verify(problem, result_to_document(found), read_certificate(path)) == ()

@@ -31,13 +31,9 @@ from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError
-from jtsolve.io.instance import write_problem
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions
-from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
+from jtsolve.io.instance import read_problem
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.tables.options import Coding
-from jtsolve.tables.partitions import PartitionedTable, read_partitioned
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -89,10 +85,6 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def partitions(folder: Path, own: Workers) -> PartitionedTable:
-    return read_partitioned(folder, Coding(), Cluster(client=own.client), tell=lambda _: None)
-
-
 @pytest.mark.parametrize("why", ENDINGS)
 def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
     end, gate, found = ending(own, why), threading.Event(), Search.__call__
@@ -142,33 +134,7 @@ def test_rounds_of_chains_that_are_done_are_kept(
     assert found.diagnostics.get("stop") == (why.value if why is Stop.LOST else None)
 
 
-@pytest.mark.parametrize("why", ENDINGS)
-def test_the_mixture_of_the_last_step_is_kept(own: Workers, folder: Path, why: Stop) -> None:
-    end = ending(own, why)
-
-    def listen(words: str) -> None:
-        if words.startswith("all partitions, iteration 2"):
-            end()
-
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1), tolerance=1e-12)
-    found = fit_mixture_by_partitions(partitions(folder, own), 2, how, listen)
-    assert found.provenance["stop"] == why.value
-    assert found.weights.sum() == pytest.approx(1)
-
-
-def test_ctrl_c_before_all_partitions_are_fitted_is_heard(own: Workers, folder: Path) -> None:
-    table, end = partitions(folder, own), ending(own, Stop.INTERRUPTED)
-
-    def listen(words: str) -> None:
-        assert not words.startswith("all partitions")
-        if "start 1 of 1" in words:
-            end()
-
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1))
-    assert fit_mixture_by_partitions(table, 2, how, listen).provenance["stop"] == "interrupted"
-
-
-def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
+def test_average_writes_the_resamples_done_and_says_that_the_scheduler_has_gone(
     own: Workers,
     folder: Path,
     tmp_path: Path,
@@ -185,21 +151,6 @@ def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
     kept = read_posterior(posterior).bootstrap
     assert kept is not None
     assert (kept.resamples, kept.stop) == (3, Stop.LOST)
-
-    table = partitions(folder, own)
-    how = EmOptions(Learner(Bic(), ChowLiu(), 1), iterations=1, rounds=1)
-    mixture = fit_mixture_by_partitions(table, 2, how, lambda _: None)
-    lost = replace(mixture, provenance={**mixture.provenance, "stop": "lost"})
-    monkeypatch.setattr(
-        "jtsolve.models.learning.partitioned_em.fit_mixture_by_partitions", lambda *_, **__: lost
-    )
-    model = tmp_path / "m.json"
-    words = ["fit", str(folder), "--treewidth", "1", "--components", "2", "--output", str(model)]
-    assert run([*words, "--executor", "dask"], monotonic()) == 4
-    printed = capsys.readouterr()
-    assert "lost: the best model so far" in printed.out
-    assert "its scheduler or all" in printed.err
-    assert model.exists()
 
 
 def test_fit_and_learn_go_on_from_kept_counts(
@@ -235,8 +186,8 @@ def test_fit_and_learn_go_on_from_kept_counts(
 
 def test_tasks_do_not_wait_for_ever_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("jtsolve.cluster._LOOK", 0.05)
-    monkeypatch.setattr("jtsolve.cluster.RESTART", 0.2)
+    monkeypatch.setattr("jtsolve.cluster._LIVENESS", 0.05)
+    monkeypatch.setattr("jtsolve.cluster._RESTART", 0.2)
     with local_workers(0, processes=False) as empty, pytest.raises(ClusterLostError, match="all its workers"):
         empty.result(empty.submit(abs, -1))
 
@@ -306,8 +257,8 @@ def test_tls_settings_of_dask_are_passed_through(
     distributed = pytest.importorskip("distributed")
     config = pytest.importorskip("dask").config
     ours, other = (certificate(tmp_path, name) for name in ("ours", "other"))
-    instance, result = tmp_path / "i.json", tmp_path / "r.json"
-    write_problem(named(gaussian(2, 5)), instance)
+    data, result = tmp_path / "rows.parquet", tmp_path / "r.json"
+    pl.DataFrame(dict(zip("abcd", rows().codes, strict=True))).write_parquet(data)
 
     def configured(files: dict[str, Any]) -> Any:
         return config.set({f"distributed.comm.tls.{name}": value for name, value in files.items()})
@@ -324,7 +275,7 @@ def test_tls_settings_of_dask_are_passed_through(
     ) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://")
-        words = ["solve", str(instance), "--quiet", "--output", str(result), "--backend", "dp"]
+        words = ["score", str(data), "--max-size", "2", "--quiet", "--output", str(result)]
         words += ["--executor", f"dask={address}"]
         settings = tmp_path / "dask.yaml"
         settings.write_text(json.dumps({"distributed": {"comm": {"tls": ours}}}), encoding="utf-8")
@@ -336,7 +287,7 @@ def test_tls_settings_of_dask_are_passed_through(
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        assert '"optimal"' in result.read_text()
+        assert len(read_problem(result).names) == 4
         monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.5)
         none = dict.fromkeys(ours)
         none |= {side: {"key": None, "cert": None} for side in ("scheduler", "worker", "client")}

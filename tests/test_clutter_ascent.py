@@ -364,7 +364,7 @@ class Course:
     def ascend(self) -> None:
         assert self.report.stop is None
 
-    def run(self, _enough: object) -> Stop:
+    def run(self) -> Stop:
         assert self.report.stop is None
         if self.last:
             return Stop.FINISHED
@@ -392,9 +392,7 @@ def test_of_searches_with_better_trees_the_best_bound_goes_on(
             begun[taken].last = True
         return course
 
-    search, stop = search_with_restarts(
-        begin, Limits(), Recording(incumbent=tree), lambda _: False, room=room
-    )
+    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), room=room)
     assert stop is Stop.FINISHED
     assert cast("Any", search).number == taken
     assert len(begun) == (len(bounds) if room else 1)
@@ -412,8 +410,6 @@ def test_a_search_that_cannot_begin_leaves_the_present_one(error: Exception) -> 
         begun.append(Course(0, -3.0, report, last=False))
         return begun[0]
 
-    search, stop = search_with_restarts(
-        begin, Limits(), Recording(incumbent=tree), lambda _: False, room=True
-    )
+    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), room=True)
     assert cast("Any", search) is begun[0]
     assert stop is Stop.FINISHED

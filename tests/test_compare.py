@@ -65,7 +65,7 @@ def test_a_specification_and_a_row_come_back_from_their_files(small: InstanceFil
 def test_the_name_of_a_run_changes_with_all_that_its_answer_may_depend_on(small: InstanceFile) -> None:
     spec = make_spec(small)
     changes: list[dict[str, Any]] = [
-        {"backend": "ktree"},
+        {"backend": "lns"},
         {"seed": 1},
         {"treewidth": 2},
         {"time_limit": 1.0},
@@ -405,7 +405,7 @@ def test_sound_runs_have_no_fault(tmp_path: Path) -> None:
     rows = [
         make_row(make_spec(make_instance(tmp_path, f"i{seed}", seed=seed), backend, treewidth=width))
         for seed in range(3)
-        for backend in ("brute", "dp", "ktree", "chowliu")
+        for backend in ("brute", "dp", "lns", "chowliu")
         for width in (1, 2, None)
     ]
     counts: list[int] = []

@@ -53,7 +53,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
         make_row(make_spec(instance, backend, treewidth=width, time_limit=600.0))
         for instance in instances
         for width in (1, 2)
-        for backend in ("brute", "forward", "ktree")
+        for backend in ("brute", "forward", "lns")
     ]
     failures = {
         RunStatus.CRASHED: "the process ended by signal SIGSEGV: <b>&amp; bits",
@@ -218,25 +218,25 @@ def test_rankings_are_of_heuristics_on_five_instances_at_least(
     found, reason = rank_tests(comparison)
     assert reason == ""
     assert [(one.treewidth, one.instances, set(one.ranks)) for one in found] == [
-        (1, 6, {"forward", "ktree"}),
-        (2, 6, {"forward", "ktree"}),
+        (1, 6, {"forward", "lns"}),
+        (2, 6, {"forward", "lns"}),
     ]
     few = compared([row for row in rows if row.spec.instance.label in NAMES[:4]])
     assert rank_tests(few) == ([], "Rankings need at least 5 instances that a heuristic solved; there are 4.")
-    exact = compared([row for row in rows if row.spec.backend in ("brute", "ktree")])
+    exact = compared([row for row in rows if row.spec.backend in ("brute", "lns")])
     assert rank_tests(exact) == ([], "Rankings need at least two heuristics.")
 
 
 def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
     lost = [
-        new_row(row.spec, RunStatus.CRASHED) if row.spec.backend == "ktree" else row
+        new_row(row.spec, RunStatus.CRASHED) if row.spec.backend == "lns" else row
         for row in rows
         if row.spec.treewidth == 2
     ]
     lost = [msgspec.structs.replace(row, exact=False) if row.result is None else row for row in lost]
     (one,), _ = rank_tests(compared(lost))
-    assert list(one.ranks) == ["forward", "ktree"]
-    assert one.ranks["ktree"] == 2.0
+    assert list(one.ranks) == ["forward", "lns"]
+    assert one.ranks["lns"] == 2.0
 
 
 # Charts
@@ -350,7 +350,7 @@ def test_the_ninth_backend_is_dashed_in_the_first_colour(rows: list[Row]) -> Non
 def test_the_cactus_counts_proofs_and_best_trees(comparison: Comparison) -> None:
     proved, reached = charts.solved_within(comparison)
     assert proved.legend[0] == (0, "brute")
-    assert {name for _, name in reached.legend} >= {"brute", "ktree"}
+    assert {name for _, name in reached.legend} >= {"brute", "lns"}
     assert charts.solved_within(compared([])) == []
 
 

@@ -148,7 +148,7 @@ def test_the_inner_side_writes_the_row_and_the_steps(
     small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = tmp_path / "spec.json"
-    spec.write_bytes(to_json(make_spec(small, "ktree")))
+    spec.write_bytes(to_json(make_spec(small, "lns")))
     monkeypatch.setattr(os, "dup2", lambda *_: None)
     row, trace = tmp_path / "row.json", tmp_path / "trace.jsonl"
     assert command(["run", "--inside", str(spec), str(row), str(trace)], time.monotonic()) == 0
@@ -325,7 +325,7 @@ def test_the_board_counts_and_foretells(board: Board, small: InstanceFile) -> No
     first = board.specs[0]
     board.started(first)
     board.progressed(first, (0.1, -5.0, -1.0))
-    board.progressed(make_spec(small, "ktree"), (0.1, -5.0, -1.0))  # of no run that is under way
+    board.progressed(make_spec(small, "lns"), (0.1, -5.0, -1.0))  # of no run that is under way
     assert board.counts() == counts | {"running": 1, "waiting": 3}
     assert [(run.spec, run.score, run.bound) for run in board.under_way()] == [(first, -5.0, -1.0)]
     left = board.remaining()

@@ -17,7 +17,6 @@ from problems import Recording, from_network, gaussian, named, random_problem
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.forward.backend import Forward
-from jtsolve.backends.parse import make_backend, parse_backend
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.solver import SolverInput
 from jtsolve.core.backend import Limits
@@ -256,7 +255,7 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
 
 def test_parameters_are_those_of_the_solver() -> None:
     problem = named(gaussian(0, 4))
-    backend = make_backend("cpsat", {"parameters": "cp_model_presolve:false+linearization_level:1"})
+    backend = REGISTRY.make("cpsat", {"parameters": "cp_model_presolve:false+linearization_level:1"})
     assert isinstance(backend, ConstraintProgramming)
     assert backend.parameters == ("cp_model_presolve:false", "linearization_level:1")
     result = solve(problem, backend)
@@ -266,7 +265,7 @@ def test_parameters_are_those_of_the_solver() -> None:
 
 @pytest.mark.parametrize("text", ["colour:3", "linearization_level:high", "linearization_level:2+colour:3"])
 def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None:
-    backend = make_backend("cpsat", {"parameters": text})
+    backend = REGISTRY.make("cpsat", {"parameters": text})
     with pytest.raises(ChoiceError, match=r"cannot be '(colour:3|linearization_level:high)': CP-SAT has no"):
         solve(named(gaussian(0, 4)), backend)
 
@@ -276,16 +275,16 @@ def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None
     [
         ("linearization_level", "give name:value"),
         ("linearization_level:", "give name:value"),
-        ("random_seed:3", "give --seed"),
-        ("num_workers:3", "give --threads"),
-        ("max_time_in_seconds:3", "give --time-limit"),
+        ("random_seed:3", "give seed="),
+        ("num_workers:3", "give threads="),
+        ("max_time_in_seconds:3", "give time="),
         ("cp_model_presolve:true max_time_in_seconds:3", "give name:value"),
         ("relative_gap_limit:0.1", "proved"),
     ],
 )
 def test_a_parameter_that_is_not_for_options_is_refused_at_once(text: str, reason: str) -> None:
     with pytest.raises(ChoiceError, match=reason):
-        parse_backend(f"cpsat:parameters={text}")
+        REGISTRY.parse(f"cpsat:parameters={text}")
 
 
 def test_a_relaxation_has_to_be_one() -> None:

@@ -143,7 +143,7 @@ def test_the_class_need_not_be_a_variable_and_rows_without_it_do_not_count(tmp_p
 
 
 def test_a_class_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ChoiceError, match="none is named; give --discretise mdlp:CLASS or --class"):
+    with pytest.raises(ChoiceError, match='none is named; give discretise="mdlp:CLASS" or class_column='):
         Coding(discretise=Discretisation("mdlp"))
     with pytest.raises(InputError, match="there is none called 'z'"):
         read(tmp_path, Coding(discretise=Discretisation("mdlp", by="z")))

@@ -20,7 +20,6 @@ from documents import ROOT, blocks, run_examples
 import backend_pages
 import repository_pages
 from jtsolve.backends.brute import Brute
-from jtsolve.backends.parse import option_values, parse_backend
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
@@ -158,9 +157,11 @@ def test_every_backend_has_a_page_with_all_that_one_has_to_know(name: str) -> No
     page = backend_pages.page(REGISTRY[name])
     for part in ("What it takes", "How it works", "Time and memory", "Options", "References"):
         assert len(section(page, part)) > 4, part
-    for option in option_values(REGISTRY[name]):
+    for option in REGISTRY.describe(name).options:
         assert re.search(
-            rf"^`{option}`\n: \*.+\*; default `.+`\n\n  \S.{{8,}}", section(page, "Options"), re.MULTILINE
+            rf"^`{option.name}`\n: \*.+\*; default `.+`\n\n  \S.{{8,}}",
+            section(page, "Options"),
+            re.MULTILINE,
         )
     assert ("exact" if REGISTRY[name].capabilities.exact else "heuristic") in section(page, "What it takes")
     assert re.search(r"\b(19|20)\d\d\b", section(page, "References"))
@@ -180,8 +181,8 @@ def test_pages_are_written_for_all_backends_and_none_is_left_of_one_that_is_gone
 
 
 def test_defaults_of_backends_within_show_what_is_changed() -> None:
-    page = backend_pages.page(parse_backend("lns:exact=dp,exact.precision=int32,start=forward"))
-    assert "default `dp (precision=int32)`" in page
+    page = backend_pages.page(REGISTRY.parse("lns:exact=dp,exact.precision=int32,start=forward"))
+    assert "default `dp(precision=int32)`" in page
     assert "default `forward`" in page
 
 

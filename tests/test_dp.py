@@ -226,15 +226,15 @@ def test_a_run_beyond_the_memory_is_refused_with_the_need_and_the_ways_out() -> 
     with pytest.raises(LimitError, match=r"needs .* GB .* limit is .* GB") as caught:
         PLAIN.solve(problem, Limits(memory=resident_memory() + 30_000_000), Recording())
     message = str(caught.value)
-    assert "--treewidth" in message
-    assert "--backend forward" in message
+    assert "treewidth=" in message
+    assert 'backend="forward"' in message
 
 
 def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
     problem = named(gaussian(0, 12))
     plan = TablePlan(12, 12)
     room = (plan.memory("float64") + plan.memory("int32")) // 2
-    with pytest.raises(LimitError, match="--backend dp:precision=int32"):
+    with pytest.raises(LimitError, match='backend="dp:precision=int32"'):
         DynamicProgramming(precision="float64").solve(problem, Limits(memory=held() + room), Recording())
 
 

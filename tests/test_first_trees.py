@@ -13,7 +13,6 @@ from problems import Recording, from_network, gaussian, named, random_problem, r
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
-from jtsolve.backends.parse import parse_backend, shown_options
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
@@ -29,7 +28,7 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
-HEURISTICS = ("forward", "ktree", "lns", "search")
+HEURISTICS = ("forward", "lns", "search")
 
 
 def chained(n: int, rows: int, seed: int) -> DataTable:
@@ -83,8 +82,7 @@ def test_a_run_that_begins_too_late_has_the_forest(name: str) -> None:
     assert result.score >= forest.score
 
 
-@pytest.mark.parametrize("name", ["forward", "ktree"])
-def test_a_run_that_is_stopped_at_once_has_the_forest(name: str) -> None:
+def test_a_run_that_is_stopped_at_once_has_the_forest() -> None:
     problem = named(from_network(0, 12, 3))
     forest = ChowLiu().solve(problem.with_treewidth(1), Limits(), Recording()).tree
     assert forest is not None
@@ -95,7 +93,7 @@ def test_a_run_that_is_stopped_at_once_has_the_forest(name: str) -> None:
             return Stop.TIME if self.trees else None
 
     report = StopsAfterATree()
-    outcome = REGISTRY[name].solve(problem, Limits(), report)
+    outcome = REGISTRY["forward"].solve(problem, Limits(), report)
     assert report.trees[0] == forest
     assert outcome.tree is not None
     assert outcome.tree.score(problem.scores) >= forest.score(problem.scores)
@@ -199,9 +197,9 @@ def test_every_registered_heuristic_that_takes_starts_begins_with_the_forest() -
 
 
 def test_starts_may_be_left_out_by_name() -> None:
-    alone = parse_backend("forward:start=none")
+    alone = REGISTRY.parse("forward:start=none")
     assert alone == Forward()
-    assert shown_options(alone)["start"] == "none"
-    assert shown_options(REGISTRY["forward"])["start"] == "chowliu"
+    assert REGISTRY.describe(alone).options[0][:3:2] == ("start", "none")
+    assert REGISTRY.describe("forward").options[0][:3:2] == ("start", "chowliu")
     with pytest.raises(ChoiceError, match="there is no backend to start from"):
-        parse_backend("lns:start=none")
+        REGISTRY.parse("lns:start=none")

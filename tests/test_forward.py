@@ -90,7 +90,8 @@ def naive(problem: Problem) -> JunctionTree | None:
         tree = JunctionTree.from_neighbours(graph)
         bad = bad_cliques(problem, tree)
         broken = bad.total() > 0 or len(tree.cliques) > most
-        ranked = []
+        ranked: list[tuple[bool, int, float, int, int, Graph]] = []
+        detours: list[tuple[bool, int, float, int, int, Graph]] = []
         for u, v in combinations(range(n), 2):
             after = toggled(graph, u, v)
             grown = tree_of(after)
@@ -99,13 +100,14 @@ def naive(problem: Problem) -> JunctionTree | None:
             if any(clique.bit_count() > problem.max_clique_size for clique in grown.cliques):
                 continue
             growth = len(grown.cliques) - len(tree.cliques)
-            if growth > 0 and len(grown.cliques) > most:
-                continue
             later = bad_cliques(problem, grown)
             loss = value(problem, tree) - value(problem, grown)
             mends = (later - bad).total() > 0 or loss >= 0
             cost = later.total() - bad.total() + (growth if most < n else 0)
-            ranked.append((mends, cost if mends else 0, loss, u, v, after))
+            fits = growth <= 0 or len(grown.cliques) <= most
+            (ranked if fits else detours).append((mends, cost if mends else 0, loss, u, v, after))
+        if broken and not ranked:
+            ranked = detours
         if not ranked or (min(ranked)[0] and not broken):
             break
         graph = min(ranked)[-1]
@@ -232,6 +234,15 @@ def test_waits_for_room_under_max_cliques() -> None:
             problem = named(scores, Constraints(max_cliques=4))
             outcome = Forward().solve(problem, Limits(), Recording())
             assert outcome.tree == naive(problem), seed
+
+
+@pytest.mark.parametrize("n", [6, 8, 10])
+def test_joins_all_cliques_but_two_where_no_more_are_allowed(n: int) -> None:
+    for seed in range(10):
+        problem = replace(named(gaussian(seed, n)), constraints=Constraints(max_cliques=2))
+        tree = Forward().solve(problem, Limits(), Recording()).tree
+        assert tree is not None
+        assert meets_constraints(problem, tree)
 
 
 def test_does_without_the_scores_of_sets_that_do_not_last() -> None:

@@ -132,7 +132,7 @@ def test_missing_values_are_refused_and_counted_in_the_words_for_files(kind: str
 def test_chosen_words_for_missing_values_count_in_typed_columns_too() -> None:
     frame = {"a": ["x", "unknown", "?"], "n": [1.5, -9.0, 2.0]}
     assert read_states(frame).states == (("?", "unknown", "x"), ("-9", "1.5", "2"))
-    coding = Coding(gaps=("unknown", "-9"), missing="impute-mode")
+    coding = Coding(missing_values=("unknown", "-9"), missing="impute-mode")
     assert read_states(frame, coding).states == (("?", "x"), ("1.5", "2"))
     cut = [Column("n", ("low", "high"), (1.75,))]
     assert read_codes(frame, cut, gaps=("-9",)).tolist() == [[0, -1, 1]]

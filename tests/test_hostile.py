@@ -22,7 +22,6 @@ from problems import dense, gaussian, named
 import jtsolve.core.backend
 import jtsolve.io.foreign
 import jtsolve.io.instance
-from jtsolve.backends.parse import FILES, option_values
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.cli.mixtures import read_sizes
@@ -30,6 +29,7 @@ from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.run import run as run_spec
 from jtsolve.compare.spec import RunStatus
+from jtsolve.core.choices import FILES
 from jtsolve.core.files import guard_reading, read_file
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
@@ -289,10 +289,10 @@ def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:
 
 def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None:
     free = {
-        key
-        for backend in REGISTRY.values()
-        for key, values in option_values(backend).items()
-        if "a text" in values
+        option.name
+        for name in REGISTRY
+        for option in REGISTRY.describe(name).options
+        if "a text" in option.values
     }
     assert free == FILES | {"root", "parameters"}
 
@@ -311,7 +311,7 @@ def test_reading_ends_by_the_limits(
         assert run(["solve", str(bomb), "--memory-limit", str(most)], monotonic()) == 4
     assert "reading the input needs" in capsys.readouterr().err
     assert not unpacked
-    late = ["solve", str(path), "--time-limit", "1", "--backend", "ktree"]
+    late = ["solve", str(path), "--time-limit", "1", "--backend", "lns"]
     assert run(late, monotonic() - 2) == 0  # it is small
     monkeypatch.setattr(jtsolve.core.backend, "_AT_LEAST", 0.0)
     assert run(late, monotonic() - 2) == 4

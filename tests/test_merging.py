@@ -20,7 +20,7 @@ from jtsolve.backends.merging import starts
 from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
@@ -121,7 +121,7 @@ def test_the_union_has_exactly_the_trees_of_the_cliques_given(seed: int) -> None
             for part in tree.cliques
         )
     )
-    result = solve(union, parse_backend("brute"))
+    result = solve(union, REGISTRY.parse("brute"))
     assert result.score == pytest.approx(expected)
     assert result.tree is not None
     assert result.score == pytest.approx(result.tree.score(problem.scores))
@@ -259,7 +259,9 @@ def test_a_region_of_all_variables_is_a_proof() -> None:
 
 def test_without_a_greedy_tree_there_is_none() -> None:
     problem = named(gaussian(0, 9, 3))
-    outcome = replace(SMALL, greedy=parse_backend("brute"), forest=None).solve(problem, Limits(), Recording())
+    outcome = replace(SMALL, greedy=REGISTRY.parse("brute"), forest=None).solve(
+        problem, Limits(), Recording()
+    )
     assert outcome.tree is None
     assert outcome.stop is Stop.FINISHED
 
@@ -290,10 +292,10 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any], words: 
 
 
 def test_its_options_are_set_by_name() -> None:
-    backend: Any = parse_backend("merging:noise=0.2,exact=ilp,descent.region=6")
+    backend: Any = REGISTRY.parse("merging:noise=0.2,exact=ilp,descent.region=6")
     assert (backend.noise, backend.exact.name, backend.descent.region) == (0.2, "ilp", 6)
     with pytest.raises(ChoiceError, match="not exact"):
-        parse_backend("merging:exact=forward")
+        REGISTRY.parse("merging:exact=forward")
 
 
 def test_without_lines_searches_from_the_forest_and_descents_widen(monkeypatch: pytest.MonkeyPatch) -> None:

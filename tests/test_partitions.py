@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 import jtsolve as jt
-from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, Workers
 from jtsolve.core.backend import Limits
@@ -20,11 +19,6 @@ from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.files.document import read_model
-from jtsolve.models.learning import partitioned_em
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
-from jtsolve.models.learning.partitioned_em import expected, fit_mixture_by_partitions, summed
-from jtsolve.models.mixture import log_likelihood
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.partitions import _counted as counted
 from jtsolve.scoring.problem import problem_from_table
@@ -311,63 +305,12 @@ def test_models_are_applied_by_partitions(
     assert before == {file: file.read_bytes() for file in (tmp_path / "full").iterdir()}
 
 
-def test_em_has_the_e_step_of_one_process(folder: Path, cluster: Cluster) -> None:
-    coding = Coding(columns=("word", "whole", "times"))
-    table = read_partitioned(folder, coding, cluster, tell=silent)
-    how = EmOptions(Learner(BIC, ChowLiu(), 1), iterations=2, tolerance=1e-12)
-    start = fit_mixture(read_states(folder, coding), 2, how)
-    trees = tuple(one.tree for one in start.junction_trees)
-    whole = summed([expected(read_states(folder, coding), start, trees)])
-    with cluster.connected() as workers:
-        leaves = table.each(workers, expected, workers.share(start), trees)
-        found = workers.result(workers.total(leaves, summed))
-    assert found.logs == pytest.approx(whole.logs)
-    for one, other in zip(found.cells, whole.cells, strict=True):
-        assert one == pytest.approx(other)
-    said: list[str] = []
-    mixture = fit_mixture_by_partitions(table, 2, how, said.append)
-    assert mixture.weights.sum() == pytest.approx(1)
-    assert [line for line in said if line.startswith("all partitions")][1:]
-
-
-def test_trees_are_learned_from_all_partitions(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    random = np.random.default_rng(0)
-    kind = random.integers(0, 2, 400)
-    a, b, c = random.integers(0, 2, (3, 400))
-    # The first file has no dependence; in the others b follows a in one half of the rows, and c in the other.
-    late = np.arange(400) >= 100
-    b = np.where(late, np.where(kind == 0, a, c), b)
-    frame = pl.DataFrame({"kind": kind, "a": a, "b": b, "c": c})
-    frame[:100].write_parquet(tmp_path / "0.parquet")
-    frame[100:].write_parquet(tmp_path / "1.parquet")
-    table = read_partitioned(tmp_path, Coding(), cluster, tell=silent)
-    how = EmOptions(Learner(BIC, ChowLiu(), 1), iterations=1, rounds=1)
-    said: list[str] = []
-    one = fit_mixture_by_partitions(table, 1, how, said.append)
-    rows = read_states(tmp_path, Coding())
-    first_file = read_states(tmp_path / "0.parquet", Coding())
-    assert one.junction_trees[0].tree == how.trees(rows) != how.trees(first_file)
-    assert one.provenance["stop"] == "finished"
-    two = fit_mixture_by_partitions(table, 2, how, said.append)
-    drawn = partitioned_em.Drawn(two, 1, (0, 0, 1))
-    first, again = drawn(rows, 0), drawn(rows, 0)
-    assert first is not None
-    assert again is not None
-    assert np.array_equal(np.asarray(first.weights), np.asarray(again.weights))
-    assert 0 < first.total < rows.rows
-    assert log_likelihood(two, rows).sum() > log_likelihood(one, rows).sum()
-    assert any(line.startswith("tree 2 of 2, from ") for line in said)
-    begun = fit_mixture(first_file, 1, how)
-    monkeypatch.setattr(partitioned_em, "fit_mixture", lambda *_, **__: begun)
-    stopped = fit_mixture_by_partitions(table, 1, how, said.append, deadline=monotonic())
-    assert stopped.provenance["stop"] == "time"
-    assert stopped.junction_trees[0].tree == begun.junction_trees[0].tree
-
-
 def test_the_command_fits_by_partitions(
-    folder: Path, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(Cluster, "named", lambda _name, _workers: cluster)
     words = ["fit", str(folder), "--columns", "word,whole", "--treewidth", "1", "--quiet", "--output"]
@@ -377,6 +320,7 @@ def test_the_command_fits_by_partitions(
     assert isinstance(one, JunctionTreeModel)
     assert isinstance(parts, JunctionTreeModel)
     assert parts.values.tolist() == one.values.tolist()
-    assert (
-        run([*words, str(tmp_path / "x.json"), "--executor", "dask", "--features", "trees"], monotonic()) == 2
-    )
+    dask = [str(tmp_path / "x.json"), "--executor", "dask"]
+    for option in (["--features", "trees"], ["--components", "2"]):
+        assert run([*words, *dask, *option], monotonic()) == 2
+        assert "all rows in one place" in capsys.readouterr().err

@@ -23,7 +23,7 @@ from jtsolve.scoring.kernels.bitcounting import entropy_terms, packed, sums_over
 from jtsolve.scoring.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
 from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
 from jtsolve.scoring.prior import StructurePrior
-from jtsolve.scoring.registry import DISCRETE, GAUSSIAN, REGISTRY
+from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian
 from jtsolve.scoring.scorer import CountingScorer, make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -171,8 +171,7 @@ def test_cliques_and_separators_give_what_families_give(name: str, order: tuple[
 
 
 def test_every_score_of_states_has_a_second_derivation() -> None:
-    assert set(DISCRETE) == {*FAMILIES, "bdj"}
-    assert set(REGISTRY) == {*DISCRETE, *GAUSSIAN}
+    assert {name for name, score in REGISTRY.items() if is_discrete(score)} == {*FAMILIES, "bdj"}
     assert all(name == score.name for name, score in REGISTRY.items())
     assert all(is_discrete(score) != is_gaussian(score) for score in REGISTRY.values())
 
@@ -270,7 +269,7 @@ def test_bge_is_a_product_of_predictions(score: Bge) -> None:
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_the_empty_set_scores_nothing(name: str) -> None:
-    table: Table = TABLE if name in DISCRETE else NUMBERS
+    table: Table = TABLE if is_discrete(REGISTRY[name]) else NUMBERS
     assert tabulate(table, REGISTRY[name], 2).score(0) == 0.0
     assert DataScores(table, REGISTRY[name], 2).score(0) == 0.0
 
@@ -322,7 +321,7 @@ def test_bdeu_equals_published_scores(
         names = "IDENTIF,RIVER,LOCATION,ERECTED,PURPOSE,LENGTH,LANES,CLEAR-G,T-OR-D,MATERIAL,SPAN,REL-L,TYPE"
         path = tmp_path / "bridges.csv"
         path.write_text("\n".join([names, *lines[2:]]))
-    table = read_states(path, Coding(drop=drop, gaps=()), header=header)
+    table = read_states(path, Coding(drop=drop, missing_values=()), header=header)
     expected = read_problem(shared / "data" / "scores" / reference)
     scores = tabulate(table, Bdeu(), table.n)
     assert isinstance(expected.scores, DenseScores)
@@ -349,8 +348,8 @@ def test_bdeu_equals_the_family_scores_of_gobnilp(shared: Path) -> None:
 
 def test_the_gaussian_scores_take_published_data(shared: Path) -> None:
     table = read_numbers(shared / "data" / "gaussian" / "isoprenoid.csv")
-    for name in GAUSSIAN:
-        scores = tabulate(table, GAUSSIAN[name], 2)
+    for score in filter(is_gaussian, REGISTRY.values()):
+        scores = tabulate(table, score, 2)
         variables = tuple(map(Variable, table.names))
         assert solve(Problem(variables, scores).with_treewidth(1)).gap == pytest.approx(0.0, abs=1e-6)
 
@@ -418,7 +417,7 @@ def test_bit_sets_are_taken_where_they_are_faster() -> None:
 def test_weights_are_repeated_rows_to_the_bit() -> None:
     weights = np.random.default_rng(5).integers(1, 90, TABLE.rows)
     repeated = replace(TABLE, codes=np.repeat(TABLE.codes, weights, axis=1))
-    for score in DISCRETE.values():
+    for score in filter(is_discrete, REGISTRY.values()):
         one = tabulate(replace(TABLE, weights=weights), score, 4)
         two = tabulate(repeated, score, 4)
         assert one.values.tobytes() == two.values.tobytes()
@@ -430,7 +429,7 @@ def test_the_order_of_rows_and_states_changes_no_bit() -> None:
     codes = np.array(
         [generator.permutation(arity)[row] for arity, row in zip(TABLE.arities, codes, strict=True)]
     )
-    for score in DISCRETE.values():
+    for score in filter(is_discrete, REGISTRY.values()):
         one, two = (tabulate(table, score, 6) for table in (TABLE, replace(TABLE, codes=codes)))
         assert one.values.tobytes() == two.values.tobytes()
 
@@ -490,7 +489,9 @@ def test_sets_come_in_colex_order(n: int, width: int) -> None:
 
 @pytest.mark.parametrize("name", REGISTRY)
 def test_lazy_scores_and_threads_change_no_bit(name: str) -> None:
-    table: Table = data_table((2, 3, 5, 4, 2, 3, 2, 2), 1000) if name in DISCRETE else number_table(8, 50)
+    table: Table = (
+        data_table((2, 3, 5, 4, 2, 3, 2, 2), 1000) if is_discrete(REGISTRY[name]) else number_table(8, 50)
+    )
     one, two = (tabulate(table, REGISTRY[name], 5, workers=workers) for workers in (1, 3))
     assert one.values.tobytes() == two.values.tobytes()
     lazy = DataScores(table, REGISTRY[name], 5)

@@ -22,7 +22,6 @@ from processes import ended
 
 from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
-from jtsolve.backends.parse import parse_backend
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.prepare import PreparedProblem, prepare
 from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
@@ -74,7 +73,7 @@ def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bo
 
 @pytest.mark.parametrize("text", VARIANTS)
 def test_proves_the_optimum_alone(text: str) -> None:
-    backend = parse_backend(text)
+    backend = REGISTRY.parse(text)
     for scores in (gaussian(1, 5), from_data(2, 5, 4)):
         problem = named(scores)
         result = solve(problem, backend)
@@ -85,7 +84,7 @@ def test_proves_the_optimum_alone(text: str) -> None:
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("options", ["", "prune=false", "relaxation=none"])
 def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
-    backend = parse_backend(f"{name}:{options}" if options else name)
+    backend = REGISTRY.parse(f"{name}:{options}" if options else name)
     for seed in range(4):
         problem = random_problem(seed, 5, frozenset({Feature.MAX_TREEWIDTH}))
         result = solve(problem, backend)
@@ -96,7 +95,7 @@ def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
 @pytest.mark.parametrize("text", VARIANTS)
 def test_proves_that_there_is_no_tree(text: str) -> None:
     constraints = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
-    assert solve(named(gaussian(0, 5), constraints), parse_backend(text)).status is Status.INFEASIBLE
+    assert solve(named(gaussian(0, 5), constraints), REGISTRY.parse(text)).status is Status.INFEASIBLE
 
 
 @pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:{ALONE}"])
@@ -105,7 +104,7 @@ def test_more_variables_than_a_word_has_bits(text: str) -> None:
     table = {0: 0.0} | {1 << v: -1.0 for v in range(n)}
     table |= {3 << v: -2.0 + (v % 3) for v in range(n - 1)}  # a path: every third edge is worth nothing
     problem = named(SparseScores(n, table))
-    result = solve(problem, parse_backend(text))
+    result = solve(problem, REGISTRY.parse(text))
     assert result.status is Status.OPTIMAL
     assert result.score == pytest.approx(sum(v % 3 for v in range(n - 1)) - n, abs=1e-6)
 
@@ -239,7 +238,7 @@ def test_solvers_prove_optima_of_large_scores(text: str) -> None:
     for seed in range(3):
         scores = gaussian(seed, 4)
         problem = named(replace(scores, values=scores.values * 1e9))
-        assert solve(problem, parse_backend(text), Limits(threads=1)).status is Status.OPTIMAL
+        assert solve(problem, REGISTRY.parse(text), Limits(threads=1)).status is Status.OPTIMAL
 
 
 def test_weights_that_are_not_rounded_are_refused() -> None:
@@ -307,9 +306,9 @@ def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
 def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
     for name in BOTH:
         with pytest.raises(ChoiceError, match="give relaxation=clutter or relaxation=none"):
-            parse_backend(f"{name}:relaxation=dp")
+            REGISTRY.parse(f"{name}:relaxation=dp")
         with pytest.raises(ChoiceError, match="cannot be 'gurobi'"):
-            parse_backend(f"{name}:solver=gurobi")
+            REGISTRY.parse(f"{name}:solver=gurobi")
 
 
 # Limits
@@ -360,7 +359,7 @@ def test_ctrl_c_while_the_solver_works_leaves_the_first_tree(text: str) -> None:
         if note is not None and "are given to" in note:
             signal.raise_signal(signal.SIGINT)
 
-    result = solve(problem, parse_backend(text), listener=interrupt)
+    result = solve(problem, REGISTRY.parse(text), listener=interrupt)
     assert result.stop is Stop.INTERRUPTED
     assert result.tree is not None
     assert result.bound >= solve(problem, REGISTRY["dp"]).bound - 1e-6
@@ -383,7 +382,7 @@ def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
     problem = named(gaussian(0, 13, 7, scale=100.0))
-    backend: Backend = parse_backend(f"{name}:relaxation=none,start=forward")
+    backend: Backend = REGISTRY.parse(f"{name}:relaxation=none,start=forward")
     report = Recorder(problem, limits := Limits(time=4.0))
     outcome = backend.solve(problem, limits, report)
     assert outcome.stop is Stop.TIME
@@ -409,5 +408,5 @@ def test_no_proof_is_predicted_for_many_variables(name: str) -> None:
     few, many = (named(gaussian(0, n, 2)) for n in (8, 25))
     assert REGISTRY[name].estimate(few, Limits()).seconds < inf
     assert REGISTRY[name].estimate(many, Limits()).seconds == inf
-    alone = parse_backend(f"{name}:{ALONE}")
+    alone = REGISTRY.parse(f"{name}:{ALONE}")
     assert alone.estimate(few, Limits()).seconds < REGISTRY[name].estimate(few, Limits()).seconds

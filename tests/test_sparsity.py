@@ -29,7 +29,8 @@ from jtsolve.families.families import families_of
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
 from jtsolve.scoring.problem import Tabulation, problem_from_table
-from jtsolve.scoring.registry import DISCRETE
+from jtsolve.scoring.registry import REGISTRY as SCORES
+from jtsolve.scoring.score import is_discrete
 from jtsolve.solving import Recorder, findings_of, solve
 from jtsolve.tables.table import DataTable
 from jtsolve.verify.certificate import verify
@@ -52,7 +53,7 @@ def table(seed: int = 0) -> DataTable:
     return DataTable(tuple("abcde"), states, np.array([a, b, c, none, none]))
 
 
-@pytest.mark.parametrize("score", DISCRETE.values(), ids=lambda score: score.name)
+@pytest.mark.parametrize("score", filter(is_discrete, SCORES.values()), ids=lambda score: score.name)
 @pytest.mark.parametrize("backend", ["dp", "forward"])
 def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backend: str) -> None:
     problem = problem_from_table(table(), score, treewidth=2)
@@ -62,9 +63,7 @@ def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backe
     assert check(problem, result) == ()
 
 
-@pytest.mark.parametrize(
-    "score", [DISCRETE[name] for name in ("bdeu", "ml", "mdl")], ids=lambda one: one.name
-)
+@pytest.mark.parametrize("score", [SCORES[name] for name in ("bdeu", "ml", "mdl")], ids=lambda one: one.name)
 @pytest.mark.parametrize("backend", REGISTRY)
 def test_a_constant_column_gets_no_edge_by_any_backend(score: DiscreteScore, backend: str) -> None:
     every = problem_from_table(table(), score, treewidth=4)
@@ -76,7 +75,7 @@ def test_a_constant_column_gets_no_edge_by_any_backend(score: DiscreteScore, bac
 def test_edges_to_constants_stay_where_constraints_ask_for_them() -> None:
     edge = frozenset({0b01001})
     problem = problem_from_table(
-        table(), DISCRETE["bic"], treewidth=2, constraints=Constraints(required_edges=edge)
+        table(), SCORES["bic"], treewidth=2, constraints=Constraints(required_edges=edge)
     )
     result = solve(problem, REGISTRY["dp"])
     assert result.tree is not None
@@ -125,7 +124,7 @@ def test_a_tree_that_breaks_a_constraint_is_returned_as_it_is() -> None:
 
 def test_scores_on_demand_are_thinned_too() -> None:
     slow = Tabulation(seconds=-1.0, share=0.5)
-    problem = problem_from_table(table(), DISCRETE["ml"], treewidth=2, tabulation=slow)
+    problem = problem_from_table(table(), SCORES["ml"], treewidth=2, tabulation=slow)
     result = solve(problem, REGISTRY["forward"])
     assert result.tree is not None
     assert {8, 16} <= set(result.tree.cliques)
@@ -135,7 +134,7 @@ def test_cliques_with_more_cells_than_rows_are_named() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 5, (3, 20))
     states = (tuple("01234"),) * 3
-    problem = problem_from_table(DataTable(tuple("abc"), states, codes), DISCRETE["ml"], treewidth=2)
+    problem = problem_from_table(DataTable(tuple("abc"), states, codes), SCORES["ml"], treewidth=2)
     result = solve(problem, REGISTRY["brute"])
     (finding,) = result.stats["warnings"]
     assert finding["kind"] == "clique"
@@ -287,7 +286,7 @@ def test_a_chain_of_functions_is_joined_where_it_costs_least(order: tuple[int, .
     states = tuple(tuple(map(str, range(n))) for n in np.array([12, 4, 2, 2])[list(order)])
     data = DataTable(tuple(np.array(list("agho"))[list(order)]), states, columns)
     for backend in ("brute", "chowliu"):
-        problem = problem_from_table(data, DISCRETE["ml"], treewidth=1)
+        problem = problem_from_table(data, SCORES["ml"], treewidth=1)
         tree = solve(problem, REGISTRY[backend]).tree
         assert tree is not None
         edges = {frozenset((data.names[a], data.names[b])) for a, b in tree.graph_edges}

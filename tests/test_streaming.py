@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from jtsolve.errors import InputError, LimitError
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
-from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.reading import read_checked, read_numbers, read_states
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def test_any_text_in_any_pieces_gives_the_same_scores(
 ) -> None:
     path = tmp_path_factory.mktemp("t") / "t.csv"
     path.write_text("a,b,c\n" + "".join(",".join(row) + "\n" for row in rows))
-    coding = Coding(gaps=())
+    coding = Coding(missing_values=())
     expected = read_states(path, coding)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jtsolve.tables.source._PIECE", piece)

@@ -173,7 +173,7 @@ GAPPY = "a,b,w\nx,1,1\n?,2,2\ny,NA,3\nx,2,0\nx,2,4\n"
 
 
 def test_missing_values_are_refused_with_their_counts(states: Callable[..., DataTable]) -> None:
-    with pytest.raises(InputError, match=r"there are 1 in 'a', 1 in 'b'.*--missing state \(or drop-rows"):
+    with pytest.raises(InputError, match=r"there are 1 in 'a', 1 in 'b'.*missing=\"state\" \(or drop-rows"):
         states(GAPPY)
 
 
@@ -208,8 +208,8 @@ def test_modes_count_weights(states: Callable[..., DataTable]) -> None:
 
 
 def test_words_for_missing_values_may_be_chosen(states: Callable[..., DataTable]) -> None:
-    assert states("a\n?\nx\n", Coding(gaps=())).states == (("?", "x"),)
-    assert states("a\nx\n-9\n", Coding(gaps=("-9",), missing="state")).states == (("?", "x"),)
+    assert states("a\n?\nx\n", Coding(missing_values=())).states == (("?", "x"),)
+    assert states("a\nx\n-9\n", Coding(missing_values=("-9",), missing="state")).states == (("?", "x"),)
     declared = Coding(schema={"a": ("NA", "EU")})
     assert rows_of(states("a\nNA\nEU\n", declared)) == [("NA",), ("EU",)]
     table = states("a\n?\nx\n", Coding(schema={"a": ("x", "y")}, missing="state"))
@@ -271,13 +271,15 @@ NUMBERS = "x,c\n" + "".join(f"{value / 4},{value % 2}\n" for value in range(40))
 
 
 def test_continuous_columns_are_refused_with_a_hint(states: Callable[..., DataTable]) -> None:
-    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise quantile:4.*gaussian-bic"):
+    with pytest.raises(
+        InputError, match=r"column 'x': numbers with .*discretise=\"quantile:4\".*gaussian-bic"
+    ):
         states(NUMBERS)
 
 
 def test_more_whole_numbers_than_states_are_a_continuum(states: Callable[..., DataTable]) -> None:
     text = "x\n" + "".join(f"{v}\n" for v in range(60))
-    with pytest.raises(InputError, match=r"column 'x': numbers with .*--discretise"):
+    with pytest.raises(InputError, match=r"column 'x': numbers with .*discretise="):
         states(text, Coding(max_states=59))
     table = states(text, Coding(max_states=59, discretise=Discretisation("quantile", 2)))
     assert table.states == (("<= 29", "> 29"),)
@@ -364,7 +366,7 @@ def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
 def test_one_state_is_allowed_and_many_are_not(states: Callable[..., DataTable]) -> None:
     assert states("a,b\nx,1\nx,2\n").states == (("x",), ("1", "2"))
     text = "a\n" + "".join(f"r{i}\n" for i in range(70_000))
-    with pytest.raises(InputError, match=r"column 'a': it has 70000 distinct values, more than 1000.*--drop"):
+    with pytest.raises(InputError, match=r"column 'a': it has 70000 distinct values, more than 1000.*drop="):
         states(text)
     table = states(text, Coding(max_states=10**6))
     assert table.codes.dtype == np.int32
@@ -450,7 +452,7 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("a b\n1 2 3\n", "t.txt", "line 2: it has 3 values, but there are 2 columns"),
         ('a,b\n"1,2\n', "t.csv", "line 2: the quotes do not close"),
         ('a,b\n"1"x,2\n', "t.csv", "line 2: the quotes do not close"),
-        ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' occurs twice.*--no-header"),
+        ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' occurs twice.*header=False"),
         ("a,\n1,2\n", "t.csv", "the name of column 2: it is empty"),
         (b"a\nx\n\xe9\n", "t.csv", "line 3: a byte is not UTF-8"),
         (CSV.encode("utf-16"), "t.csv", "it is UTF-16"),

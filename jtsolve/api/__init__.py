@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from jtsolve import backends
 from jtsolve.api.arguments import (
     backend_of,
     cluster_of,
-    coding_of,
     display,
     finding_handler,
     joined_constraints,
@@ -45,14 +43,13 @@ from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.running import within_limits
 from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
-from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.frames import FRAME, is_path
+from jtsolve.tables.options import title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, read_partitioned
-from jtsolve.tables.suffixes import title_of
-from jtsolve.wording import python_words
+from jtsolve.tables.reading import reading_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     import networkx as nx
 
@@ -86,22 +83,6 @@ __all__ = [
 ]
 
 
-_Given = ParamSpec("_Given")
-_Found = TypeVar("_Found")
-
-
-def _worded(function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """Rewords the errors of a function for its caller; a wrapper of this module, so that doctest sees it."""
-
-    @wraps(function)
-    def call(*args: _Given.args, **kwargs: _Given.kwargs) -> _Found:
-        with python_words():
-            return function(*args, **kwargs)
-
-    return call
-
-
-@_worded
 def learn(
     data: Frame,
     treewidth: int | None = 2,
@@ -119,14 +100,10 @@ def learn(
     within_graph: GraphLike | None = None,
     require_graph: GraphLike | None = None,
     constraints: Mapping[str, Any] | None = None,
-    header: bool = True,
-    separator: str | None = None,
-    encoding: str = "utf-8",
-    strict: bool = False,
     executor: str | Any | None = None,
     keep: str | Path | None = None,
     show_progress: bool | None = None,
-    **coding: Any,
+    **data_options: Any,
 ) -> Solution:
     """Learns the best junction tree of the columns of a table.
 
@@ -149,18 +126,15 @@ def learn(
             edge outside a triangulation of it; of a selection, what its screen left.
         require_graph: a graph in the same forms, all of whose edges are to be there.
         constraints: further ones, as an instance file has them: {"max_cliques": 5}.
-        header: whether the first line of a text file names the columns; otherwise they are V1, V2, ….
-        separator: of a text file: comma, semicolon, tab, pipe, blank, or the mark itself; None to guess.
-        encoding: of a text file.
-        strict: whether warnings of the data check are errors; otherwise they are logged, and kept with the
-            result.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
             partitions, as `docs/dask.md` says; None for this process, but for Dask's own client if it is one
             of its frames.
         keep: a folder for the counts of Parquet files by partitions, from which the same call goes on.
         show_progress: on standard error; None for in terminals and notebooks.
-        coding: the fields of `tables.options.Coding`, most named as on the command line: columns, drop,
-            weights, missing, gaps, discretise, schema (a mapping, or a file), class_column, max_states.
+        data_options: those of `tables.options.DATA`, named as on the command line: columns, drop, weights,
+            missing, missing_values, discretise, schema (a mapping, or a file), class_column, states,
+            max_states, decimal; strict, without which warnings of the data check are logged, and kept with
+            the result; and of a text file, separator, encoding and header.
 
     Raises:
         InputError: the data cannot be read as states, or as numbers for a Gaussian score.
@@ -174,7 +148,7 @@ def learn(
     >>> jt.learn(survey, treewidth=1, forbid=[("Age", "Smoker")]).cliques
     [('Age',), ('Smoker',), ('Coin',)]
     """
-    limits = limits_of(time, memory, threads, seed)
+    limits, how = limits_of(time, memory, threads, seed), reading_of(data_options)
     treewidth, searcher = treewidth_of(treewidth), backend_of(backend)
     score = score or (DEFAULT_SCORE if ess is None and average is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
@@ -189,18 +163,15 @@ def learn(
         nullcontext() if cluster is None else cluster.held() as held,
     ):
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        dialect = Dialect(header, separator, encoding)
         size = None if treewidth is None else treewidth + 1
         table: AnyTable
         if held is None:
-            table = read_table(data, of, coding_of(coding), dialect, size=size, strict=strict, watch=watch)
+            table = read_table(data, of, how, size=size, watch=watch)
         else:
-            heed = finding_handler(data, strict=strict)
-            dialect.refuse(name, IN_PARTITIONS)
+            heed = finding_handler(data, strict=how.strict)
+            how.dialect.refuse(name, IN_PARTITIONS)
             folder = None if keep is None else Path(keep)
-            table = read_partitioned(
-                data, coding_of(coding), held, size=size, folder=folder, tell=heed, watch=watch
-            )
+            table = read_partitioned(data, how.coding, held, size=size, folder=folder, tell=heed, watch=watch)
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
         tell(listener, "scoring")
@@ -228,7 +199,6 @@ def learn(
     return Solution(problem, result, table, style_of(data, table), of, trees)
 
 
-@_worded
 def select(
     data: Frame,
     method: str | SelectionMethod = "glasso",
@@ -239,10 +209,6 @@ def select(
     superset: UndirectedGraph | nx.Graph | str | Path | None = None,
     time: float | None = None,
     seed: int = 0,
-    header: bool = True,
-    separator: str | None = None,
-    encoding: str = "utf-8",
-    strict: bool = False,
     show_progress: bool | None = None,
     **coding: Any,
 ) -> SelectedGraph:
@@ -260,12 +226,8 @@ def select(
             `selection.supersets.read_superset` reads; None for a screen.
         time: seconds from start to finish, reading included; None for no limit.
         seed: of everything random.
-        header: see `learn`.
-        separator: see `learn`.
-        encoding: see `learn`.
-        strict: see `learn`.
         show_progress: on standard error; None for in terminals and notebooks.
-        coding: see `learn`.
+        coding: how the data are read; see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
@@ -288,17 +250,15 @@ def select(
         superset=superset_of(superset),
         source=str(superset) if is_path(superset) else "superset",
     )
-    cells, limits = coding_of(coding), limits_of(time, None, None, seed)
+    how, limits = reading_of(coding), limits_of(time, None, None, seed)
     with display("selecting", show_progress) as listener:
         watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        dialect = Dialect(header, separator, encoding)
-        table = read_table(data, named_score(plan.score), cells, dialect, strict=strict, watch=watch)
+        table = read_table(data, named_score(plan.score), how, watch=watch)
         with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
             found = within_limits(lambda told: plan.run(table, seed, told), limits, listener)
     return SelectedGraph(found, table, style_of(data, table))
 
 
-@_worded
 def solve(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -308,7 +268,6 @@ def solve(
     memory: float | None = None,
     threads: int | None = None,
     seed: int = 0,
-    executor: str | Any | None = None,
     forbid: Pairs = (),
     require: Pairs = (),
     within_graph: GraphLike | None = None,
@@ -326,8 +285,6 @@ def solve(
         memory: gigabytes.
         threads: their number.
         seed: of everything random.
-        executor: "dask", "dask=ADDRESS" or a client of Dask, whose workers search (`--executor` of `jtsolve
-            solve`); None or "local" for this process.
         forbid: pairs of variables.
         require: pairs of variables.
         within_graph: see `learn`.
@@ -352,11 +309,9 @@ def solve(
     limited = joined_constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth_of(treewidth))
     with display(f"solving {task.name}", show_progress) as listener:
-        cluster = Cluster.of(executor, limits.workers)
-        return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
+        return Solution(task, solve_problem(task, searcher, limits, listener))
 
 
-@_worded
 def average(
     problem: Problem | Solution | str | Path,
     treewidth: int | None = None,
@@ -454,7 +409,6 @@ def _resampling(learned: Solution | None, problem: Problem, backend: str | Backe
     return learned.table, Search(learned.local_score, width, backend_of(backend), problem.constraints)
 
 
-@_worded
 def read(path: str | Path) -> Problem:
     """Returns the problem in an instance file: jtsolve's own (.json, .json.gz), or one of another program.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.cluster import Cluster
 from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
@@ -27,14 +27,11 @@ from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
 from jtsolve.solving import LOGGER
 from jtsolve.tables.check import require_none
-from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, FrameStyle, is_listing, is_path, label_of
-from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame
-from jtsolve.tables.reading import read_checked, read_declarations
+from jtsolve.tables.reading import read_checked
 from jtsolve.tables.table import ContinuousTable
-from jtsolve.wording import in_python
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,6 +45,7 @@ if TYPE_CHECKING:
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Reading
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
@@ -77,7 +75,7 @@ def treewidth_of(given: Any) -> int | None:
 def backend_of(backend: str | Backend) -> Backend | None:
     """Returns the backend, or None for `auto`."""
     if isinstance(backend, str):
-        return None if backend == "auto" else parse_backend(backend)
+        return None if backend == "auto" else REGISTRY.parse(backend)
     if not hasattr(backend, "capabilities"):
         raise ChoiceError(f"{backend!r} is not a backend; give a name, as `jt.backends()` lists them")
     return backend
@@ -88,42 +86,13 @@ def display(note: str, wanted: bool | None) -> AbstractContextManager[Listener |
     return progress(note, shown=is_watched() or in_notebook() if wanted is None else wanted)
 
 
-def coding_of(options: Mapping[str, Any]) -> Coding:
-    """Returns the coding of the cells; "quantile:4" and single names are taken as on the command line."""
-    known = [entry.name for entry in fields(Coding)]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise ChoiceError(f"there is no option '{unknown[0]}' for data; there are {', '.join(known)}")
-    given = dict(options)
-    if not isinstance(given.get("discretise"), Discretisation | None):
-        given["discretise"] = Discretisation.parse(str(given["discretise"]))
-    if given.get("schema") is not None:
-        given["schema"], declared = read_declarations(given["schema"])
-        given["class_column"] = given.get("class_column") or declared
-    for name in ("columns", "drop", "gaps", "states"):
-        if given.get(name) is not None:
-            several = given[name] if is_listing(given[name]) else (given[name],)
-            given[name] = tuple(map(label_of, several))
-    for name in ("weights", "class_column"):
-        if given.get(name) is not None:
-            given[name] = label_of(given[name])
-    return Coding(**given)
-
-
 def read_table(
-    data: Frame,
-    score: LocalScore,
-    coding: Coding,
-    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
-    *,
-    size: int | None = None,
-    strict: bool = False,
-    watch: Watch = unwatched,
+    data: Frame, score: LocalScore, how: Reading, *, size: int | None = None, watch: Watch = unwatched
 ) -> Table:
     """Returns the table of states or of numbers, as the score needs, after the data check."""
-    heed = finding_handler(data, strict=strict)
+    heed = finding_handler(data, strict=how.strict)
     discrete = is_discrete(score)
-    return read_checked(data, coding, dialect, discrete=discrete, size=size, tell=heed, watch=watch)
+    return read_checked(data, how.coding, how.dialect, discrete=discrete, size=size, tell=heed, watch=watch)
 
 
 def finding_handler(data: Frame, *, strict: bool) -> Callable[[Sequence[Finding]], None]:
@@ -133,7 +102,7 @@ def finding_handler(data: Frame, *, strict: bool) -> Callable[[Sequence[Finding]
         if strict:
             require_none(findings, str(data) if is_path(data) else FRAME)
         for finding in findings:
-            LOGGER.warning("%s", in_python(str(finding)))
+            LOGGER.warning("%s", finding)
 
     return heed
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.api.arguments import coding_of, display, read_table, style_of
+from jtsolve.api.arguments import display, read_table, style_of
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
 from jtsolve.draw import as_html, draw_graph, draw_tree, graph_text, tree_text
@@ -25,8 +25,8 @@ from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.frames import FrameStyle
+from jtsolve.tables.reading import reading_of
 from jtsolve.tables.table import ContinuousTable, DataTable
-from jtsolve.wording import in_python, python_words
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -144,7 +144,6 @@ class Solution:
         draw = draw_graph if graph else draw_tree
         draw(self.tree, names, path, format="png" if kind == ".png" else "svg")
 
-    @python_words()
     def fit(
         self,
         data: Frame = None,
@@ -154,7 +153,7 @@ class Solution:
         validate: Frame = None,
         time: float | None = None,
         show_progress: bool | None = None,
-        **coding: Any,
+        **data_options: Any,
     ) -> Model:
         """Returns the model of the tree, or the mixture of the drawn trees, its tables fitted to the data.
 
@@ -168,7 +167,7 @@ class Solution:
             validate: rows that choose the prior, and the penalty or threshold of a feature tree.
             time: seconds for a feature tree, after which the one so far is returned, as by Ctrl-C.
             show_progress: of a feature tree; see `learn`.
-            coding: see `learn`; for other data.
+            data_options: see `learn`; for other data.
 
         Raises:
             ChoiceError: there are no data, options that have no meaning here, or no such feature tree.
@@ -178,10 +177,10 @@ class Solution:
         table, style = self.table, self.style
         if data is not None:
             score = named_score("bdeu" if table is None or isinstance(table, DataTable) else "gaussian-bic")
-            table = read_table(data, score, coding_of({**coding, "columns": self.result.names}))
+            table = read_table(data, score, reading_of({**data_options, "columns": self.result.names}))
             style = style_of(data, table)
-        elif coding:
-            raise ChoiceError(f"{', '.join(coding)}: for other data only; give them, or learn again")
+        elif data_options:
+            raise ChoiceError(f"{', '.join(data_options)}: for other data only; give them, or learn again")
         if table is None:
             raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data)")
         if ess is not None and validate is not None:
@@ -232,5 +231,5 @@ class Solution:
     def _repr_html_(self) -> str:
         remarks = {} if self.table is None else self.table.provenance
         said = [f"{key}: {value}" for key, value in remarks.items() if key in _SHOWN]
-        said += [in_python(f"{one['sentence']}. {one['advice']}") for one in remarks.get("warnings", ())]
+        said += [f"{one['sentence']}. {one['advice']}" for one in remarks.get("warnings", ())]
         return as_html([repr(self), *self.result.remarks, *said], self.result.tree, self.result.names)

@@ -16,7 +16,7 @@ from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Name, decode, json_schema, lay_out, names_of, set_of_names
+from jtsolve.io.documents import Name, decode, json_bytes, json_schema, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -138,7 +138,7 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "seconds": dict(posterior.seconds),
         "environment": dict(posterior.environment),
     }
-    return (lay_out(values) + "\n").encode()
+    return json_bytes(values)
 
 
 def read_posterior(path: str | Path) -> GraphPosterior:

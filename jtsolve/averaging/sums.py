@@ -54,6 +54,7 @@ from jtsolve.averaging.plan import COSTS, LANES, Plan, widest_fitting
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
+from jtsolve.options import MEMORY, METHOD, TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,10 +82,10 @@ def require_room(plan: Plan, limits: Limits) -> None:
         return
     held = need - plan.memory
     narrower = widest_fitting(plan, limits.memory_bytes - held)
-    ways = [] if narrower is None else [f"--treewidth {narrower - 1}"]
+    ways = [] if narrower is None else [TREEWIDTH(narrower - 1)]
     if not plan.rooted:
-        ways.append("--method chains, which needs no tables")
-    ways.append("a larger --memory-limit, where the machine has it")
+        ways.append(f"{METHOD('chains')}, which needs no tables")
+    ways.append(f"a larger {MEMORY}, where the machine has it")
     raise LimitError(
         f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
         f"the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: {'; '.join(ways)}."

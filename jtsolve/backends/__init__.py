@@ -16,8 +16,7 @@ class _Backends(ModuleType):
         """
         from jtsolve.backends.registry import REGISTRY
 
-        sentences = {name: type(backend).__doc__ or "" for name, backend in REGISTRY.items()}
-        return {name: text.strip().partition("\n")[0] for name, text in sentences.items()}
+        return {name: REGISTRY.describe(value).summary for name, value in REGISTRY.everything().items()}
 
 
 sys.modules[__name__].__class__ = _Backends

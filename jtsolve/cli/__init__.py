@@ -18,8 +18,8 @@ import typer
 from typer.main import get_command
 
 from jtsolve.cli.average import average
-from jtsolve.cli.backends import backends
 from jtsolve.cli.check import check
+from jtsolve.cli.choices import backends, scores
 from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
@@ -41,7 +41,8 @@ from jtsolve.cli.score import score
 from jtsolve.cli.select import select
 from jtsolve.cli.show import show
 from jtsolve.cli.solve import solve
-from jtsolve.errors import JtsolveError
+from jtsolve.errors import JtsolveError, at
+from jtsolve.options import Door
 
 __all__ = ["app", "run"]
 
@@ -52,6 +53,7 @@ for command in (
     score,
     check,
     backends,
+    scores,
     recommend,
     compare,
     report,
@@ -115,6 +117,7 @@ def _called(arguments: list[str], started: float) -> int:
     return code or 0
 
 
+@at(Door.SHELL)
 def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool] = lambda: False) -> int:
     """Runs one command and returns the exit code of the process.
 

@@ -39,7 +39,7 @@ from jtsolve.cli.output import (
 from jtsolve.cli.scoring import DataFile, score_file, silent
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.progress import is_watched
-from jtsolve.tables.suffixes import DATA_SUFFIXES
+from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.averaging.bootstrap import Search, Strengths
@@ -181,7 +181,7 @@ def average(
         raise typer.Exit(INFEASIBLE)
     lost: LimitError | KeyboardInterrupt | None = None
     if bootstrap:
-        file = DataFile.of(instance, _score(scoring), table, quiet=True)
+        file = DataFile.of(instance, _score(scoring), table.reading(), quiet=True)
         try:
             trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
             posterior = replace(
@@ -272,7 +272,7 @@ def read_or_score(
     max_size = scoring.max_size or (None if bound is None else bound + 1)
     if max_size is None:
         raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
-    data = DataFile.of(path, _score(scoring), table)
+    data = DataFile.of(path, _score(scoring), table.reading())
 
     def rule(n: int, largest: int) -> "Tabulation":
         return tabulation_to_average(n, largest, method, limits, prior, drawn=drawn)

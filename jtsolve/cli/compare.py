@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,7 @@ from jtsolve.cli.options import (
 from jtsolve.cli.output import FAULTY, murmur
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.suffixes import DATA_SUFFIXES
+from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan, Folder
@@ -160,14 +160,11 @@ def _score(places: "Sequence[str]", scoring: ScoringOptions, coding: DataOptions
         return None
     if scoring.score is None and not all(place.lower().endswith(DATA_SUFFIXES) for place in places):
         raise ChoiceError(f"{given[0]} is for data; name a score, such as --score {DEFAULT_SCORE}")
-    how = {name: value for name, value in asdict(coding).items() if name != "no_header" and value is not None}
-    how |= {name: str(value) for name, value in how.items() if isinstance(value, Path)}
     return ScoreChoice(
-        make_score(scoring.score, scoring.ess).name,
+        name=make_score(scoring.score, scoring.ess).name,
         ess=scoring.ess,
         max_size=scoring.max_size,
-        header=not coding.no_header,
-        **how,
+        **{name: str(value) if isinstance(value, Path) else value for name, value in coding.given().items()},
     )
 
 
@@ -289,12 +286,8 @@ def _scored(
         max_size = constrain.treewidth + 1
     if max_size is None:
         raise ChoiceError("nothing says how large the scored sets are; give --max-size or --treewidths")
-    own = {entry.name for entry in fields(DataOptions)} - {"no_header", "schema"}
-    schema = None if choice.schema is None else Path(choice.schema)
-    options = DataOptions(
-        **{name: getattr(choice, name) for name in own}, schema=schema, no_header=not choice.header
-    )
-    data = DataFile.of(path, make_score(choice.name, choice.ess), options, quiet=say is silent)
+    score = make_score(choice.name, choice.ess)
+    data = DataFile.of(path, score, choice.reading(), quiet=say is silent)
     return score_file(data, max_size, Limits(), say, named=constrain.of)
 
 

@@ -16,33 +16,18 @@ def among(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     return complete
 
 
-def backends(incomplete: str) -> list[tuple[str, str]]:
-    """Returns backends and what they do."""
-    from jtsolve import backends as sentences
+def backends() -> Iterable[str]:
+    """Returns the names of backends, and auto."""
+    from jtsolve.backends.registry import REGISTRY
 
-    offered = {"auto": "Chooses by the problem.", **sentences()}
-    return [(name, words) for name, words in offered.items() if name.startswith(incomplete)]
+    return ["auto", *REGISTRY.names]
 
 
 def scores() -> Iterable[str]:
     """Returns the names of scores."""
     from jtsolve.scoring.registry import REGISTRY
 
-    return REGISTRY
-
-
-def missing() -> Iterable[str]:
-    """Returns the treatments of missing values."""
-    from jtsolve.tables.options import MISSING
-
-    return MISSING
-
-
-def separators() -> Iterable[str]:
-    """Returns the names of separators."""
-    from jtsolve.tables.dialect import SEPARATORS
-
-    return SEPARATORS
+    return REGISTRY.names
 
 
 def formulas() -> Iterable[str]:

@@ -34,13 +34,13 @@ def find_example(
     ] = None,
 ) -> None:
     """Print the path of a small file installed with jtsolve: a data set, its network, or an instance."""
-    from jtsolve.core.files import write_atomically
+    from jtsolve.core.files import read_file, write_atomically
     from jtsolve.data.examples import example
 
     path = example(name)
     if output is not None:
         require_writable(output, path)
-        write_atomically(output, path.read_bytes())
+        write_atomically(output, read_file(path))
         path = output
     emit(str(path))
 
@@ -72,7 +72,6 @@ def fetch_data_set(
     from jtsolve.core.files import read_file, write_atomically
     from jtsolve.data.fetch import download, keep, read_local
     from jtsolve.data.registry import find
-    from jtsolve.networks.sample import packed_for
 
     entry = find(name)
     if output is not None:
@@ -85,7 +84,7 @@ def fetch_data_set(
         content = b"" if output is None else read_file(path)
     if output is not None:
         path = output
-        write_atomically(output, packed_for(output.name, content))
+        write_atomically(output, content)
     emit(str(path))
 
 
@@ -107,9 +106,9 @@ def sample_network(
 
     from jtsolve.core.files import write_atomically
     from jtsolve.networks.bif import read_network
-    from jtsolve.networks.sample import packed_for, sample_csv
+    from jtsolve.networks.sample import sample_csv
 
     found = read_network(network)
     require_rows(len(found.nodes), rows)
     content = sample_csv(found, rows, seed)
-    write_atomically(output, packed_for(output.name, content))
+    write_atomically(output, content)

@@ -145,8 +145,8 @@ def fit(
     name another, and mixes them with equal weights: the predictive density of the posterior. Exit code 5:
     the chains that draw where exact draws do not fit have not converged.
 
-    --executor dask scores and counts Parquet files by partitions; with --keep FOLDER, the same command need
-    not score again. A mixture begins with one partition, and goes on with all.
+    --executor dask scores and counts Parquet files by partitions, for one tree; with --keep FOLDER, the same
+    command need not score again.
     """
     require_writable(
         output, data, *(path for path in (tree, graph, validate, columns.schema) if path is not None)
@@ -176,7 +176,7 @@ def fit(
     grown = (
         None if features is None else FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
     )
-    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
+    file = DataFile.of(data, make_score(score, ess), columns.reading(), quiet=quiet).on(
         context.with_resource(held(cluster_named(executor, spend.threads))), keep
     )
     task, limits = FitTask(file, smoothing, validate, unseen), spend.limits(context.obj, seed)
@@ -184,6 +184,8 @@ def fit(
     model: AnyModel
     table: AnyTable
     if components is not None and hidden is None:
+        if executor != LOCAL:
+            raise ChoiceError("--components takes all rows in one place; leave --executor out")
         if treewidth is None and features is None:
             raise ChoiceError(
                 "--tree is for one tree, and a mixture learns its own; give --treewidth K instead"
@@ -385,15 +387,11 @@ def _model(
 
 
 def _write(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
-    """Writes a model and prints its summary; raises ClusterLostError if the fit ended with its cluster."""
-    from jtsolve.cluster import lost
-    from jtsolve.core.result import Stop
+    """Writes a model and prints its summary."""
     from jtsolve.models.files.document import write_model
 
     write_model(model, output)
     _report(model, table, output, json=json, quiet=quiet)
-    if model.provenance.get("stop") == Stop.LOST.value:
-        raise lost()
 
 
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:

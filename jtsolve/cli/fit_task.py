@@ -69,7 +69,7 @@ class FitTask:
         rows = open_rows(
             self.validate,
             table.names,
-            gaps=coding.gaps,
+            gaps=coding.missing_values,
             dialect=self.data.dialect,
             decimal=coding.decimal,
             states=states_of(columns_of(table)),

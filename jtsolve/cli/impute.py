@@ -82,13 +82,8 @@ def _completed(data: "Frame", model: "JunctionTreeModel", options: DataOptions) 
     from jtsolve.models.columns import open_rows
     from jtsolve.models.inference.completion import completed
 
-    file = open_rows(
-        data,
-        model.names,
-        gaps=options.gaps_for(model),
-        dialect=options.dialect(),
-        decimal=options.coding().decimal,
-    )
+    how, gaps = options.reading(), options.gaps_for(model)
+    file = open_rows(data, model.names, gaps=gaps, dialect=how.dialect, decimal=how.coding.decimal)
     codes = file.codes(model.columns)
     rows = completed(model, codes)
     series = [

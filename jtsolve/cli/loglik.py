@@ -21,7 +21,6 @@ from jtsolve.cli.options import (
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.wording import names_in
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.networks.network import Network
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Coding
 
 OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
 """Options that say how columns become states: a model has its own coding."""
@@ -160,20 +160,21 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import columns_of_states, log_likelihood
 
-    coding = options.coding()
+    how = options.reading()
+    coding = how.coding
     hidden = [] if isinstance(model, GaussianTreeModel) else hidden_of(columns_of_states(model))
-    kept = _kept(model.names, options, hidden)
+    kept = _kept(model.names, coding, hidden)
     file = open_rows(
         data,
         model.names,
         gaps=options.gaps_for(model),
-        dialect=options.dialect(),
+        dialect=how.dialect,
         decimal=coding.decimal,
         weights=coding.weights,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
         hidden=hidden,
-        tell=heeding(data, strict=options.strict) if isinstance(data, Path) else None,
+        tell=heeding(data, strict=how.strict) if isinstance(data, Path) else None,
     )
     values: Any = (
         values_of(file, model.names)
@@ -190,13 +191,11 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     return log_likelihood(model, values), times
 
 
-def _kept(names: tuple[str, ...], options: DataOptions, hidden: list[str]) -> Any:
+def _kept(names: tuple[str, ...], coding: "Coding", hidden: list[str]) -> Any:
     """Returns which variables are not summed out: none that is hidden."""
     import numpy as np
 
-    coding = options.coding()
-    chosen = None if options.columns is None else names_in(options.columns)
-    out = {*coding.drop, *hidden}
+    chosen, out = coding.columns, {*coding.drop, *hidden}
     kept = np.array([name not in out and (chosen is None or name in chosen) for name in names])
     if not kept.any():
         raise ChoiceError("--columns and --drop leave out every variable of the model; keep one")

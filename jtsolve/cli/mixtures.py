@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.queries import StateModel
-    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
@@ -63,7 +62,7 @@ def read_sizes(text: str, option: str = "--components") -> tuple[int, ...]:
 
 def fit_components(
     task: "FitTask", options: MixtureOptions, limits: "Limits", *, shown: bool
-) -> "tuple[StateModel, DataTable | PartitionedTable]":
+) -> "tuple[StateModel, DataTable]":
     """Returns the fitted mixture, or its tree if it has only one, and the data.
 
     Raises:
@@ -72,10 +71,8 @@ def fit_components(
         LimitError: the time ended before there was a mixture.
     """
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
-    from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
     from jtsolve.progress import progress, tell
-    from jtsolve.tables import partitions
-    from jtsolve.tables.table import ContinuousTable
+    from jtsolve.tables.table import DataTable
 
     if len(options.sizes) > 1 and task.validate is None:
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
@@ -87,15 +84,9 @@ def fit_components(
             tell(listener, words)
 
         table, rows = task.read(limits, listener, (options.treewidth or 1) + 1)
-        assert not isinstance(table, ContinuousTable), "a score of states has read states"
+        assert isinstance(table, DataTable), "a score of states, and rows in one place"
         how = how.with_trees(constraints=options.constrain.of(table.names))
-        if isinstance(table, partitions.PartitionedTable):
-            if rows is not None:
-                raise ChoiceError(
-                    "--validate chooses among mixtures of rows in one place; leave --executor out"
-                )
-            mixture = fit_mixture_by_partitions(table, options.sizes[0], how, told, deadline=deadline)
-        elif rows is None:
+        if rows is None:
             mixture = fit_mixture(table, options.sizes[0], how, told, deadline=deadline)
         else:
             mixture = fit_mixture_validated(

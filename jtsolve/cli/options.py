@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,21 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.errors import ChoiceError
+from jtsolve.options import (
+    BACKEND,
+    ESS,
+    EXECUTOR,
+    MAX_SIZE,
+    MEMORY,
+    SCORE,
+    SEED,
+    THREADS,
+    TIME,
+    TREEWIDTH,
+    Option,
+)
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.wording import names_in
+from jtsolve.tables.options import DATA, all_names_in, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,10 +38,30 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Constraints, Problem
     from jtsolve.io.documents import ConstraintsDocument
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.tables.dialect import Dialect
-    from jtsolve.tables.options import Coding
+    from jtsolve.tables.options import Reading
 
-AUTO = "auto"
+AUTO = BACKEND.default
+
+
+def declared(option: Option, complete: Callable[[str], Any] | None = None, more: str = ".") -> Any:
+    """Returns the declaration of an option for typer.
+
+    Args:
+        option: to declare.
+        complete: offers values that are found as the shell asks.
+        more: the end of its help.
+    """
+    if option.choices:
+        complete = completion.among(lambda: option.choices)
+    return typer.Option(
+        option.flag,
+        metavar=option.metavar,
+        min=option.least,
+        help=option.help.removesuffix(".") + more,
+        readable=False,
+        autocompletion=complete,
+    )
+
 
 Instance = Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")]
 Data = Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")]
@@ -43,32 +76,21 @@ ResultFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Treewidth = Annotated[int | None, typer.Option(metavar="K", min=0, help="Largest clique size minus one.")]
-Seed = Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")]
+Treewidth = Annotated[int | None, declared(TREEWIDTH)]
+Seed = Annotated[int, declared(SEED)]
 
 # Search
 
-BackendName = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="The backend; see 'jtsolve backends'.", autocompletion=completion.backends
-    ),
-]
+BackendName = Annotated[str, declared(BACKEND, completion.among(completion.backends))]
 BackendOptions = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
 ]
-TimeLimit = Annotated[
-    float | None, typer.Option(metavar="S", help="Seconds from start to finish, reading included.")
-]
-MemoryLimit = Annotated[
-    float | None, typer.Option(metavar="GB", help="Memory; the default is 80 % of the free memory.")
-]
-Threads = Annotated[int | None, typer.Option(metavar="N", min=1, help="Threads; the default is all cores.")]
+TimeLimit = Annotated[float | None, declared(TIME)]
+MemoryLimit = Annotated[float | None, declared(MEMORY)]
+Threads = Annotated[int | None, declared(THREADS)]
 
 LOCAL = "local"
-Executor = Annotated[
-    str, typer.Option(metavar="NAME", help="local, dask (workers on this machine), or dask=ADDRESS.")
-]
+Executor = Annotated[str, declared(EXECUTOR)]
 Keep = Annotated[
     Path | None,
     typer.Option(
@@ -78,15 +100,7 @@ Keep = Annotated[
 
 # Data
 
-ScoreName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge. "
-        f"Default: {DEFAULT_SCORE}, or bdeu with --ess.",
-        autocompletion=completion.among(completion.scores),
-    ),
-]
+ScoreName = Annotated[str | None, declared(SCORE, completion.among(completion.scores))]
 ScoreOfData = Annotated[
     str | None,
     typer.Option(
@@ -103,69 +117,8 @@ ScoreOfPosterior = Annotated[
         autocompletion=completion.among(completion.scores),
     ),
 ]
-Ess = Annotated[
-    float | None, typer.Option(metavar="A", help="Equivalent sample size of bdeu; its default is 1.")
-]
-MaxSize = Annotated[
-    int | None,
-    typer.Option(metavar="K", min=1, help="Of data: the largest scored sets; the default is treewidth + 1."),
-]
-Columns = Annotated[
-    str | None, typer.Option(metavar="A,B,…", help="Columns to keep, in this order; the default is all.")
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(metavar="A,B,…", help="Columns to leave out; may be repeated.")
-]
-Weights = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The column that counts how often each row occurs.")
-]
-Missing = Annotated[
-    str | None,
-    typer.Option(
-        metavar="HOW",
-        help="Missing values: refuse, state, drop-rows, drop-columns, impute-mode.",
-        autocompletion=completion.among(completion.missing),
-    ),
-]
-MissingValues = Annotated[
-    str | None,
-    typer.Option(
-        metavar="W,W,…", help="Words that stand for a missing value; default: nothing, ?, NA, NaN, …"
-    ),
-]
-Discretise = Annotated[
-    str | None, typer.Option(metavar="HOW", help="Cut continuous columns: quantile:4, width:4 or mdlp:CLASS.")
-]
-ClassColumn = Annotated[
-    str | None, typer.Option("--class", metavar="NAME", help="The class column, by which mdlp cuts.")
-]
-Schema = Annotated[
-    Path | None,
-    typer.Option(readable=False, metavar="FILE", help="Declared states, or cuts, of columns (JSON)."),
-]
-States = Annotated[
-    list[str] | None,
-    typer.Option(metavar="A,B,…", help="Columns of numbers that are states, not quantities; never cut."),
-]
-MaxStates = Annotated[int, typer.Option(metavar="N", min=1, help="The largest number of states of a column.")]
-NoHeader = Annotated[
-    bool, typer.Option("--no-header", help="The first line is a row; columns are V1, V2, ….")
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="comma, semicolon, tab, pipe, blank, or the mark itself; default: found out.",
-        autocompletion=completion.among(completion.separators),
-    ),
-]
-DecimalMark = Annotated[
-    str, typer.Option(metavar="MARK", help="point or comma; with comma, 1.234,5 is read as 1234.5.")
-]
-Encoding = Annotated[
-    str, typer.Option(metavar="NAME", help="Encoding of text, such as utf-8, utf-16 or cp1252.")
-]
-Strict = Annotated[bool, typer.Option("--strict", help="Make the warnings of the data check errors.")]
+Ess = Annotated[float | None, declared(ESS)]
+MaxSize = Annotated[int | None, declared(MAX_SIZE)]
 
 # Constraints
 
@@ -229,17 +182,18 @@ class SearchOptions:
 
     def chosen(self) -> "Backend | None":
         """Returns the backend, or None for `auto`."""
-        from jtsolve.backends.parse import make_backend, split_backend, split_options
+        from jtsolve.backends.registry import REGISTRY
+        from jtsolve.core.choice_texts import pairs, split
 
-        pairs = self.option or []
+        given = self.option or []
         if self.backend == AUTO:
-            if pairs:
+            if given:
                 raise ChoiceError(
-                    f"the option '{pairs[0]}' is for a backend, but auto chooses that; give --backend NAME"
+                    f"the option '{given[0]}' is for a backend, but auto chooses that; give --backend NAME"
                 )
             return None
-        name, options = split_backend(self.backend)
-        return make_backend(name, options | split_options(pairs))
+        name, options = split(self.backend)
+        return REGISTRY.make(name, options | pairs(given))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,57 +233,48 @@ class PosteriorScoringOptions:
     ess: Ess = None
 
 
-@dataclass(frozen=True, slots=True)
-class DataOptions:
-    """How to read a data file."""
+def _group(options: "Sequence[Option]") -> Any:
+    """Returns a dataclass of options: None, or False for a flag, if one is not given."""
+    kinds: dict[type, tuple[Any, Any]] = {tuple: (list[str] | None, None), bool: (bool, False)}
+    held: list[Any] = []
+    for option in options:
+        kind, absent = kinds.get(option.type, (option.type | None, None))
+        stated = option.type in (int, str) and option.default is not None
+        default = f"; default: {option.default}." if stated else "."
+        shown = declared(option, more=default)
+        entry = field(default=absent, metadata={"option": option})
+        held.append((option.name, Annotated[kind, shown], entry))
+    return make_dataclass("Group", held, frozen=True)
 
-    separator: Separator = None
-    decimal: DecimalMark = "point"
-    no_header: NoHeader = False
-    encoding: Encoding = "utf-8"
-    columns: Columns = None
-    drop: Drop = None
-    weights: Weights = None
-    missing: Missing = None
-    missing_values: MissingValues = None
-    discretise: Discretise = None
-    class_column: ClassColumn = None
-    schema: Schema = None
-    states: States = None
-    max_states: MaxStates = 1000
-    strict: Strict = False
 
-    def coding(self) -> "Coding":
-        """Returns the coding of the cells."""
-        from jtsolve.tables.options import GAPS, Coding, Discretisation
-        from jtsolve.tables.reading import read_declarations
+class DataOptions(_group(DATA)):  # type: ignore[misc]
+    """How to read a data file: the options of `tables.options`, as the shell takes them."""
 
-        declared, declared_class = ({}, None) if self.schema is None else read_declarations(self.schema)
-        return Coding(
-            columns=None if self.columns is None else names_in(self.columns),
-            drop=all_names_in(self.drop),
-            weights=self.weights,
-            missing=self.missing or "refuse",  # type: ignore[arg-type]  # checked there
-            gaps=GAPS if self.missing_values is None else names_in(self.missing_values),
-            discretise=None if self.discretise is None else Discretisation.parse(self.discretise),
-            schema=declared,
-            class_column=self.class_column or declared_class,
-            max_states=self.max_states,
-            states=all_names_in(self.states),
-            decimal=self.decimal,  # type: ignore[arg-type]  # checked there
-        )
+    def given(self) -> dict[str, Any]:
+        """Returns the given options by name, with the values of a hand-written file."""
+        values = {option: getattr(self, option.name) for option in DATA}
+        return {
+            option.name: not option.default if option.type is bool else value
+            for option, value in values.items()
+            if value is not None and value is not False
+        }
+
+    def reading(self) -> "Reading":
+        """Returns how to read it.
+
+        Raises:
+            ChoiceError: an invalid value or combination.
+            InputError: the schema is invalid.
+        """
+        from jtsolve.tables.reading import reading_of_words
+
+        return reading_of_words(self.given())
 
     def gaps_for(self, model: object) -> tuple[str, ...]:
         """Returns the words for a missing value in rows for a model: its own, unless others are given."""
         from jtsolve.tables.options import gaps_of
 
-        return gaps_of(model) if self.missing_values is None else names_in(self.missing_values)
-
-    def dialect(self) -> "Dialect":
-        """Returns how the file is written."""
-        from jtsolve.tables.dialect import Dialect
-
-        return Dialect(not self.no_header, self.separator, self.encoding)
+        return all_names_in(self.missing_values) or gaps_of(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +298,8 @@ class ConstraintOptions:
 
     def documents(self) -> "list[tuple[ConstraintsDocument, str]]":
         """Returns the constraints of the file and of the other options, each with its source for messages."""
-        from jtsolve.io.constraints import read_constraints
         from jtsolve.io.documents import ConstraintsDocument
+        from jtsolve.io.settings import read_constraints
 
         found = (
             [] if self.constraints is None else [(read_constraints(self.constraints), str(self.constraints))]
@@ -443,11 +388,6 @@ def make_score(name: str | None, ess: float | None) -> "LocalScore":
     return named_score(name or (DEFAULT_SCORE if ess is None else "bdeu"), ess)
 
 
-def all_names_in(texts: "Sequence[str] | None") -> tuple[str, ...]:
-    """Returns the words of an option that may be repeated."""
-    return tuple(name for text in texts or () for name in names_in(text))
-
-
 def edge_in(text: str, option: str) -> tuple[str, str]:
     """Returns the two names of an edge.
 
@@ -473,8 +413,13 @@ def flags_given(options: Any) -> list[str]:
 
 def flags_of(options: Any) -> dict[str, str]:
     """Returns, by field, the flags of a group that differ from their default."""
-    changed = [entry.name for entry in fields(options) if getattr(options, entry.name) != entry.default]
-    return {name: f"--{name.removesuffix('_column').replace('_', '-')}" for name in changed}
+    changed = [entry for entry in fields(options) if getattr(options, entry.name) != entry.default]
+    return {
+        entry.name: option.flag
+        if (option := entry.metadata.get("option"))
+        else f"--{entry.name.replace('_', '-')}"
+        for entry in changed
+    }
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -30,7 +30,7 @@ def sample(
     import polars as pl
 
     from jtsolve.cli.models import evidence, json_text, numbers
-    from jtsolve.core.files import pack, write_atomically
+    from jtsolve.core.files import write_atomically
     from jtsolve.errors import ChoiceError
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -62,4 +62,4 @@ def sample(
     if output is None:
         emit(content)
     else:
-        write_atomically(output, pack(content) if output.name.endswith(".gz") else content)
+        write_atomically(output, content)

@@ -25,7 +25,7 @@ from jtsolve.cli.output import emit, require_writable
 from jtsolve.cli.scoring import DataFile, bytes_in_words, score_file, silent
 from jtsolve.errors import ChoiceError
 from jtsolve.progress import is_watched
-from jtsolve.wording import names_in
+from jtsolve.tables.options import names_in
 
 ALSO = {"junctor": "score", "jkl": "jkl", "pss": "pss"}
 """By the names on the command line, the suffixes of the files of other programs."""
@@ -81,7 +81,7 @@ def score(
     limits = spend.limits(context.obj)
     with held(cluster_named(executor, spend.threads)) as cluster:
         problem = score_file(
-            DataFile.of(data, make_score(score, ess), table, quiet=quiet).on(cluster, keep),
+            DataFile.of(data, make_score(score, ess), table.reading(), quiet=quiet).on(cluster, keep),
             max_size,
             limits,
             say := silent if quiet else emit,

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.tables.suffixes import title_of
+from jtsolve.tables.options import title_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.cli.options import DataOptions
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.tabulate import TableEstimate
     from jtsolve.solving import Listener
     from jtsolve.tables.check import Finding
-    from jtsolve.tables.dialect import Dialect
-    from jtsolve.tables.options import Coding
+    from jtsolve.tables.options import Coding, Dialect, Reading
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
@@ -49,11 +47,9 @@ class DataFile:
     folder: Path | None = None
 
     @classmethod
-    def of(
-        cls, path: Path, score: "LocalScore", options: "DataOptions", *, quiet: bool = False
-    ) -> "DataFile":
-        """Returns a data file to be read as the options say; raises what they raise."""
-        return cls(path, score, options.coding(), options.dialect(), options.strict, quiet)
+    def of(cls, path: Path, score: "LocalScore", how: "Reading", *, quiet: bool = False) -> "DataFile":
+        """Returns a data file, and how to read it."""
+        return cls(path, score, how.coding, how.dialect, how.strict, quiet)
 
     def on(self, cluster: "Cluster | None", folder: Path | None = None) -> "DataFile":
         """Returns the file to be read by partitions on a cluster; by this process if that is None.

@@ -87,7 +87,7 @@ def select(
     suffix_of(output, arcs=plan.directs)
     limits = LimitOptions(time_limit).limits(context.obj, seed)
     shown = not (json or quiet) and is_watched()
-    file = DataFile.of(data, named_score(plan.score), columns, quiet=quiet)
+    file = DataFile.of(data, named_score(plan.score), columns.reading(), quiet=quiet)
     with progress(f"reading {data.name}", shown=shown) as listener:
         table = file.read(limits, listener)
     with (

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 import typer
 
 from jtsolve.cli.options import (
-    LOCAL,
     ConstraintOptions,
     DataOptions,
-    Executor,
     Instance,
     Json,
     LimitOptions,
@@ -20,10 +18,8 @@ from jtsolve.cli.options import (
     SearchOptions,
     Seed,
     Treewidth,
-    cluster_named,
     flags_given,
     grouped,
-    held,
     make_score,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
@@ -31,12 +27,11 @@ from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, 
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.progress import is_watched
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.suffixes import DATA_SUFFIXES
+from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend, Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
@@ -85,7 +80,6 @@ def solve(
         float | None,
         typer.Option(metavar="NATS", help="All trees within NATS of the best; with --k-best, K at most."),
     ] = None,
-    executor: Executor = LOCAL,
     constrain: ConstraintOptions,
     scoring: ScoringOptions,
     table: DataOptions,
@@ -102,9 +96,6 @@ def solve(
     backend, in the time that is left; see 'jtsolve check'. Where it cannot, the answer is written without,
     and the exit code is 4.
 
-    --executor dask gives a search that lasts to --threads workers of this machine, or those of a scheduler:
-    members of 'portfolio' and open subproblems of 'clutter' are tasks there, any other backend is one task.
-
     The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     for path in (output, certificate):
@@ -116,8 +107,6 @@ def solve(
     if k_best is not None or within is not None:
         from jtsolve.kbest import require_number
 
-        if executor != LOCAL:
-            raise ChoiceError("the k best trees are found in one process; leave --executor out")
         require_number(k_best, within)
         query = KBestQuery(k_best, within)
     backend = search.chosen()
@@ -127,7 +116,7 @@ def solve(
     if scoring.score is None and not instance.name.lower().endswith(DATA_SUFFIXES):
         problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
     else:
-        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=quiet)
+        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table.reading(), quiet=quiet)
         from jtsolve.scoring.problem import largest_scored
 
         bound = constrain.treewidth if treewidth is None else treewidth
@@ -136,8 +125,7 @@ def solve(
         problem = _scored(data, max_size, backend, limits, say, named=constrain.of, shown=shown)
     problem = constrain.on(problem).with_treewidth(treewidth)
     if query is None:
-        with held(cluster_named(executor, spend.threads)) as cluster:
-            answer = _one(problem, backend, limits, certificate, cluster, shown=shown)
+        answer = _one(problem, backend, limits, certificate, shown=shown)
     else:
         answer = _several(problem, backend, limits, query, certificate, shown=shown)
 
@@ -197,14 +185,11 @@ def _one(
     backend: "Backend | None",
     limits: "Limits",
     certificate: Path | None,
-    cluster: "Cluster | None",
     *,
     shown: bool,
 ) -> Printout:
     """Returns the best tree."""
     from jtsolve.cli.summary import describe
-    from jtsolve.cluster import lost
-    from jtsolve.core.result import Stop
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.progress import progress
     from jtsolve.proving import prove, require_exact, with_own_certificate, written
@@ -218,7 +203,7 @@ def _one(
         require_exact(choice.backend)
     chosen, certificate = with_own_certificate(choice.backend, certificate)
     with progress(_predicted(choice), shown=shown) as listener:
-        result = solve_problem(problem, chosen, limits, listener, cluster)
+        result = solve_problem(problem, chosen, limits, listener)
         refusal = None
         certified = None if certificate is None else written(result, certificate)
         if certified is None:
@@ -226,8 +211,6 @@ def _one(
             result, refusal = _certified(result, proof, certificate)
         else:
             result = certified
-    if result.stop is Stop.LOST:
-        refusal = lost()
     return Printout(
         _exit_code(result),
         refusal,

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from jtsolve.backends.parse import parse_untrusted
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
 from jtsolve.core.files import read_file
@@ -25,7 +25,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, Count, Name
 from jtsolve.io.settings import decode_settings
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.suffixes import DATA_SUFFIXES
+from jtsolve.tables.options import DATA, DATA_SUFFIXES, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +43,23 @@ class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seeds: list[Count] | None = None
 
 
-class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+def _keys() -> Any:
+    """Returns a struct of the options of data as a hand-written file gives them; None if not given."""
+    kinds: dict[type, Any] = {tuple: list[str] | str, Path: str}
+    keys = [
+        (
+            option.name,
+            kinds.get(option.type, option.type) | None,
+            msgspec.field(
+                default=None, name=option.flag.removeprefix("--").removeprefix("no-").replace("-", "_")
+            ),
+        )
+        for option in DATA
+    ]
+    return msgspec.defstruct("DataKeys", keys, frozen=True, forbid_unknown_fields=True)
+
+
+class ScoreChoice(_keys()):  # type: ignore[misc]
     """How to score data files; `max_size` defaults to the largest treewidth plus one.
 
     The other keys are the options of `jtsolve score`.
@@ -52,21 +68,17 @@ class ScoreChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name = DEFAULT_SCORE
     ess: Positive | None = None
     max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    missing: str = "refuse"
-    discretise: str | None = None
-    header: bool = True
-    separator: str | None = None
-    decimal: str = "point"
-    encoding: str = "utf-8"
-    columns: str | None = None
-    drop: list[str] | None = None
-    weights: str | None = None
-    missing_values: str | None = None
-    class_column: str | None = msgspec.field(default=None, name="class")
-    schema: str | None = None
-    states: list[str] | None = None
-    max_states: Annotated[int, msgspec.Meta(ge=1)] = 1000
-    strict: bool = False
+
+    def reading(self) -> Reading:
+        """Returns how to read data files.
+
+        Raises:
+            ChoiceError: an invalid value or combination.
+            InputError: the schema is invalid.
+        """
+        from jtsolve.tables.reading import reading_of_words
+
+        return reading_of_words({option.name: getattr(self, option.name) for option in DATA})
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -255,7 +267,7 @@ def expand(
     ]
     for choice in backends:
         if choice.name != AUTO:
-            parse_untrusted(choice.name)
+            REGISTRY.parse(choice.name, files=False)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [

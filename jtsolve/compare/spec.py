@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import Count, Name, decode, lay_out
+from jtsolve.io.documents import Count, Name, decode, json_bytes
 from jtsolve.io.result import ResultDocument
 
 if TYPE_CHECKING:
@@ -186,4 +186,4 @@ def read_row(path: str | Path) -> Row:
 
 def to_json(value: Spec | Row) -> bytes:
     """Returns a specification or a row as indented JSON, in a fixed order."""
-    return (lay_out(msgspec.to_builtins(value)) + "\n").encode()
+    return json_bytes(msgspec.to_builtins(value))

@@ -81,8 +81,8 @@ def parts(text: str, marks: str) -> list[str]:
     Raises:
         ChoiceError: a parenthesis is not closed.
 
-    >>> parts("forward+ktree(steps=4,start=none)", "+,")
-    ['forward', 'ktree(steps=4,start=none)']
+    >>> parts("forward+chowliu(steps=4,start=none)", "+,")
+    ['forward', 'lns(steps=4,start=none)']
     """
     found, depth = [""], 0
     for letter in text:

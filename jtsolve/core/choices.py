@@ -11,7 +11,7 @@ registered value `lns` with two fields replaced, by the types of the fields:
 An item without a key continues the value before it, `components=1,2,4`; the first one is the field that the
 class names as `main`, `quantile:4`. A field that holds another choice takes a text of it, and a dotted key
 sets an option of what the field then holds: `exact=dp,exact.precision=int32`. Parentheses keep commas and
-plus signs of a choice within another together: `start=forward+ktree(start=none,steps=4)`.
+plus signs of a choice within another together: `start=forward(start=none)+chowliu`.
 
 A registry imports the module of a value when it is first used. Values of other packages are found by entry
 points, by name only: iterating over a registry leaves them out.
@@ -145,14 +145,23 @@ class Registry(MutableMapping[str, T]):
         """
         return self._complete(self._found(name))
 
-    def plug_ins(self) -> dict[str, T]:
-        """Returns the values of other packages by name; warns of one that cannot be used, and omits it."""
-        usable = {}
+    @property
+    def names(self) -> list[str]:
+        """The names of all values, of other packages too; nothing is imported."""
+        return [*self._held, *(name for name in self._entry_points() if name not in self._held)]
+
+    def everything(self, tell: Callable[[str], None] = warn) -> dict[str, T]:
+        """Returns all values by name; one of another package that cannot be used is omitted.
+
+        Args:
+            tell: called with a sentence for each that is omitted.
+        """
+        usable = dict(self)
         for name, entry in self._entry_points().items():
             try:
                 usable[name] = self._plug_in(entry)
             except ChoiceError as error:
-                warn(str(error), stacklevel=2)
+                tell(f"{error}; it is left out")
         return usable
 
     def parse(self, text: str, *, files: bool = True) -> T:
@@ -219,18 +228,17 @@ class Registry(MutableMapping[str, T]):
             value: its options are described.
             base: a value or a class of the same type; None for the registered value of the same name.
         """
-        base, changes = self._found(_name_of(value)) if base is None else base, {}
+        base = self._found(_name_of(value)) if base is None else base
+        changes: dict[str, str] = {}
         for key, kind in self._types.of(value).items():
             new, old = getattr(value, key), value_of(base, key)
             if new == old:
                 continue
             registry = self._types.registry_in(kind)
-            if registry is None or new is None or isinstance(new, tuple):
+            if registry is not None and is_dataclass(new) and type(new) is type(old):
+                changes |= {f"{key}.{name}": text for name, text in registry.changes(new, old).items()}
+            else:
                 changes[key] = self._shown(new, kind)
-                continue
-            if type(new) is not type(old):
-                changes[key], old = _name_of(new), None
-            changes |= {f"{key}.{name}": text for name, text in registry.changes(new, old).items()}
         return changes
 
     def require_no_files(self, value: T) -> None:
@@ -262,13 +270,13 @@ class Registry(MutableMapping[str, T]):
             raise ChoiceError(f"no text describes the {self.kind} {value!r}; give the value in Python")
         return text
 
-    def describe(self, name: str) -> Description:
-        """Returns what a value is, and its options.
+    def describe(self, choice: str | T) -> Description:
+        """Returns what a value is, and its options; the registered value if its name is given.
 
         Raises:
             ChoiceError: there is none of that name.
         """
-        found = self._found(name)
+        found = self._found(choice) if isinstance(choice, str) else choice
         documentation = inspect.getdoc(class_of(found)) or ""
         section = _ARGUMENTS.search(documentation + "\n")
         meanings = {} if section is None else dict(_ARGUMENT.findall(section[1]))
@@ -278,7 +286,7 @@ class Registry(MutableMapping[str, T]):
             )
             for key, kind in self._types.of(found).items()
         )
-        return Description(name, documentation.partition("\n")[0], options)
+        return Description(_name_of(found), documentation.partition("\n")[0], options)
 
     def _default(self, found: T | type[T], key: str, kind: Any) -> str | None:
         value = value_of(found, key)
@@ -302,10 +310,9 @@ class Registry(MutableMapping[str, T]):
         others = self._entry_points()
         if name in others:
             return self._plug_in(others[name])
-        names = [*self._held, *others]
-        near = _nearest(name, names)
+        near = _nearest(name, self.names)
         hint = f"did you mean '{near}'? There" if near else "there"
-        raise ChoiceError(f"there is no {self.kind} '{name}'; {hint} are: {', '.join(names)}")
+        raise ChoiceError(f"there is no {self.kind} '{name}'; {hint} are: {', '.join(self.names)}")
 
     def _entry_points(self) -> dict[str, EntryPoint]:
         if not self._group:

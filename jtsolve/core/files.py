@@ -112,8 +112,8 @@ def opened(path: str | Path) -> Iterator[BinaryStream]:
         raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Writes a file completely or not at all.
+def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) -> None:
+    """Writes a file completely or not at all, packed if its name ends in .gz; for `numbers` see `pack`.
 
     The data go to a temporary file in the same folder, which is flushed to disk and then renamed. If anything
     fails, the temporary file is removed and an existing file is unchanged. A device or a pipe, such as
@@ -123,6 +123,8 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         InputError: the file cannot be written; says why.
     """
     source = str(path)
+    if source.endswith(".gz"):
+        data = pack(data, numbers=numbers)
     try:
         place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
         mode = place.stat().st_mode if place.exists() else None

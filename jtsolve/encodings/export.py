@@ -10,6 +10,7 @@ from jtsolve.encodings.formats import cpsat_proto, lp, mps, wcnf
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.families.families import choose_root, families_of
+from jtsolve.options import TREEWIDTH
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
@@ -40,7 +41,7 @@ def export(problem: Problem, target: Target, memory: int | None = None) -> str:
     if memory is not None and need > memory:
         raise LimitError(
             f"the formula would take about {need / 1e9:.3g} GB, and {memory / 1e9:.3g} GB are free. Ways "
-            "out: a smaller --treewidth; jtsolve convert --prune-below, for fewer sets."
+            f"out: a smaller {TREEWIDTH}; jtsolve convert --prune-below, for fewer sets."
         )
     families, unit = rounded(families_of(problem, choose_root(problem, None)), _FINEST)
     encode = imset.encode_imset if formulation is imset else family.encode_family

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.encodings.wcnf import to_wcnf
 from jtsolve.errors import LimitError
+from jtsolve.options import TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -165,7 +166,7 @@ def _require_64_bits(weights: Iterable[int], unit: Unit) -> None:
     if total > _LARGEST_SUM:
         raise LimitError(
             f"the weights add up to {total:.3g} units of 2^-{unit.shift} nats, and solvers count to "
-            f"{_LARGEST_SUM:.3g}. Ways out: a smaller --treewidth; jtsolve convert --prune-below, for fewer "
+            f"{_LARGEST_SUM:.3g}. Ways out: a smaller {TREEWIDTH}; jtsolve convert --prune-below, for fewer "
             "sets."
         )
 

@@ -12,25 +12,25 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.backends.parse import parse_backend
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.version import __version__
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import Weights, features_of
 from jtsolve.models.columns import open_rows
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.options import Door
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
 from jtsolve.tables.check import require_none
 from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.options import DATA
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.reading import checked, read_declarations, read_raw
+from jtsolve.tables.reading import checked, read_raw, reading_of
 from jtsolve.tables.selection import with_gaps
 from jtsolve.tables.table import DataTable
-from jtsolve.wording import ESTIMATORS, in_python, python_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,6 +100,7 @@ class Training(NamedTuple):
 class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; `JunctionTreeDensity` explains the parameters."""
 
+    @at(Door.ESTIMATOR)
     def _read(
         self,
         X: Any,
@@ -123,22 +124,14 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             columns = {**columns, classes.name: classes.column()}
             values = {**values, classes.name: classes.values}
         weights = Weights.of(sample_weight, len(next(iter(columns.values()))))
-        cut = self.discretise
-        schema, declared = read_declarations({} if self.schema is None else self.schema)
-        coding = Coding(
-            missing=missing or self.missing,
-            discretise=Discretisation.parse(cut) if isinstance(cut, str) else cut,
-            gaps=self._gaps,
-            decimal=self.decimal,
-            schema=schema,
-            class_column=declared if classes is None else classes.name,
-            max_states=self.max_states,
-            states=(self.states,) if isinstance(self.states, str) else tuple(self.states),
-        )
+        given = {option.name: getattr(self, option.name) for option in DATA if hasattr(self, option.name)}
+        given["missing_values"] = self._gaps
+        given |= {} if missing is None else {"missing": missing}
+        given |= {} if classes is None else {"class_column": classes.name}
+        coding = reading_of(given).coding
         raw = weights.applied(read_raw(columns, Intake(together=False)))
         raw = replace(raw, columns=tuple(with_gaps(column, raw, coding) for column in raw.columns))
-        with python_words(ESTIMATORS):
-            table = checked(raw, coding, "X", size=self.treewidth + 1, tell=self._heed)
+        table = checked(raw, coding, "X", size=self.treewidth + 1, tell=self._heed)
         assert isinstance(table, DataTable), "of states"
         remarks = {"rows": table.total * weights.unit, **table.provenance}
         table = replace(table, provenance=MappingProxyType(remarks))
@@ -153,7 +146,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         if self.strict:
             require_none(findings, "X")
         for finding in findings:
-            warnings.warn(in_python(str(finding), ESTIMATORS), DataWarning, stacklevel=5)
+            warnings.warn(str(finding), DataWarning, stacklevel=6)
 
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:
@@ -187,8 +180,9 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _learner(self, weights: Weights) -> Learner:
         """Returns the learner of trees."""
-        named = isinstance(self.backend, str)
-        backend = (None if self.backend == "auto" else parse_backend(self.backend)) if named else self.backend
+        backend = self.backend
+        if isinstance(backend, str):
+            backend = None if backend == "auto" else REGISTRY.parse(backend)
         state = self.random_state
         return Learner(
             weights.score(self._score),
@@ -200,11 +194,11 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             memory=memory_bytes(self.memory),
         )
 
+    @at(Door.ESTIMATOR)
     def _learned(self, training: Training) -> JunctionTreeModel:
         """Returns the model of the best tree for some rows."""
         table, unit, learner = training.table, training.weights.unit, self._learner(training.weights)
-        with python_words(ESTIMATORS):
-            result = learner.search(table)
+        result = learner.search(table)
         assert result.tree is not None, "the learner promises one"
         assert result.score is not None, "trees have one"
         facts = {
@@ -221,6 +215,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         each = None if table.weights is None else table.weights * unit
         return fit(result.tree, plain, ess=self._smoothing, weights=each)
 
+    @at(Door.ESTIMATOR)
     def _codes(self, X: Any, columns: Sequence[Column]) -> NDArray[np.int32]:
         """Returns codes, shape (features, rows); `GAP` for missing values, `UNSEEN` for unseen ones."""
         check_is_fitted(self)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from jtsolve.core.files import pack, read_file, write_atomically
+from jtsolve.core.files import read_file, write_atomically
 from jtsolve.io.documents import decode
 
 if TYPE_CHECKING:
@@ -81,5 +81,4 @@ def write_certificate(path: str | Path, certificate: CertificateDocument) -> Non
     Raises:
         InputError: the file cannot be written.
     """
-    data = msgspec.json.encode(certificate) + b"\n"
-    write_atomically(path, pack(data) if str(path).endswith(".gz") else data)
+    write_atomically(path, msgspec.json.encode(certificate) + b"\n")

@@ -365,6 +365,15 @@ def json_schema(*kinds: type[msgspec.Struct]) -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
 
 
+def json_bytes(value: Any) -> bytes:
+    """Returns a JSON value as the contents of a file: UTF-8, laid out, with a newline at its end.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    return (lay_out(value) + "\n").encode()
+
+
 def lay_out(value: Any, indent: int = 0) -> str:
     """Returns JSON with a line per key of an object, and a line per entry of a list of lists.
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from jtsolve.core.files import pack, read_file, write_atomically
+from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Over
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import Count, Name, decode, json_schema, lay_out, names_of, set_of_names
+from jtsolve.io.documents import Count, Name, decode, json_bytes, json_schema, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +159,7 @@ def document_to_json(document: GraphDocument) -> bytes:
             del values[key]
     if document.selection is not None and not document.selection.separators:
         del values["selection"]["separators"]
-    return (lay_out(values) + "\n").encode()
+    return json_bytes(values)
 
 
 def write_graph(document: GraphDocument, path: str | Path) -> None:
@@ -176,7 +176,6 @@ def write_graph(document: GraphDocument, path: str | Path) -> None:
         data = _edge_list(document)
     else:
         data = document_to_json(document)
-        data = pack(data) if kind == ".json.gz" else data
     write_atomically(path, data)
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from jtsolve.core.files import ask_guard, pack, read_file, write_atomically
+from jtsolve.core.files import ask_guard, read_file, write_atomically
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
@@ -246,10 +246,8 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     source = str(path)
     suffix = Path(path).name.removesuffix(".gz").rpartition(".")[2]
     if source.endswith(".json") or source.endswith(".json.gz"):  # noqa: PIE810 - reads better
-        data = _to_json(problem, source)
-        if source.endswith(".gz"):
-            data = pack(data, numbers=isinstance(problem.scores, DenseScores))
-        write_atomically(path, data)
+        numbers = isinstance(problem.scores, DenseScores)
+        write_atomically(path, _to_json(problem, source), numbers=numbers)
     elif suffix in ("score", "dmst") and not source.endswith(".gz"):
         scores = _plain_table(problem, source)
         write_atomically(path, junctor_text(scores) if suffix == "score" else adjunct_text(scores))

@@ -10,8 +10,8 @@ import msgspec
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_to_document, decode, json_schema, lay_out
-from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result
+from jtsolve.io.documents import constraints_to_document, decode, json_bytes, json_schema
+from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result, require_total
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,7 +53,7 @@ def ranking_schema() -> dict[str, Any]:
 
 def ranking_to_json(ranking: Ranking) -> bytes:
     """Returns the ranking as JSON in UTF-8, with keys in a fixed order."""
-    return (lay_out(_plain(ranking)) + "\n").encode()
+    return json_bytes(_plain(ranking))
 
 
 def ranking_to_document(ranking: Ranking) -> RankingDocument:
@@ -68,18 +68,9 @@ def read_ranking(path: str | Path) -> RankingDocument:
         InputError: the file cannot be read or violates the format; names the place.
     """
     document = decode(read_file(path), RankingDocument, str(path))
-    places = {"$": document.seconds} | {
-        f"$.results[{i}]": result.seconds for i, result in enumerate(document.results)
-    }
-    for place, seconds in places.items():
-        if "total" not in seconds:
-            raise InputError(
-                str(path),
-                f"{place}.seconds",
-                "the key 'total' is missing",
-                "add the seconds from start to finish",
-            )
+    require_total(document.seconds, str(path), "$")
     for i, result in enumerate(document.results):
+        require_total(result.seconds, str(path), f"$.results[{i}]")
         if result.score is None:
             raise InputError(
                 str(path), f"$.results[{i}].score", "null; a ranking lists trees", "write its score"

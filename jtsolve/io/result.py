@@ -19,14 +19,14 @@ from jtsolve.io.documents import (
     constraints_from_document,
     constraints_to_document,
     decode,
+    json_bytes,
     json_schema,
     json_value,
-    lay_out,
     names_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -88,7 +88,7 @@ def result_to_json(result: Result) -> bytes:
     Raises:
         TypeError: an option or a figure is not a JSON value.
     """
-    return (lay_out(plain_result(result)) + "\n").encode()
+    return json_bytes(plain_result(result))
 
 
 def result_to_document(result: Result) -> ResultDocument:
@@ -103,11 +103,20 @@ def read_result(path: str | Path) -> ResultDocument:
         InputError: the file cannot be read or violates the format; names the place.
     """
     document = decode(read_file(path), ResultDocument, str(path))
-    if "total" not in document.seconds:
-        raise InputError(
-            str(path), "$.seconds", "the key 'total' is missing", "add the seconds from start to finish"
-        )
+    require_total(document.seconds, str(path), "$")
     return document
+
+
+def require_total(seconds: Mapping[str, float], source: str, place: str) -> None:
+    """Checks that the duration of a run is there.
+
+    Raises:
+        InputError: it is not.
+    """
+    if "total" not in seconds:
+        raise InputError(
+            source, f"{place}.seconds", "the key 'total' is missing", "add the seconds from start to finish"
+        )
 
 
 def tree_of(

@@ -1,4 +1,10 @@
-"""What somebody writes by hand: TOML in a .toml file, JSON in any other."""
+"""Hand-written files: TOML or JSON.
+
+Files of constraints, for use beside data, have the keys of an instance's constraints:
+
+    max_separator_size = 2
+    forbidden_edges = [["Age", "Smoker"]]
+"""
 
 from __future__ import annotations
 
@@ -8,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
-from jtsolve.io.documents import require_unique_keys, require_utf8
+from jtsolve.io.documents import ConstraintsDocument, require_unique_keys, require_utf8
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +24,17 @@ if TYPE_CHECKING:
     from jtsolve.io.documents import Document
 
 
+def read_constraints(path: Path) -> ConstraintsDocument:
+    """Returns the constraints in a file.
+
+    Raises:
+        InputError: the file cannot be read or is invalid; names the place.
+    """
+    return decode_settings(read_file(path), ConstraintsDocument, path, "'Constraints' in docs/formats.md")
+
+
 def decode_settings(data: bytes, kind: type[Document], path: Path, manual: str) -> Document:
-    """Returns what somebody wrote by hand, TOML in a .toml file and JSON in any other, as a struct.
+    """Returns the contents of a .toml file, or of a JSON file of any other name, as a struct.
 
     Args:
         data: the text.

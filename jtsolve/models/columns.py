@@ -12,9 +12,8 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.tables.check import OF_ROWS, examine
 from jtsolve.tables.coding import GAP_STATE
-from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import GAPS, Coding, gap_words
+from jtsolve.tables.options import GAPS, Coding, Dialect, gap_words
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.reading import opened_data, read_raw
 from jtsolve.tables.selection import name_list, row_weights
@@ -235,7 +234,7 @@ def open_rows(
         unused = tuple(name for name in drop if name in read)
         declared = {name: labels for name, labels in states.items() if name in read}
         coding = Coding(
-            tuple(read), unused, weights=weights, gaps=tuple(gaps), schema=declared, decimal=decimal
+            tuple(read), unused, weights=weights, missing_values=tuple(gaps), schema=declared, decimal=decimal
         )
         table = RawTable(tuple(every), tuple(every.values()), raw.typed)
         tell(examine(table, coding, place, kinds=OF_ROWS))

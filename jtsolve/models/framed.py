@@ -34,7 +34,6 @@ from jtsolve.progress import in_notebook, is_watched, progress, tell
 from jtsolve.tables.frames import FrameStyle, label_of
 from jtsolve.tables.options import decimal_of, gaps_of
 from jtsolve.tables.raw import GAP
-from jtsolve.wording import python_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -244,13 +243,11 @@ class Model:
 
     def _codes(self, data: Frame, columns: Sequence[Column]) -> NDArray[np.int32]:
         """Returns rows in the coding of the model, read as the data were from which it was learned."""
-        with python_words():
-            return read_codes(data, columns, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
+        return read_codes(data, columns, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
 
     def _values(self, data: Frame, names: Sequence[str]) -> NDArray[np.float64]:
         """Returns rows as numbers, likewise."""
-        with python_words():
-            return read_values(data, names, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
+        return read_values(data, names, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
 
     def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:
         """Returns the columns of states of some variables."""

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.files import pack
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -64,11 +62,6 @@ def sample_csv(network: Network, rows: int, seed: int) -> bytes:
         for i, node in enumerate(network.nodes)
     ]
     return pl.DataFrame(columns).write_csv().encode()
-
-
-def packed_for(name: str, content: bytes) -> bytes:
-    """Returns the content, gzipped if the name ends in .gz."""
-    return pack(content) if name.endswith(".gz") else content
 
 
 def configurations(

@@ -15,9 +15,11 @@ from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.options import MAX_SIZE, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, TabulationProgress, estimate, tabulate_with
+from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable
 
@@ -131,7 +133,7 @@ class ScoringPlan:
         if self.obstacle is not None and isinstance(table, PartitionedTable):
             raise LimitError(
                 f"a table of all scores needs {self.obstacle}, and scores of partitions are not computed on "
-                "demand. Ways out: smaller sets (--max-size), fewer columns (--columns), or a larger limit"
+                f"demand. Ways out: smaller sets ({MAX_SIZE}), fewer columns ({COLUMNS}), or a larger limit"
             )
         scores: LocalScores | None = self._tabulated(progress) if self.obstacle is None else None
         if scores is None:
@@ -185,7 +187,7 @@ def plan_scores(
     if max_size is None and table.n > MOST_VARIABLES:
         raise ChoiceError(
             f"nothing says how large the scored sets are, and {table.n} columns are more than the "
-            f"{MOST_VARIABLES} of which sets of any size are scored; give --treewidth K or --max-size K"
+            f"{MOST_VARIABLES} of which sets of any size are scored; give {TREEWIDTH}"
         )
     max_size = table.n if max_size is None else min(max_size, table.n)
     scorer = make_scorer(table, score, max_size, prior)

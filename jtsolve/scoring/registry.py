@@ -1,47 +1,37 @@
-"""The registry of scores, by name."""
+"""The registry of scores, by name, and scores from texts such as "bdeu:ess=10"."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.errors import ChoiceError
-from jtsolve.scoring.scores.aic import Aic
-from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.scores.bdj import Bdj
-from jtsolve.scoring.scores.bge import Bge
-from jtsolve.scoring.scores.bic import Bic
-from jtsolve.scoring.scores.gaussian_bic import GaussianBic
-from jtsolve.scoring.scores.mdl import Mdl
-from jtsolve.scoring.scores.ml import MaximumLikelihood
-from jtsolve.scoring.scores.qnml import Qnml
+from jtsolve.core.choice_texts import split
+from jtsolve.core.choices import Entry, Registry
 
 if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
 
-DISCRETE: dict[str, DiscreteScore] = {
-    score.name: score for score in (Bdeu(), Bdj(), MaximumLikelihood(), Aic(), Bic(), Mdl(), Qnml())
-}
-"""Discrete scores, with default parameters; the first is the default score."""
+REGISTRY: Registry[DiscreteScore | GaussianScore] = Registry(
+    "score",
+    {
+        "bdeu": Entry("jtsolve.scoring.scores.bdeu:Bdeu"),
+        "bdj": Entry("jtsolve.scoring.scores.bdj:Bdj"),
+        "ml": Entry("jtsolve.scoring.scores.ml:MaximumLikelihood"),
+        "aic": Entry("jtsolve.scoring.scores.aic:Aic"),
+        "bic": Entry("jtsolve.scoring.scores.bic:Bic"),
+        "mdl": Entry("jtsolve.scoring.scores.mdl:Mdl"),
+        "qnml": Entry("jtsolve.scoring.scores.qnml:Qnml"),
+        "gaussian-bic": Entry("jtsolve.scoring.scores.gaussian_bic:GaussianBic"),
+        "bge": Entry("jtsolve.scoring.scores.bge:Bge"),
+    },
+    annotations=("LocalScore", "DiscreteScore", "GaussianScore"),
+)
 
-GAUSSIAN: dict[str, GaussianScore] = {score.name: score for score in (GaussianBic(), Bge())}
-"""Gaussian scores, with default parameters."""
 
-REGISTRY: dict[str, DiscreteScore | GaussianScore] = {**DISCRETE, **GAUSSIAN}
-"""Every score by its name."""
-
-
-def named_score(name: str, ess: float | None = None) -> LocalScore:
-    """Returns the score of that name, with an equivalent sample size if one is given.
+def named_score(text: str, ess: float | None = None) -> LocalScore:
+    """Returns the score that a text describes, with an equivalent sample size if one is given.
 
     Raises:
         ChoiceError: there is no such score, or it has no equivalent sample size.
     """
-    if name not in REGISTRY:
-        raise ChoiceError(f"there is no score '{name}'; there are {', '.join(REGISTRY)}")
-    if ess is None:
-        return REGISTRY[name]
-    if name != Bdeu.name:
-        raise ChoiceError(
-            f"an equivalent sample size is for the score 'bdeu', not for '{name}'; leave out --ess"
-        )
-    return Bdeu(ess)
+    name, options = split(text)
+    return REGISTRY.make(name, options if ess is None else {**options, "ess": repr(float(ess))})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import MAX_SIZE
 from jtsolve.scoring.partitions import Heed, require_keys, sums_over_partitions, unheeded
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
@@ -84,7 +85,7 @@ def make_scorer(
     """
     if not 1 <= max_size <= table.n:
         raise ChoiceError(
-            f"sets of {max_size} variables are asked for, but there are {table.n}; give a --max-size, "
+            f"sets of {max_size} variables are asked for, but there are {table.n}; give {MAX_SIZE}, "
             f"from 1 to {table.n}"
         )
     prior = prior or StructurePrior()

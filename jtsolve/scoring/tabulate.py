@@ -14,6 +14,7 @@ from jtsolve.core.machine import cores
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
+from jtsolve.options import MAX_SIZE
 from jtsolve.scoring.partitions import (
     LackOfMemoryError,
     cells_of,
@@ -21,6 +22,7 @@ from jtsolve.scoring.partitions import (
     sets_that_fit,
 )
 from jtsolve.scoring.scorer import CountingScorer, make_scorer
+from jtsolve.tables.options import DISCRETISE, DROP
 from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ def _ask(progress: TabulationProgress | None, done: float, total: int) -> None:
     if progress is not None and not progress(done=done):
         raise LimitError(
             f"scoring was stopped after {100 * done:.0f} % of the {total} sets; nothing is written. Score "
-            "smaller sets (--max-size), or allow more time"
+            f"smaller sets ({MAX_SIZE}), or allow more time"
         )
 
 
@@ -225,7 +227,7 @@ def _by_passes(
             if len(sets) == 1:
                 raise LimitError(
                     f"a worker lacks the memory to count a single set ({error}). Ways out: workers with more "
-                    "memory, smaller sets (--max-size), or fewer states (--discretise, --drop)"
+                    f"memory, smaller sets ({MAX_SIZE}), or fewer states ({DISCRETISE}, {DROP})"
                 ) from None
             room = cells_of(sets, table).sum() // 2
             continue

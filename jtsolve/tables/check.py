@@ -12,7 +12,6 @@ all pairs at once, and only the candidates are verified on all rows.
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,11 +21,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.options import worded
 from jtsolve.tables.coding import FEW, is_quantity
-from jtsolve.tables.options import gap_words
+from jtsolve.tables.options import (
+    DECIMAL,
+    DISCRETISE,
+    DROP,
+    MISSING,
+    MISSING_VALUES,
+    STATES,
+    STRICT,
+    WEIGHTS,
+    gap_words,
+)
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
 from jtsolve.tables.selection import chosen
-from jtsolve.wording import names_as_words, quoted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -86,18 +95,21 @@ class Finding:
         kind: one of `KINDS`, or "clique" for a finding about a tree.
         columns: the columns concerned.
         sentence: what was found, without the columns' full list.
-        advice: what to do.
-        options: the words of the command line that follow the advice; empty if none does.
+        advice: what to do, with references to options.
     """
 
     kind: str
     columns: tuple[str, ...]
     sentence: str
     advice: str
-    options: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> str:
+        """What an error says of it, with references to options."""
+        return f"{self.sentence}. Fix: {self.advice}."
 
     def __str__(self) -> str:
-        return f"{self.sentence}. Fix: {self.advice}."
+        return worded(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +210,13 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
         InputError: there are some; the message has them all.
     """
     if findings:
-        listed = " ".join(f"({number}) {finding}" for number, finding in enumerate(findings, 1))
+        listed = " ".join(f"({number}) {finding.message}" for number, finding in enumerate(findings, 1))
         count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
         raise InputError(
-            source, "data check", f"{count}: {listed.rstrip('.')}", "follow the advice, or leave out --strict"
+            source,
+            "data check",
+            f"{count}: {listed.rstrip('.')}",
+            f"follow the advice, or leave out {STRICT}",
         )
 
 
@@ -226,12 +241,12 @@ def judge(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> 
 
 
 def plain_finding(finding: Finding) -> dict[str, Any]:
-    """Returns a finding as JSON values."""
+    """Returns a finding as JSON values, its advice as the door of this context spells it."""
     return {
         "kind": finding.kind,
         "columns": list(finding.columns),
         "sentence": finding.sentence,
-        "advice": finding.advice,
+        "advice": worded(finding.advice),
     }
 
 
@@ -428,7 +443,7 @@ def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
             "weight",
             (weights,),
             f"one row has {100 * share:.0f} % of the weight in column '{weights}'",
-            f"check that '{weights}' counts rows; if not, --drop {quoted([weights])} instead of --weights",
+            f"check that '{weights}' counts rows; if not, {DROP([weights])} instead of {WEIGHTS}",
         )
 
 
@@ -444,6 +459,10 @@ _SENTENCES = {
     "duplicate": "copies of other columns",
     "function": "functions of other columns",
 }
+_INSTEAD = {
+    "date": ", or derive a column such as the month or the weekday first",
+    "many-states": ", or merge rare states in the file",
+}
 
 
 def _finding(
@@ -454,26 +473,19 @@ def _finding(
     shown = "; ".join(f"'{name}' ({reason})" for name, reason in found[:_SHOWN])
     sentence = f"{_SENTENCES[kind]}: {shown}{_more(found)}"
     if kind == "decimal-comma":
-        advice = "give --decimal comma, or remove commas between thousands"
-        return Finding(kind, tuple(names), sentence, advice, ("--decimal", "comma"))
-    if kind == "quantity":
-        advice = f"cut numbers with --discretise quantile:4; declare codes with --states {quoted(names)}"
-        return Finding(kind, tuple(names), sentence, advice, ("--discretise", "quantile:4"))
-    if kind == "mixed":
+        advice = f"give {DECIMAL('comma')}, or remove commas between thousands"
+    elif kind == "quantity":
+        advice = f"cut numbers with {DISCRETISE('quantile:4')}; declare codes with {STATES(names)}"
+    elif kind == "mixed":
         different = list(dict.fromkeys(word for listed in words.values() for word in listed))
-        gaps = _gap_words(raw, coding.gaps)
-        option = ("--missing-values", names_as_words([*gaps, *different]))
+        gaps = _gap_words(raw, coding.missing_values)
         advice = (
-            f"if the words mean a missing value, give {shlex.join(option)} and a --missing; otherwise "
-            f"correct them, or declare --states {quoted(names)}"
+            f"if the words mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
+            f"{MISSING('state')}; otherwise correct them, or declare {STATES(names)}"
         )
-        return Finding(kind, tuple(names), sentence, advice, (*option, "--missing", "state"))
-    advice = f"leave out with --drop {quoted(names)}"
-    if kind == "date":
-        advice += ", or derive a column such as the month or the weekday first"
-    elif kind == "many-states":
-        advice += ", or merge rare states in the file"
-    return Finding(kind, tuple(names), sentence, advice, ("--drop", names_as_words(names)))
+    else:
+        advice = f"leave out with {DROP(names)}{_INSTEAD.get(kind, '')}"
+    return Finding(kind, tuple(names), sentence, advice)
 
 
 def _more(found: Sequence[Any]) -> str:

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import SCORE
+from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, SCHEMA, STATES
 from jtsolve.tables.raw import GAP, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
-from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,9 +82,9 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
             source,
             f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
-            "cut them with --discretise quantile:4; declare states with --states, or cuts with --schema; "
-            f"leave them out with --drop {quoted(continuous)}; or use a Gaussian score "
-            "(--score gaussian-bic)",
+            f"cut them with {DISCRETISE('quantile:4')}; declare states with {STATES}, or cuts with {SCHEMA}; "
+            f"leave them out with {DROP(continuous)}; or use a Gaussian score "
+            f"({SCORE('gaussian-bic')})",
         )
 
 
@@ -106,7 +107,7 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
         _require_numbers(
             column,
             source,
-            f"leave it out with --drop {quoted([column.name])}, or read states: a discrete score such as "
+            f"leave it out with {DROP([column.name])}, or read states: a discrete score such as "
             "bdeu, or the kind states",
         )
         values.append(column.numbers()[column.codes])
@@ -187,7 +188,7 @@ def _found_cuts(
                 source,
                 f"column '{classes.name}'",
                 f"it cannot serve as the class by which '{column.name}' is cut: it is continuous or empty",
-                "name a discrete column with --discretise mdlp:CLASS",
+                f"name a discrete column with {DISCRETISE('mdlp:CLASS')}",
             )
     weights = None if selection.weights is None else selection.weights[present]
     numbers = column.numbers()[column.codes[present]]
@@ -239,8 +240,8 @@ def _labelled(
             source,
             f"column '{column.name}'",
             f"it has {len(occurring)} distinct values, more than {coding.max_states}",
-            f"if it identifies the rows, leave it out with --drop {quoted([column.name])}; cut numbers with "
-            "--discretise quantile:4; or raise --max-states",
+            f"if it identifies the rows, leave it out with {DROP([column.name])}; cut numbers with "
+            f"{DISCRETISE('quantile:4')}; or raise {MAX_STATES}",
         )
     else:
         labels = tuple(sorted({*occurring, GAP_STATE} if as_state else occurring, key=state_order))

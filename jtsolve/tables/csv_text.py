@@ -16,6 +16,7 @@ import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.gatherer import Gatherer, Intake
+from jtsolve.tables.options import HEADER
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source:
 
 
 def _no_rows(source: str) -> InputError:
-    return InputError(source, "", "there are no rows below the header", "add rows, or give --no-header")
+    return InputError(source, "", "there are no rows below the header", f"add rows, or give {HEADER}")
 
 
 def read_dat(lines: Lines, intake: Intake) -> RawTable:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.options import DROP
 from jtsolve.tables.raw import GAP
-from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -182,7 +182,7 @@ def not_a_state(source: str, name: str, kind: object) -> InputError:
         source,
         f"column '{name}'",
         f"values of type {kind} cannot be states",
-        f"leave it out with --drop {quoted([name])}, or write it as text",
+        f"leave it out with {DROP([name])}, or write it as text",
     )
 
 

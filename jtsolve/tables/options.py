@@ -1,22 +1,49 @@
-"""User options for reading data: columns, missing values, discretisation."""
+"""User options for reading data: how a text is written, columns, missing values, discretisation.
+
+An option of data is declared here alone: a row, and the field of `Coding` or `Dialect` that holds it. The
+commands, `jt.learn` and its siblings, the grids of `compare` and the estimators take it from here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-import numpy as np
-
-from jtsolve.errors import ChoiceError
-from jtsolve.tables.mdlp import mdlp_cuts
+from jtsolve.errors import ChoiceError, on_one_line
+from jtsolve.options import Option, options_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     from numpy.typing import NDArray
 
+PLAIN_SUFFIXES = (
+    ".csv",
+    ".tsv",
+    ".tab",
+    ".txt",
+    ".data",
+    ".parquet",
+    ".arrow",
+    ".feather",
+    ".ipc",
+    ".arff",
+    ".dat",
+)
+DATA_SUFFIXES = (*PLAIN_SUFFIXES, *(f"{suffix}.gz" for suffix in PLAIN_SUFFIXES))
+"""Suffixes of data files; another file is data only if the user says so."""
+_PATTERN = frozenset("*?[")
+SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "blank": " "}
+"""By their names; a blank matches any run of blanks and tabs."""
+UTF_8 = "utf-8"
+
 Missing: TypeAlias = Literal["refuse", "state", "drop-rows", "drop-columns", "impute-mode"]
-MISSING: tuple[str, ...] = get_args(Missing)
+TREATMENTS: tuple[str, ...] = get_args(Missing)
 
 GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
 """Words that mean a missing value in text formats, which have no null."""
@@ -47,6 +74,120 @@ def decimal_of(data: Any) -> Decimal:
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
+
+HEADER = Option("header", bool, "The first line is a row; columns are V1, V2, ….", default=True)
+SEPARATOR = Option(
+    "separator",
+    str,
+    "comma, semicolon, tab, pipe, blank, or the mark itself; detected by default.",
+    metavar="NAME",
+    choices=tuple(SEPARATORS),
+)
+ENCODING = Option("encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME")
+COLUMNS = Option(
+    "columns",
+    tuple,
+    "Columns to keep, in this order; the default is all.",
+    metavar="A,B,…",
+    estimator="X[…]",
+)
+DROP = Option(
+    "drop",
+    tuple,
+    "Columns to leave out; may be repeated.",
+    (),
+    "A,B,…",
+    estimator="X.drop(columns=…)",
+)
+WEIGHTS = Option(
+    "weights",
+    str,
+    "The column that counts how often each row occurs.",
+    metavar="NAME",
+    estimator="sample_weight=…",
+)
+MISSING = Option(
+    "missing",
+    str,
+    "Missing values: refuse, state, drop-rows, drop-columns, impute-mode.",
+    "refuse",
+    "HOW",
+    choices=TREATMENTS,
+)
+MISSING_VALUES = Option(
+    "missing_values",
+    tuple,
+    "Words that stand for a missing value, in text by default: nothing, ?, NA, NaN, ….",
+    GAPS,
+    "W,W,…",
+)
+DISCRETISE = Option(
+    "discretise", str, "Cut continuous columns: quantile:4, width:4 or mdlp:CLASS.", metavar="HOW"
+)
+SCHEMA = Option("schema", Path, "Declared states, or cuts, of columns (JSON).", metavar="FILE")
+CLASS_COLUMN = Option(
+    "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="class"
+)
+MAX_STATES = Option("max_states", int, "The largest number of states of a column.", 1000, "N", least=1)
+STATES = Option(
+    "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
+)
+DECIMAL = Option(
+    "decimal",
+    str,
+    "point or comma, in files and in text of frames; with comma, 1.234,5 is read as 1234.5.",
+    "point",
+    "MARK",
+    choices=DECIMALS,
+)
+STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a text is written; the rows above explain the fields.
+
+    The separator may be another ASCII mark than those of `SEPARATORS`, such as "/"; None to guess.
+
+    Raises:
+        ChoiceError: an invalid value.
+    """
+
+    header: bool = HEADER.field()
+    separator: str | None = SEPARATOR.field()
+    encoding: str = ENCODING.field()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.header, bool):
+            raise ChoiceError(f"header={self.header!r} is neither True nor False; give one of them")
+        separator = SEPARATORS.get(str(self.separator), self.separator)
+        if separator is not None and not _separates(separator):
+            raise ChoiceError(
+                f"there is no separator '{separator}'; there are {', '.join(SEPARATORS)}, or another mark"
+            )
+        object.__setattr__(self, "separator", separator)
+
+    def refuse(self, source: str, reason: str) -> None:
+        """Checks that nothing is said of data without a dialect.
+
+        Args:
+            source: the name of the data.
+            reason: why they have none.
+
+        Raises:
+            ChoiceError: something is said; names the options.
+        """
+        given = [option for option in options_of(Dialect) if getattr(self, option.name) != option.default]
+        if given:
+            raise ChoiceError(f"{source}: {reason}; leave out {', '.join(map(str, given))}")
+
+
+def _separates(mark: object) -> bool:
+    """Tells whether a value is a character that can stand between values."""
+    if not isinstance(mark, str) or len(mark) != 1:
+        return False
+    is_mark = mark.isascii() and mark.isprintable() and not mark.isalnum() and mark not in "\"'+-.?"
+    return is_mark or mark == "\t"
 
 
 _MOST_BINS = 1_000_000
@@ -109,8 +250,12 @@ class Discretisation:
             times: shape (rows,), multiplicity of each row; None for 1.
             classes: shape (rows,), codes from 0; required by mdlp.
         """
+        import numpy as np
+
         if self.method == "mdlp":
             assert classes is not None, "the coding passes them"
+            from jtsolve.tables.mdlp import mdlp_cuts
+
             return mdlp_cuts(numbers, classes, times)
         if self.method == "quantile":
             values, place = np.unique(numbers, return_inverse=True)
@@ -126,6 +271,8 @@ class Discretisation:
 
 
 def _summed(times: NDArray[np.int64], place: NDArray[np.intp], size: int) -> NDArray[np.int64]:
+    import numpy as np
+
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, place, times)
     return sums
@@ -133,53 +280,43 @@ def _summed(times: NDArray[np.int64], place: NDArray[np.intp], size: int) -> NDA
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How to code the cells of a file.
+    """How to code the cells of a file; the rows above explain the fields.
 
-    Args:
-        columns: columns to keep, in this order; None for all, in file order.
-        drop: columns to leave out.
-        weights: column with the multiplicity of each row, or None.
-        missing: treatment of missing values: "refuse" reports the counts; "state" adds a state; "drop-rows"
-            and "drop-columns" leave out rows or columns with gaps; "impute-mode" fills in the column's most
-            frequent state, the first of ties.
-        gaps: words that mean a missing value; the default ones only in text formats.
-        discretise: how to cut continuous columns into states; None rejects them.
-        schema: declared states or cuts of some columns.
-        class_column: class column for mdlp, or None; otherwise a column like any other.
-        max_states: most states of a column without declared states.
-        states: columns whose values are states even if they look like quantities; never cut.
-        decimal: mark of fractions in text, of files and of frames; with "comma", 1.234,5 is 1234.5.
+    Missing values: "refuse" reports the counts; "state" adds a state; "drop-rows" and "drop-columns" leave
+    out rows or columns with some; "impute-mode" fills in the column's most frequent state, the first of ties.
+    The default words for them count in text only. Without `discretise`, continuous columns are refused.
 
     Raises:
         ChoiceError: an invalid value or combination.
     """
 
-    columns: tuple[str, ...] | None = None
-    drop: tuple[str, ...] = ()
-    weights: str | None = None
-    missing: Missing = "refuse"
-    gaps: tuple[str, ...] = GAPS
-    discretise: Discretisation | None = None
-    schema: Schema = field(default_factory=lambda: MappingProxyType({}))
-    class_column: str | None = None
-    max_states: int = 1000
-    states: tuple[str, ...] = ()
-    decimal: Decimal = "point"
+    columns: tuple[str, ...] | None = COLUMNS.field()
+    drop: tuple[str, ...] = DROP.field()
+    weights: str | None = WEIGHTS.field()
+    missing: Missing = MISSING.field()  # noqa: RUF009 - a field
+    missing_values: tuple[str, ...] = MISSING_VALUES.field()
+    discretise: Discretisation | None = DISCRETISE.field()  # noqa: RUF009 - a field
+    class_column: str | None = CLASS_COLUMN.field()
+    schema: Schema = field(default_factory=lambda: MappingProxyType({}), metadata={"option": SCHEMA})
+    states: tuple[str, ...] = STATES.field()
+    max_states: int = MAX_STATES.field()
+    decimal: Decimal = DECIMAL.field()  # noqa: RUF009 - a field
 
     def __post_init__(self) -> None:
-        if self.missing not in MISSING:
+        if self.missing not in TREATMENTS:
             raise ChoiceError(
-                f"'{self.missing}' is not a treatment of missing values; choose among {', '.join(MISSING)}"
+                f"'{self.missing}' is not a treatment of missing values; choose among {', '.join(TREATMENTS)}"
             )
         if self.discretise is not None and self.discretise.method == "mdlp" and self.classes is None:
             raise ChoiceError(
-                "mdlp needs a class column, and none is named; give --discretise mdlp:CLASS or --class"
+                "mdlp needs a class column, and none is named; "
+                f"give {DISCRETISE('mdlp:CLASS')} or {CLASS_COLUMN}"
             )
         if self.decimal not in DECIMALS:
             raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
-        for word in self.gaps:  # which models remember, in files
+        for word in self.missing_values:  # which models remember, in files
             if word != word.encode(errors="replace").decode():
                 raise ChoiceError(f"the missing value '{word}' is not valid text; give words in UTF-8")
 
@@ -198,3 +335,52 @@ class Coding:
         if name in (self.weights, self.classes):
             return True
         return name not in self.drop and (self.columns is None or name in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All options of data together."""
+
+    coding: Coding
+    dialect: Dialect = Dialect()
+    strict: bool = STRICT.field()
+
+
+DATA = options_of(Coding, Dialect, Reading)
+"""The options of data."""
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Returns the words between commas; a word in double quotes may contain commas.
+
+    >>> names_in('a, b,"c,d"')
+    ('a', 'b', 'c,d')
+    """
+    rows = csv.reader([text], skipinitialspace=True)
+    try:
+        return tuple(name.strip() for name in next(rows, [])) or ("",)
+    except csv.Error as error:
+        raise ChoiceError(
+            f"'{on_one_line(text, 100)}' is not a list of names ({error}); join names by commas, without "
+            "line breaks"
+        ) from None
+
+
+def all_names_in(texts: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Returns the words of an option that may be repeated; None if it is not given."""
+    if texts is None:
+        return None
+    return tuple(name for text in ((texts,) if isinstance(texts, str) else texts) for name in names_in(text))
+
+
+def title_of(path: str | Path) -> str:
+    """Returns the name of a problem made of a data file; of a pattern, that of its folder.
+
+    >>> title_of("data/zoo.csv.gz"), title_of("data/zoo/*.parquet")
+    ('zoo', 'zoo')
+    """
+    place = Path(path)
+    while place.name and not _PATTERN.isdisjoint(place.name):
+        place = place.parent
+    name = place.name.removesuffix(".gz")
+    return name.rpartition(".")[0] or name

@@ -22,6 +22,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, is_path, label_of
 from jtsolve.tables.gatherer import KEPT
+from jtsolve.tables.options import DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, readable, require_same, scanned
 from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
@@ -45,17 +46,13 @@ if TYPE_CHECKING:
     from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-    from jtsolve.tables.table import DataTable, Table
+    from jtsolve.tables.table import Table
 
 ROWS = KEPT
 """Most rows of a file in a partition."""
 
 IN_PARTITIONS = "partitions are no text"
 """Why they have no dialect."""
-
-
-Weighting: TypeAlias = "Callable[[DataTable, int], DataTable | None]"
-"""Takes a partition and its place; returns its rows with other weights, None if none is left."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +67,6 @@ class PartitionedTable:
         cluster: reads them.
         folder: where the counts are kept; None for nowhere.
         provenance: remarks on data and coding.
-        weighted: gives the rows of a partition other weights, whose sum over all is the total; None leaves
-            them as they are.
     """
 
     columns: tuple[CodedColumn, ...]
@@ -81,7 +76,6 @@ class PartitionedTable:
     cluster: Cluster
     folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    weighted: Weighting | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,12 +122,9 @@ class PartitionedTable:
             shared: further arguments; large ones as futures of `Workers.share`.
             among: the places of the partitions; None for all.
         """
-        how = workers.share((settled_coding(self.coding, self.columns), self.columns, self.weighted))
+        how = workers.share((settled_coding(self.coding, self.columns), self.columns))
         places = range(len(self.parts)) if among is None else among
-        return [
-            _submitted(workers, self.parts[place], _applied, place, how, function, *shared)
-            for place in places
-        ]
+        return [_submitted(workers, self.parts[place], _applied, how, function, *shared) for place in places]
 
 
 AnyTable: TypeAlias = "Table | PartitionedTable"
@@ -174,8 +165,8 @@ def read_partitioned(
     """
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         raise ChoiceError(
-            "mdlp cuts by a class, which needs all rows in one place; give --discretise quantile:4, or cuts "
-            "with --schema"
+            "mdlp cuts by a class, which needs all rows in one place; "
+            f"give {DISCRETISE('quantile:4')}, or cuts with {SCHEMA}"
         )
     if folder is not None and is_dask_frame(data):
         raise ChoiceError(
@@ -321,14 +312,11 @@ def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: Partition
 def _applied(
     part: Part,
     frame: Any,
-    place: int,
-    how: tuple[Coding, Sequence[CodedColumn], Weighting | None],
+    how: tuple[Coding, Sequence[CodedColumn]],
     function: Callable[..., Any],
     *shared: Any,
 ) -> Any:
     """Returns the result of a function for a partition, or None if it has no rows."""
-    coding, columns, weighted = how
+    coding, columns = how
     table = coded_part(part, frame, coding, columns)
-    if table is not None and weighted is not None:
-        table = weighted(table, place)
     return None if table is None else function(table, *shared)

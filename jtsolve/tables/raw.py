@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.options import HEADER, SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -154,7 +155,7 @@ def require_distinct(names: Sequence[str], source: str, *, index: bool = False) 
                 source,
                 f"the name of column {position + 1}",
                 f"'{name}' occurs twice" if name else "it is empty",
-                "give every column a unique name, or, if the first line is a row, --no-header",
+                f"give every column a unique name, or, if the first line is a row, {HEADER}",
             )
         seen.add(name)
 
@@ -166,5 +167,5 @@ def ragged(source: str, line: int, found: int, wanted: int) -> InputError:
         f"line {line}",
         f"it has {found} values, but there are {wanted} columns",
         "give every row a value for every column, remove lines above the names of the columns, or set the "
-        "separator with --separator",
+        f"separator with {SEPARATOR}",
     )

@@ -23,16 +23,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.core.files import read_file
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import examine, plain_finding
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
-from jtsolve.tables.dialect import UTF_8, Dialect
 from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.frames import FRAME, Frame, is_path
+from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path, label_of
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import Coding, Schema
+from jtsolve.tables.options import (
+    CLASS_COLUMN,
+    DATA,
+    UTF_8,
+    WEIGHTS,
+    Coding,
+    Dialect,
+    Discretisation,
+    Reading,
+    Schema,
+    all_names_in,
+)
 from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import Lines, Source
 
@@ -196,6 +207,55 @@ def _described(table: SomeTable, source: Source | Frame) -> SomeTable:
 def read_schema(path: str | Path) -> Schema:
     """Returns declared states and cuts; see `read_declarations`."""
     return read_declarations(path)[0]
+
+
+def reading_of(given: Mapping[str, Any]) -> Reading:
+    """Returns the options of data that are given by name; None stands for the default.
+
+    Names of columns may come alone, without a list, and as values of any kind, as frames have them;
+    `discretise` as text such as "quantile:4"; `schema` as for `read_declarations`.
+
+    Raises:
+        ChoiceError: there is no such option, or a value or combination is invalid.
+        InputError: the schema is invalid.
+
+    >>> reading_of({"drop": "a", "discretise": "width:2"}).coding.discretise
+    Discretisation(method='width', bins=2, by=None)
+    """
+    known = {option.name: option for option in DATA}
+    values = {name: value for name, value in given.items() if value is not None}
+    for name, value in values.items():
+        if name not in known:
+            raise ChoiceError(f"there is no option '{name}' for data; there are {', '.join(known)}")
+        if known[name].type is tuple:
+            values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))
+        elif known[name] in (WEIGHTS, CLASS_COLUMN):
+            values[name] = label_of(value)
+    if not isinstance(values.get("discretise"), Discretisation | None):
+        values["discretise"] = Discretisation.parse(str(values["discretise"]))
+    if "schema" in values:
+        values["schema"], declared = read_declarations(values["schema"])
+        values.setdefault("class_column", declared)
+    parts = [
+        {option.name: values[option.name] for option in options_of(kind) if option.name in values}
+        for kind in (Coding, Dialect, Reading)
+    ]
+    return Reading(Coding(**parts[0]), Dialect(**parts[1]), **parts[2])
+
+
+def reading_of_words(given: Mapping[str, Any]) -> Reading:
+    """Returns the options as a shell or a hand-written file gives them: names between commas.
+
+    Raises:
+        ChoiceError, InputError: as `reading_of`.
+
+    >>> reading_of_words({"drop": ["a,b", "c"], "states": None}).coding.drop
+    ('a', 'b', 'c')
+    """
+    names = {option.name for option in DATA if option.type is tuple}
+    return reading_of(
+        {name: all_names_in(value) if name in names else value for name, value in given.items()}
+    )
 
 
 def read_declarations(schema: str | Path | Mapping[str, Any]) -> tuple[Schema, str | None]:

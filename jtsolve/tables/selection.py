@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.options import GAPS, gap_words
+from jtsolve.tables.options import DROP, GAPS, MISSING, MISSING_VALUES, gap_words
 from jtsolve.tables.raw import GAP
-from jtsolve.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,8 +76,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     columns = [with_gaps(by_name[name], raw, coding) for name in keep]
     classes = None if coding.classes is None else with_gaps(by_name[coding.classes], raw, coding)
     remarks: dict[str, Any] = {"missing": coding.missing}
-    if tuple(coding.gaps) not in (GAPS, ()):
-        remarks["missing_value_words"] = list(coding.gaps)
+    if tuple(coding.missing_values) not in (GAPS, ()):
+        remarks["missing_value_words"] = list(coding.missing_values)
     if coding.decimal != "point":
         remarks["decimal"] = coding.decimal
     kept = {*keep, coding.weights}
@@ -99,9 +98,9 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
 def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     """Returns the column with gaps in place of words for missing values, except declared states."""
     if coding.decimal == "comma":
-        column = column.with_decimal_point(coding.gaps, typed=raw.typed)
+        column = column.with_decimal_point(coding.missing_values, typed=raw.typed)
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
-    words = set(gap_words(coding.gaps, typed=raw.typed)) - declared
+    words = set(gap_words(coding.missing_values, typed=raw.typed)) - declared
     if words.isdisjoint(column.labels):
         return column
     codes = [GAP if label in words else code for code, label in enumerate(column.labels)]
@@ -139,7 +138,7 @@ def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
     if coding.missing == "drop-rows":
         full = full_rows(columns)
         if not full.any():
-            raise InputError(source, "missing values", "every row has some", "give --missing state")
+            raise InputError(source, "missing values", "every row has some", f"give {MISSING('state')}")
         return selection.where(full)
     return selection  # "state" and "impute-mode" are applied by `coding`
 
@@ -171,20 +170,20 @@ def require_treated(
             source,
             "missing values",
             f"there are {listed}",
-            "say what to do: --missing state (or drop-rows, drop-columns, impute-mode); or name the words "
-            "for one with --missing-values",
+            f"say what to do: {MISSING('state')} (or drop-rows, drop-columns, impute-mode); or name the "
+            f"words for one with {MISSING_VALUES}",
         )
     if coding.missing == "drop-columns":
         if len(gaps) == columns:
             raise InputError(
-                source, "missing values", "every column has some", "give --missing state, or drop-rows"
+                source, "missing values", "every column has some", f"give {MISSING('state')}, or drop-rows"
             )
     elif empty:
         raise InputError(
             source,
             f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
-            f"leave out with --drop {quoted(empty)}, or give --missing drop-columns",
+            f"leave out with {DROP(empty)}, or give {MISSING('drop-columns')}",
         )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import LARGEST, opened
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.options import ENCODING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,7 +178,7 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
                 rest = data
                 continue
             if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise InputError(source.name, "", "it is UTF-16", "give --encoding utf-16")
+                raise InputError(source.name, "", "it is UTF-16", f"give {ENCODING('utf-16')}")
             data, first = data.removeprefix(b"\xef\xbb\xbf"), False
         # A carriage return at the very end may be the first half of a CRLF.
         cut = len(data) if piece is None else max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
@@ -215,7 +216,7 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
             yield text.encode()
     except UnicodeError as error:
         raise InputError(
-            source.name, "", f"it is not in its encoding ({error})", "give the right --encoding"
+            source.name, "", f"it is not in its encoding ({error})", f"give the right {ENCODING}"
         ) from None
 
 
@@ -235,7 +236,7 @@ def _require_text(data: bytes, number: int, source: str) -> None:
                 source,
                 f"line {line}",
                 "a byte is not UTF-8",
-                "name the encoding of the file, such as --encoding cp1252, or save it as UTF-8",
+                f"name the encoding of the file, such as {ENCODING('cp1252')}, or save it as UTF-8",
             ) from None
     if b"\0" in data:
         line = number + data.count(b"\n", 0, data.index(b"\0"))

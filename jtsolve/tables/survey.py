@@ -19,6 +19,7 @@ from jtsolve.tables.check import examine, plain_finding
 from jtsolve.tables.coding import coded_column, require_states
 from jtsolve.tables.frames import label_of
 from jtsolve.tables.gatherer import Intake
+from jtsolve.tables.options import DROP, SCHEMA
 from jtsolve.tables.parquet import frame_of_slice, read_frame, read_slice, require_same
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
@@ -183,7 +184,7 @@ def _bounded(survey: PartitionSurvey) -> PartitionSurvey:
     if many:
         raise LimitError(
             f"column{'s' * (len(many) > 1)} {name_list(many)} of {survey.part}: more than {_MOST_LABELS} "
-            "distinct values are not counted. Ways out: --drop, or cuts of all columns with --schema"
+            f"distinct values are not counted. Ways out: {DROP}, or cuts of all columns with {SCHEMA}"
         )
     return survey
 

@@ -58,7 +58,6 @@ from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
-from jtsolve.backends.clutter.spread import Spread
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
@@ -73,7 +72,6 @@ from jtsolve.io.certificate import write_certificate
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
-    from jtsolve.backends.support.tasks import Tasks
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
     from jtsolve.io.certificate import CertificateDocument
@@ -165,17 +163,9 @@ class ClutterCuts:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
-        return self._solve(problem, limits, report)
-
-    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `support.tasks.SolvesOnWorkers`: nodes that stay open are tasks; column generation has none."""
-        return self._solve(problem, limits, report, tasks)
-
-    def _solve(self, problem: Problem, limits: Limits, report: Report, tasks: Tasks | None = None) -> Outcome:
-        """Solves a problem, and writes the certificate that is asked for."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         keep_stages = self.certificate is not None
-        outcome, proof = self._solved(problem, limits, report, tasks, keep_stages=keep_stages, ties=self.ties)
+        outcome, proof = self._solved(problem, limits, report, keep_stages=keep_stages, ties=self.ties)
         if self.certificate is None:
             return outcome
         if proof is None:
@@ -207,14 +197,7 @@ class ClutterCuts:
         return "it stopped before a bound that a certificate can state"
 
     def _solved(
-        self,
-        problem: Problem,
-        limits: Limits,
-        report: Report,
-        tasks: Tasks | None = None,
-        *,
-        keep_stages: bool,
-        ties: bool,
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families or by column generation; returns the proof of the bound, if kept."""
         prunes = self._prunes(problem, limits)
@@ -223,7 +206,7 @@ class ClutterCuts:
             if columns is not None:
                 return self._priced(problem, limits, report, columns, keep_stages=keep_stages, ties=ties)
             keep = keep_stages and not prunes
-            found = self._branch_and_bound(problem, limits, report, tasks, keep_stages=keep, ties=ties)
+            found = self._branch_and_bound(problem, limits, report, keep_stages=keep, ties=ties)
         except StoppedError:
             return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
         return found[0], None if prunes else found[1]
@@ -272,14 +255,7 @@ class ClutterCuts:
         return Survey(families, left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
 
     def _branch_and_bound(
-        self,
-        problem: Problem,
-        limits: Limits,
-        report: Report,
-        tasks: Tasks | None,
-        *,
-        keep_stages: bool,
-        ties: bool,
+        self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
         from jtsolve.core.compiling import announced
@@ -292,20 +268,10 @@ class ClutterCuts:
                 search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
                 return search
 
-            def enough(search: BranchAndBound) -> bool:
-                has_branched = search.root.proof.edge is not None
-                return tasks is not None and has_branched and tasks.site.wanted(limits)
-
             room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
-            search, stop = search_with_restarts(begin, limits, report, enough, room=room)
-        bound, on_workers = search.bound, {}
-        if tasks is not None and search.open and report.stop is None:
-            spread = Spread(tasks, search, limits, report)
-            stop, bound = spread.run(), spread.bound
-            on_workers = {"tasks": tasks.made, "task_seconds": spread.seconds}
+            search, stop = search_with_restarts(begin, limits, report, room=room)
         tree = search.best.tree
-        if stop is Stop.FINISHED and tree is None:
-            bound = -inf
+        bound = -inf if stop is Stop.FINISHED and tree is None else search.bound
         stats: dict[str, Any] = {
             "nodes": search.nodes,
             "steps": search.steps,
@@ -313,7 +279,6 @@ class ClutterCuts:
             "lp_failures": search.failures,
             "families": families,
             "root": problem.names[search.root.subproblem.families.root],
-            **on_workers,
         }
         outcome = Outcome(tree, bound, stop, stats)
         left = search.root.subproblem.families

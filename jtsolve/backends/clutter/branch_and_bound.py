@@ -37,7 +37,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Limits, Report
@@ -86,13 +86,6 @@ class ProofNode:
     present: ProofNode | None = None
     graph: bool = False
 
-    def grow(self, later: ProofNode) -> None:
-        """Takes what was proved of the node later, elsewhere."""
-        if self.stages is not None and later.stages is not None:
-            self.stages += later.stages
-        self.last, self.edge, self.graph = later.last, later.edge, later.graph
-        self.absent, self.present = later.absent, later.present
-
 
 @dataclass(slots=True)
 class OpenNode:
@@ -116,11 +109,9 @@ class OpenNode:
 
 
 class BranchAndBound:
-    """The open nodes below one of them, the root, and below others of the same proof; and the best tree."""
+    """The open nodes below a root, and the best tree."""
 
-    def __init__(
-        self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few, more: Sequence[OpenNode] = ()
-    ) -> None:
+    def __init__(self, root: OpenNode, limits: Limits, *, few: int = BRANCHING.few) -> None:
         self.root, self.few = root, few
         self.threads = limits.workers
         self.best = root.subproblem.best
@@ -132,8 +123,7 @@ class BranchAndBound:
         self.nodes = self.steps = self.rounds = self.failures = 0
         self.settled: int | None = None  # the largest bound of a node that is done
         self.current: int | None = None
-        for node in (root, *more):
-            self._push(node)
+        self._push(root)
 
     @classmethod
     def whole(
@@ -174,14 +164,10 @@ class BranchAndBound:
         )
         return cls(OpenNode(subproblem, {}, VOLUME.first_creep), limits, few=few)
 
-    def run(self, enough: Callable[[], bool] = lambda: False) -> Stop:
-        """Works until no node is open, or it has to stop; returns why it stopped.
-
-        Args:
-            enough: tells, between two nodes, whether to leave the others open.
-        """
+    def run(self) -> Stop:
+        """Works until no node is open, or it has to stop; returns why it stopped."""
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
-            while self.open and self.report.stop is None and not enough():
+            while self.open and self.report.stop is None:
                 _, _, node = heapq.heappop(self.open)
                 self.current = node.subproblem.units
                 if not self._work(node, pool):

@@ -47,6 +47,7 @@ from jtsolve.core.varset import count_bounded_subsets, key_of, members, set_tabl
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of, predicted_memory, predicted_sets
 from jtsolve.families.sets import all_sets, masks_of, watched
+from jtsolve.options import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -496,7 +497,7 @@ def _require_room(scores: NDArray[np.float64], n: int, size: int, scale: FixedPo
     if ldexp(largest, scale.shift) * 4 * n * (size + 1) >= 2.0**_BITS:
         raise LimitError(
             f"backend 'clutter' cannot price scores of {largest:.3g} nats beside those of smaller sets, "
-            "which are so much smaller. Way out: a larger --memory-limit, so that all sets fit."
+            f"which are so much smaller. Way out: a larger {MEMORY}, so that all sets fit."
         )
 
 

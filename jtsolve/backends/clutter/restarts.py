@@ -84,7 +84,6 @@ def search_with_restarts(
     begin: Callable[[Report], BranchAndBound],
     limits: Limits,
     report: Report,
-    enough: Callable[[BranchAndBound], bool],
     *,
     room: bool,
 ) -> tuple[BranchAndBound, Stop]:
@@ -94,7 +93,6 @@ def search_with_restarts(
         begin: returns a search that starts from the best tree reported.
         limits: of the whole.
         report: on the whole.
-        enough: see `BranchAndBound.run`.
         room: whether there is memory for two searches; without it, the first goes on.
 
     Raises:
@@ -104,6 +102,6 @@ def search_with_restarts(
     part = DerivedReport(report, lambda news: report(**news), lambda: course.stop)
     while True:
         search = course.go_on(partial(begin, part), room=room)
-        stop = search.run(partial(enough, search))
+        stop = search.run()
         if report.stop is not None or stop is not Stop.STEPS:
             return search, stop

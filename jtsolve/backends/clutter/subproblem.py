@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -251,19 +251,6 @@ class Subproblem:
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child
-
-    def packed(self) -> dict[str, Any]:
-        """Returns what can travel: all but the best tree, which knows the problem, and past stages."""
-        state = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "best"}
-        return {**state, "stages": None if self.stages is None else []}
-
-    @classmethod
-    def unpacked(cls, state: dict[str, Any], best: BestTree) -> Subproblem:
-        """Returns the subproblem that `packed` describes, with a best tree."""
-        subproblem = object.__new__(cls)
-        for name, value in {**state, "best": best}.items():
-            setattr(subproblem, name, value)
-        return subproblem
 
     def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Switches to fewer families; returns the new positions of the sets, -1 for those that are gone."""

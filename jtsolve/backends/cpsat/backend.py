@@ -31,6 +31,7 @@ from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
 from jtsolve.encodings import balancing, family, imset
 from jtsolve.errors import ChoiceError
+from jtsolve.options import MEMORY, SEED, THREADS, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,14 +51,14 @@ _STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "
 """CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
 
 _OURS: Mapping[str, str] = {
-    "num_workers": "give --threads",
-    "num_search_workers": "give --threads",
-    "random_seed": "give --seed",
-    "max_time_in_seconds": "give --time-limit",
-    "max_deterministic_time": "give --time-limit",
-    "max_number_of_conflicts": "give --time-limit",
-    "max_num_deterministic_batches": "give --time-limit",
-    "max_memory_in_mb": "give --memory-limit",
+    "num_workers": f"give {THREADS}",
+    "num_search_workers": f"give {THREADS}",
+    "random_seed": f"give {SEED}",
+    "max_time_in_seconds": f"give {TIME}",
+    "max_deterministic_time": f"give {TIME}",
+    "max_number_of_conflicts": f"give {TIME}",
+    "max_num_deterministic_batches": f"give {TIME}",
+    "max_memory_in_mb": f"give {MEMORY}",
     "absolute_gap_limit": "an answer is proved or has its bound",
     "relative_gap_limit": "an answer is proved or has its bound",
     "stop_after_first_solution": "an answer is proved or has its bound",

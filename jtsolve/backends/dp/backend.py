@@ -40,6 +40,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
+from jtsolve.options import BACKEND, MEMORY, TREEWIDTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,15 +138,15 @@ class DynamicProgramming:
         precision = self._smallest
         ways = []
         if precision != "int32" and held + plan.memory("int32") <= limit:
-            ways.append("--backend dp:precision=int32")
+            ways.append(BACKEND("dp:precision=int32"))
         for width in range(plan.width - 1, 1, -1):
             need = held + plan_of(plan.n, width).memory(precision)
             if need <= limit:
-                ways.append(f"--treewidth {width - 1} ({need / 1e9:.3g} GB)")
+                ways.append(f"{TREEWIDTH(width - 1)} ({need / 1e9:.3g} GB)")
                 break
         ways += [
-            "a larger --memory-limit, where the machine has it",
-            "another backend, such as --backend forward",
+            f"a larger {MEMORY}, where the machine has it",
+            f"another backend, such as {BACKEND('forward')}",
         ]
         return (
             f"backend 'dp' needs {(held + plan.memory(precision)) / 1e9:.3g} GB for {plan.n} variables at "

@@ -7,7 +7,8 @@ maximal clique, is absorbed by K; likewise S∪v. The gain is s(K) + s(S) − s(
 From the empty graph, or a chordal graph around the required edges, it adds the legal edge of the largest
 gain, as long as one gains and adds no part that the constraints forbid. If the graph still violates a
 constraint (it must be connected, say), it continues with the edges that repair most, among these the largest
-gain, even if negative. Finally, it removes edges as long as that gains.
+gain, even if negative. With too many cliques, it adds an edge that makes another only where every legal edge
+does. Finally, it removes edges as long as that gains.
 
 The queue is lazy: adding ab changes S only for the pairs (a,x), x ∈ N(b), and (b,x), x ∈ N(a). Any other pair
 can only become illegal, and a clique S∪u can only become a separator, so a pair only falls in rank: its rank
@@ -203,9 +204,11 @@ class _EdgeSelection:
                     return self.report.stop
                 self.queue += self.candidates((u, v) for u in range(v))
             heapify(self.queue)
-        while self.refill():
+        while self.refill() or self.detour():
             if self.report.stop is not None:
                 return self.report.stop
+            if not self.queue:
+                continue
             entry = heappop(self.queue)
             if entry.repairs and not self.broken:
                 return None  # and all the others
@@ -235,6 +238,21 @@ class _EdgeSelection:
                     CandidateEdge(repairs=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth),
                 )
         return bool(self.queue)
+
+    def detour(self) -> bool:
+        """Adds the best waiting edge if no other edge repairs the graph; tells whether there was one.
+
+        It makes one clique more, but each edge brings the graph closer to a complete one, which has one.
+        """
+        if not self.broken:
+            return False
+        legal = [entry for entry in map(self.current, self.waiting) if entry is not None]
+        if not legal:
+            return False
+        best = min(legal)
+        self.waiting = [entry for entry in legal if entry is not best]
+        self.add(best)
+        return True
 
     def backward(self) -> Stop | None:
         """Removes edges as long as that gains; returns why it stopped early, or None."""

@@ -14,9 +14,6 @@ member only. Large arrays of scores are in one file that all processes map. The 
 predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
 
-With a Dask cluster, members take turns until the search has lasted; then they are tasks there, and `clutter`
-gives its open nodes to the workers (`crew`).
-
 With few variables, members run one after the other in this process, one that searches first: they end
 sooner than a process starts.
 
@@ -41,11 +38,9 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import cycle, islice
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from jtsolve.backends.portfolio.crew import Crew
 from jtsolve.backends.portfolio.ledger import Job, Ledger
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.portfolio.turns import Turns
@@ -54,7 +49,6 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 
 if TYPE_CHECKING:
-    from jtsolve.backends.support.tasks import Tasks
     from jtsolve.core.result import Outcome
 
 _MOST_IN_PROCESS = 12
@@ -129,24 +123,6 @@ class Portfolio:
         runner = Turns if schedule.in_process else Pool
         runner(problem, limits, schedule.jobs, schedule.at_a_time).run(ledger)
         return ledger.outcome(schedule.jobs, schedule.at_a_time)
-
-    def solve_on(self, tasks: Tasks, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `support.tasks.SolvesOnWorkers` and `crew`.
-
-        Raises:
-            InternalError: all members failed.
-        """
-        at_a_time = max(1, tasks.site.threads // 2)
-        taking = [one for one in self.members if not one.capabilities.objections(problem)]
-        searching = [one for one in taking if not one.capabilities.exact]
-        more = islice(cycle(searching), max(0, at_a_time - len(searching))) if searching else ()
-        jobs = tuple(
-            Job(number, member, limits.seed + number, member.estimate(problem, limits).memory)
-            for number, member in enumerate([*taking, *more])
-        )
-        ledger = Ledger(problem, report, limits, jobs, self.patience)
-        Crew(tasks, ledger, jobs[: len(taking)], jobs[len(taking) :], at_a_time).run()
-        return ledger.outcome(jobs, at_a_time)
 
 
 class _Schedule(NamedTuple):

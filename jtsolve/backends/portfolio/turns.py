@@ -17,10 +17,8 @@ from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jtsolve.backends.portfolio.ledger import Job, Ledger
-    from jtsolve.core.backend import Limits, News, Report
+    from jtsolve.core.backend import Limits, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
@@ -36,19 +34,10 @@ class Turns:
         limits: of the run; every member has its memory and time.
         jobs: the next begins when one ends.
         at_a_time: 1 runs them one after the other, without turns.
-        solve: runs a job; it returns None if the job ends elsewhere. None for the member's own way.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        limits: Limits,
-        jobs: tuple[Job, ...],
-        at_a_time: int,
-        solve: Callable[[Job, Limits, Report], Outcome | None] | None = None,
-    ) -> None:
+    def __init__(self, problem: Problem, limits: Limits, jobs: tuple[Job, ...], at_a_time: int) -> None:
         self.problem, self.limits, self.at_a_time = problem, limits, at_a_time
-        self.solve = solve or self._solve
         self.waiting = list(jobs)
         self.running: list[_Member] = []  # the first has its turn
         self.changed = threading.Condition()
@@ -64,17 +53,10 @@ class Turns:
             while self.running:
                 self.play()
         except BaseException:
-            self.abandon()
+            self.abandoned = True  # every thread ends at its next turn
+            with self.changed:
+                self.changed.notify_all()
             raise
-
-    def abandon(self) -> None:
-        """Has all threads end at their next turn."""
-        self.abandoned = True
-        with self.changed:
-            self.changed.notify_all()
-
-    def _solve(self, job: Job, limits: Limits, report: Report) -> Outcome:
-        return job.member.solve(self.problem, limits, report)
 
     def play(self) -> None:
         """Lets the members take turns until one ends."""
@@ -119,9 +101,7 @@ class _Member:
         limits = replace(self.turns.limits, seed=self.job.seed)
         try:
             if self.stop is None:
-                outcome = self.turns.solve(self.job, limits, self)
-                if outcome is not None:
-                    self.ledger.ended(self.job, outcome)
+                self.ledger.ended(self.job, self.job.member.solve(self.turns.problem, limits, self))
         except StoppedError:
             self.ledger.ended(self.job, Outcome(None, stop=self.stop or Stop.TIME))
         except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer stands

@@ -22,6 +22,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import function_named, start_python
 from jtsolve.core.result import Stop
 from jtsolve.errors import InternalError
+from jtsolve.options import MEMORY
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -116,7 +117,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
         worker.close()
         raise InternalError(
             f"the process of the solver '{call.kind}' died (exit code {worker.tree.process.returncode}); if "
-            "it was killed for want of memory, give a --memory-limit, below what the machine has"
+            f"it was killed for want of memory, give {MEMORY}, below what the machine has"
         ) from None
     except BaseException:
         worker.close()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from jtsolve.backends.parse import parse_untrusted
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
 from jtsolve.core.backend import Limits
 from jtsolve.core.files import guard_reading
@@ -107,7 +107,7 @@ class _RunFacts:
 def _solved(spec: Spec, started: float, listener: Listener | None, facts: _RunFacts) -> Row:
     limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
     guard_reading(limits.guard())
-    chosen = None if spec.backend == AUTO else parse_untrusted(spec.backend)
+    chosen = None if spec.backend == AUTO else REGISTRY.parse(spec.backend, files=False)
     problem = read_instance(spec)
     facts.n = problem.n
     backend = choose(problem, limits).backend if chosen is None else chosen

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from jtsolve.core.files import pack, read_file, write_atomically
-from jtsolve.io.documents import decode, json_schema, lay_out
+from jtsolve.core.files import read_file, write_atomically
+from jtsolve.io.documents import decode, json_bytes, json_schema
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.features import (
     FeaturesDocument,
@@ -116,7 +116,7 @@ def model_to_json(model: AnyModel) -> bytes:
     else:
         contents = _of_mixture(model) if isinstance(model, Mixture) else _of_tree(model)
     document = {"format": FORMAT, "version": VERSION, **contents, "provenance": _plain(model.provenance)}
-    return (lay_out(document) + "\n").encode()
+    return json_bytes(document)
 
 
 def _of_mixture(mixture: Mixture) -> dict[str, Any]:
@@ -148,8 +148,7 @@ def write_model(model: AnyModel, path: str | Path) -> None:
     Raises:
         InputError: the file cannot be written.
     """
-    data = model_to_json(model)
-    write_atomically(path, pack(data) if str(path).endswith(".gz") else data)
+    write_atomically(path, model_to_json(model))
 
 
 def read_model(path: str | Path) -> AnyModel:

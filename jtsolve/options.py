@@ -1,0 +1,181 @@
+"""User options: each is declared once, here or in `tables.options`, and messages name them by reference.
+
+An option becomes an option of the shell, a keyword in Python and a parameter of the estimators. A message
+holds references, f"give {MISSING('state')}, or {DROP(names)}", and the *door* that prints it spells them:
+
+    shell       give --missing state, or --drop 'a b'
+    Python      give missing="state", or drop="a b"
+    estimators  give missing="state", or X.drop(columns="a b")
+
+A reference is text: all three spellings, between control characters that no printable message contains.
+`worded` replaces it by the one of the door, in errors as they are printed.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import re
+import shlex
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Door(Enum):
+    """Where a message is read, as the position of its spelling in a reference."""
+
+    SHELL = 0
+    PYTHON = 1
+    ESTIMATOR = 2
+
+
+DOOR: ContextVar[Door] = ContextVar("door", default=Door.PYTHON)
+"""The door at which the current context prints; see `errors.at`."""
+
+_BEGIN, _BETWEEN, _END = "\x02\x1f\x03"
+_REFERENCE = re.compile("\x02([^\x1f\x03]*)\x1f([^\x1f\x03]*)\x1f([^\x1f\x03]*)\x03")
+_HARMLESS = {ord(mark): f"\\u{ord(mark):04x}" for mark in (_BEGIN, _BETWEEN, _END)}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A user option.
+
+    Args:
+        name: the keyword in Python.
+        type: of its value: int, float, str, bool, Path, or tuple for names, which the shell takes between
+            commas.
+        help: a sentence for the help of commands.
+        default: its value if it is not given.
+        metavar: its value in the help of commands.
+        least: lower bound of a number.
+        choices: what a shell offers as values.
+        flag: its name in the shell, without hyphens before it; empty for that of Python, after "no-" if it is
+            on by default.
+        python: its spelling in Python, "…" for the value; empty for a keyword of its name.
+        estimator: the same for estimators; empty for the spelling in Python.
+    """
+
+    name: str
+    type: type = str
+    help: str = ""
+    default: Any = None
+    metavar: str | None = None
+    least: int | None = None
+    choices: tuple[str, ...] = ()
+    flag: str = ""
+    python: str = ""
+    estimator: str = ""
+
+    def __post_init__(self) -> None:
+        flag = self.flag or f"{'no-' * (self.default is True)}{self.name.replace('_', '-')}"
+        object.__setattr__(self, "flag", f"--{flag}")
+
+    def field(self) -> Any:
+        """Returns the field of a dataclass that holds the option."""
+        return dataclasses.field(default=self.default, metadata={"option": self})
+
+    def __call__(self, value: Any) -> str:
+        """Returns a reference to the option with a value.
+
+        >>> [worded(Option("states", tuple)(["a b", "c"]), door) for door in (Door.SHELL, Door.PYTHON)]
+        ["--states 'a b,c'", 'states=["a b", "c"]']
+        """
+        word = "" if self.type is bool else f" {_word(value)}"
+        return self._reference(word, lambda spelling: spelling.replace("…", _literal(value)))
+
+    def __str__(self) -> str:
+        """Returns a reference to the option.
+
+        >>> worded(f"leave out {Option('strict', bool, default=False)}", Door.SHELL)
+        'leave out --strict'
+        """
+        if self.type is bool:
+            return self(not self.default)
+        return self._reference("", lambda spelling: spelling.removesuffix("…"))
+
+    def _reference(self, word: str, complete: Callable[[str], str]) -> str:
+        python = self.python or f"{self.name}=…"
+        spelled = (f"{self.flag}{word}", complete(python), complete(self.estimator or python))
+        return _BEGIN + _BETWEEN.join(text.translate(_HARMLESS) for text in spelled) + _END
+
+
+def worded(text: str, door: Door | None = None) -> str:
+    """Returns a message with its references spelled for a door, by default that of the current context."""
+    return _REFERENCE.sub(lambda found: found[(door or DOOR.get()).value + 1], text)
+
+
+def options_of(*kinds: type) -> tuple[Option, ...]:
+    """Returns the options that dataclasses hold."""
+    held = (entry for kind in kinds for entry in dataclasses.fields(kind))
+    return tuple(entry.metadata["option"] for entry in held if "option" in entry.metadata)
+
+
+def names_as_words(names: Sequence[str]) -> str:
+    """Returns names as one word of a command line, with commas between them.
+
+    >>> names_as_words(["a", "b c", "d,e"])
+    'a,b c,"d,e"'
+    """
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="").writerow(names)
+    return stream.getvalue()
+
+
+def _word(value: Any) -> str:
+    """Returns a value as the shell takes it, its end plain to see."""
+    word = str(value) if isinstance(value, str | int | float) else names_as_words(value)
+    return word if re.fullmatch(r"[\w,:=.…-]*[\w…]", word) else shlex.quote(word)
+
+
+def _literal(value: Any) -> str:
+    """Returns a value as Python writes it; a single name without a list."""
+    if isinstance(value, int | float):
+        return repr(value)
+    if not isinstance(value, str):
+        value = value[0] if len(value) == 1 else list(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+TREEWIDTH = Option("treewidth", int, "Largest clique size minus one.", metavar="K", least=0)
+BACKEND = Option("backend", str, "The backend; see 'jtsolve backends'.", "auto", "NAME")
+SEED = Option("seed", int, "Seed of everything random.", 0, "N", least=0, estimator="random_state=…")
+TIME = Option(
+    "time", float, "Seconds from start to finish, reading included.", metavar="S", flag="time-limit"
+)
+MEMORY = Option(
+    "memory", float, "Memory; the default is 80 % of the free memory.", metavar="GB", flag="memory-limit"
+)
+THREADS = Option("threads", int, "Threads; the default is all cores.", metavar="N", least=1)
+EXECUTOR = Option("executor", str, "local, dask (workers on this machine), or dask=ADDRESS.", "local", "NAME")
+SCORE = Option(
+    "score",
+    str,
+    "bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge. Default: bic, or bdeu with --ess.",
+    metavar="NAME",
+    estimator="local_score=…",
+)
+ESS = Option(
+    "ess",
+    float,
+    "Equivalent sample size of bdeu; its default is 1.",
+    metavar="A",
+    estimator="smoothing=…",
+)
+MAX_SIZE = Option(
+    "max_size",
+    int,
+    "Of data: the largest scored sets; the default is treewidth + 1.",
+    metavar="K",
+    least=1,
+    python="treewidth=…",
+)
+METHOD = Option("method", str, metavar="NAME")
+CRITERION = Option("criterion", str, metavar="HOW")

@@ -1,0 +1,140 @@
+"""Options are declared once; the shell, Python and the estimators have them in their own words."""
+
+from __future__ import annotations
+
+import pickle
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jtsolve as jt
+from jtsolve.cli import app
+from jtsolve.compare.grid import ScoreChoice
+from jtsolve.errors import ChoiceError, InputError, RefusedError, at
+from jtsolve.estimator import JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
+from jtsolve.options import MEMORY, SEED, Door, Option, worded
+from jtsolve.tables.options import DATA, DISCRETISE, DROP, HEADER, MISSING, STRICT
+from jtsolve.tables.reading import reading_of, reading_of_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ESTIMATORS = (JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer)
+OWN_DEFAULTS = {"discretise": "quantile:4", "missing": "state", "missing_values": ()}
+"""Defaults of estimators that differ from the table, as `docs/sklearn.md` says."""
+
+
+@pytest.mark.parametrize(
+    ("reference", "spelled"),
+    [
+        (str(MEMORY), ("--memory-limit", "memory=", "memory=")),
+        (str(DROP), ("--drop", "drop=", "X.drop(columns=…)")),
+        (DROP(["a"]), ("--drop a", 'drop="a"', 'X.drop(columns="a")')),
+        (
+            DROP(["a b", "c,d"]),
+            ("--drop 'a b,\"c,d\"'", 'drop=["a b", "c,d"]', 'X.drop(columns=["a b", "c,d"])'),
+        ),
+        (DROP(["it's"]), ("""--drop 'it'"'"'s'""", 'drop="it\'s"', 'X.drop(columns="it\'s")')),
+        (DROP([""]), ("""--drop '""'""", 'drop=""', 'X.drop(columns="")')),
+        (MISSING("state"), ("--missing state", 'missing="state"', 'missing="state"')),
+        (DISCRETISE("mdlp:CLASS"), ("--discretise mdlp:CLASS", *2 * ('discretise="mdlp:CLASS"',))),
+        (SEED(3), ("--seed 3", "seed=3", "random_state=3")),
+        (str(HEADER), ("--no-header", "header=False", "header=False")),
+        (str(STRICT), ("--strict", "strict=True", "strict=True")),
+    ],
+)
+def test_each_door_has_its_own_spelling(reference: str, spelled: tuple[str, ...]) -> None:
+    message = f"give {reference}, or do without"
+    assert tuple(worded(message, door) for door in Door) == tuple(
+        f"give {own}, or do without" for own in spelled
+    )
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1))
+def test_names_of_any_characters_end_where_their_value_ends(names: list[str]) -> None:
+    for door in Door:
+        said = worded(f"<{DROP(names)}>", door)
+        assert said.startswith("<")
+        assert said.endswith(">")
+        assert not {"\x02", "\x03", "\x1f"} & set(said)
+
+
+@given(st.text(st.sampled_from("\x02\x1f\x03ab")))
+def test_text_that_looks_like_a_reference_does_no_harm(text: str) -> None:
+    assert str(ChoiceError(text)).isprintable()
+
+
+def test_an_error_is_worded_where_it_is_printed_or_left_a_door() -> None:
+    error = InputError("t.csv", "", "every row has some", f"give {MISSING('state')}")
+    assert str(error) == 't.csv: every row has some. Fix: give missing="state".'
+    with at(Door.SHELL):
+        assert "--missing state" in str(error)
+        assert "--missing state" in str(pickle.loads(pickle.dumps(error)))  # noqa: S301 - our own
+    assert error.door is None
+
+    @at(Door.ESTIMATOR)
+    def refuse() -> None:
+        raise RefusedError("dp", [f"Leave out {DROP(['a'])}."])
+
+    with pytest.raises(RefusedError) as caught:
+        refuse()
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert (
+        str(again)
+        == str(caught.value)
+        == "backend 'dp' refuses this problem: Leave out X.drop(columns=\"a\")."
+    )
+    assert again.reasons == caught.value.reasons
+
+
+def test_a_shell_ends_in_words_of_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jtsolve.cli import run
+
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n0,1\n,0\n")
+    assert run(["solve", str(path), "--treewidth", "1"], 0.0) == 2
+    assert "--missing state" in capsys.readouterr().err
+    with pytest.raises(InputError, match='missing="state"'):
+        jt.learn(path, 1)
+
+
+def command_options(name: str) -> dict[str, Any]:
+    found: Any = typer.main.get_command(app)
+    return {option: one for one in found.commands[name].params for option in one.opts}
+
+
+@pytest.mark.parametrize("name", ["solve", "score", "fit", "compare", "loglik", "average", "select"])
+def test_commands_have_all_options_of_data(name: str) -> None:
+    own = command_options(name)
+    for option in DATA:
+        assert option.help.removesuffix(".") in own[option.flag].help
+
+
+def test_grids_have_all_options_of_data() -> None:
+    assert {option.name for option in DATA} <= set(ScoreChoice.__struct_fields__)
+    choice = ScoreChoice(drop=["a,b", "c"], columns="d,e", header=False, strict=True)
+    reading = choice.reading()
+    assert (reading.coding.drop, reading.coding.columns) == (("a", "b", "c"), ("d", "e"))
+    assert (reading.dialect.header, reading.strict) == (False, True)
+    assert ScoreChoice().reading() == reading_of({}) == reading_of_words({})
+
+
+@pytest.mark.parametrize("option", DATA, ids=lambda option: option.name)
+def test_python_takes_every_option_and_its_default(option: Option) -> None:
+    assert reading_of({option.name: option.default}) == reading_of({})
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters_of_estimators_are_those_of_the_table(estimator: type) -> None:
+    own = signature(estimator).parameters
+    shared = [option for option in DATA if option.name in own]
+    assert {"discretise", "states", "schema", "max_states", "decimal", "strict"} <= {
+        one.name for one in shared
+    }
+    for option in shared:
+        assert own[option.name].default == OWN_DEFAULTS.get(option.name, option.default)
+        assert f"        {option.name}: " in (estimator.__doc__ or "")
