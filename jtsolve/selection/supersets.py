@@ -102,6 +102,15 @@ def read_screened(path: str | Path) -> UndirectedGraph:
     return read_superset(path)
 
 
+def is_of_numbers(path: str | Path) -> bool:
+    """Tells whether a file holds a graph that was selected from real numbers."""
+    if ".json" not in Path(path).name.lower() or format_of(read_file(path)) != FORMAT:
+        return False
+    document = read_document(path)
+    kind = None if document.selection is None else document.selection.data.get("kind")
+    return document.strengths is not None or kind in ("gaussian", "nonparanormal")
+
+
 def constraints_within(
     superset: UndirectedGraph | None, required: UndirectedGraph | None = None
 ) -> Constraints:

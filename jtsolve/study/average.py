@@ -19,6 +19,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.mixture import Mixture
+from jtsolve.options import SMOOTHING, VALIDATE
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -65,7 +66,7 @@ class AveragedTrees:
         size = task.width(self.name) + 1
         if task.validation is not None:
             raise ChoiceError(
-                "the model 'average' has the prior of its score; leave out --validate, or give --smoothing A"
+                f"the model 'average' has the prior of its score; leave out {VALIDATE}, or give {SMOOTHING}"
             )
         rule = tabulation_to_average(table.n, size, "auto", run, drawn=True)
         problem = task.problem(run, rule)

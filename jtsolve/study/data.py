@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import ChoiceError
+from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, require_counts
 from jtsolve.tables.check import require_none
-from jtsolve.tables.dialect import Dialect
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
-from jtsolve.tables.options import Coding
+from jtsolve.tables.options import COLUMNS, DATA_SUFFIXES, SCHEMA, Coding, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
-from jtsolve.tables.suffixes import DATA_SUFFIXES, title_of
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -25,11 +24,10 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.check import Finding
+    from jtsolve.tables.distinct import Watch
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes
-
-UNSEEN = ("share", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +36,7 @@ class Data:
 
     Args:
         source: the path of a file, a folder or a pattern of Parquet files; or a frame, see `tables.frames`.
-        coding: how cells become states or numbers.
-        dialect: how text is written.
-        strict: whether findings of the data check are errors.
+        reading: how text is written, how cells become states or numbers, and whether findings are errors.
         cluster: whose workers count Parquet files by partitions; None for this process.
         keep: a folder for these counts, from which the same call resumes; None for none.
 
@@ -49,15 +45,13 @@ class Data:
     """
 
     source: Frame
-    coding: Coding = Coding()  # noqa: RUF009 - a frozen value
-    dialect: Dialect = Dialect()  # noqa: RUF009 - a frozen value
-    strict: bool = False
+    reading: Reading = Reading(Coding())  # noqa: RUF009 - a frozen value
     cluster: Cluster | None = None
     keep: Path | None = None
 
     def __post_init__(self) -> None:
         if self.keep is not None and self.cluster is None:
-            raise ChoiceError("--keep is for counts by partitions; give --executor dask, or leave it out")
+            raise ChoiceError(f"{KEEP} is for counts by partitions; give {EXECUTOR('dask')}, or leave it out")
 
     @property
     def place(self) -> str:
@@ -68,6 +62,11 @@ class Data:
     def title(self) -> str:
         """The name of a problem made of the data."""
         return title_of(self.source) if is_path(self.source) else "data"
+
+    def columns(self, names: Sequence[str]) -> Data:
+        """Returns the data with these columns only, in this order."""
+        coding = replace(self.reading.coding, columns=tuple(names))
+        return replace(self, reading=replace(self.reading, coding=coding))
 
     def read(self, score: LocalScore, run: Run, size: int | None = None) -> AnyTable:
         """Returns the table, of states or of numbers as the score requires, after the data check.
@@ -81,36 +80,49 @@ class Data:
             InputError: the data cannot be read, or there are findings and the reading is strict.
             LimitError: the time ended, or the memory does not suffice.
         """
+        watch, coding = self._watch(run), self.reading.coding
         with run.phase(f"reading {self.title}"):
             if self.cluster is None:
                 return read_checked(
                     self.source,
-                    self.coding,
-                    self.dialect,
+                    coding,
+                    self.reading.dialect,
                     discrete=is_discrete(score),
                     size=size,
                     tell=self.findings(run),
-                    run=run,
+                    watch=watch,
                 )
             require_counts(score)
-            self.dialect.refuse(self.place, IN_PARTITIONS)
+            self.reading.dialect.refuse(self.place, IN_PARTITIONS)
             return read_partitioned(
                 self.source,
-                self.coding,
+                coding,
                 self.cluster,
                 size=size,
                 folder=self.keep,
                 tell=self.findings(run),
-                run=run,
+                watch=watch,
             )
+
+    def _watch(self, run: Run) -> Watch:
+        """Returns what reports the progress of reading, and ends it at the limits."""
+
+        def watch(*, rows: int, memory: int) -> None:
+            run.progress(note=f"reading {self.place}: {rows} rows")
+            remedy = f"fewer columns ({COLUMNS})"
+            run.require_time(f"the reading of {self.place} after {rows} rows", remedy)
+            first = f"the distinct rows among the first {rows} of {self.place} need"
+            run.require_memory(memory, first if rows else f"{self.place} needs", remedy)
+
+        return watch
 
     def findings(self, run: Run) -> Callable[[tuple[Finding, ...]], None]:
         """Returns a handler for findings of the data check: it passes them on, or refuses them if strict."""
 
         def handle(findings: tuple[Finding, ...]) -> None:
-            if self.strict:
+            if self.reading.strict:
                 require_none(findings, self.place)
-            run.warn(f"data check of {self.title}", findings)
+            run.warn(f"data check of {Path(self.source).name if is_path(self.source) else FRAME}", findings)
 
         return handle
 
@@ -141,25 +153,25 @@ class Data:
         from jtsolve.models.columns import columns_of, open_rows, states_of
         from jtsolve.tables.coding import widened
 
-        if unseen not in UNSEEN:
-            raise ChoiceError(f"--unseen {unseen}: choose among {', '.join(UNSEEN)}")
+        if unseen not in UNSEEN.choices:
+            raise ChoiceError(f"{UNSEEN(unseen)}: choose among {', '.join(UNSEEN.choices)}")
         if isinstance(table, ContinuousTable):
-            raise ChoiceError("--validate is for models of states; give --smoothing A, or 0 for none")
-        given = replace(self, source=rows)
+            raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
+        given, coding = replace(self, source=rows), self.reading.coding
         found = open_rows(
             rows,
             table.names,
-            gaps=self.coding.gaps,
-            dialect=self.dialect,
-            decimal=self.coding.decimal,
+            gaps=coding.missing_values,
+            dialect=self.reading.dialect,
+            decimal=coding.decimal,
             states=states_of(columns_of(table)),
             tell=given.findings(run),
         )
-        if unseen == "share" and (more := found.new_states(table, self.coding.schema)):
+        if unseen == "share" and (more := found.new_states(table, coding.schema)):
             if not isinstance(table, DataTable):
                 raise ChoiceError(
                     f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
-                    "them in a --schema, or give --unseen error"
+                    f"them in a {SCHEMA}, or give {UNSEEN('error')}"
                 )
             remarks = {**table.provenance, "states_of_validation": more}
             table = replace(widened(table, more), provenance=MappingProxyType(remarks))
@@ -171,8 +183,3 @@ def is_data(source: Frame, score: object) -> bool:
     if not is_path(source) or score is not None or Path(source).is_dir():
         return True
     return str(source).lower().endswith(DATA_SUFFIXES)
-
-
-def named_columns(names: Sequence[str], coding: Coding) -> Coding:
-    """Returns the coding that reads these columns only, in this order."""
-    return replace(coding, columns=tuple(names))

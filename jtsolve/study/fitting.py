@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.task import FitTask
-from jtsolve.study.data import named_columns
+from jtsolve.options import BACKEND, GRAPH, SMOOTHING, TREE, TREEWIDTH, VALIDATE
+from jtsolve.tables.options import COLUMNS
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -58,13 +59,11 @@ def fitted(
     """
     _require_meaning(kind, study, structure)
     if smoothing is not None and validate is not None:
-        raise ChoiceError("--smoothing fixes the prior, and --validate chooses it; give one of the two")
+        raise ChoiceError(f"{SMOOTHING} fixes the prior, and {VALIDATE} chooses it; give one of the two")
     if structure is not None:
-        if study.data.coding.columns is not None:
-            raise ChoiceError("the tree names the columns that are needed; leave out --columns")
-        study = replace(
-            study, data=replace(study.data, coding=named_columns(structure.names, study.data.coding))
-        )
+        if study.data.reading.coding.columns is not None:
+            raise ChoiceError(f"the tree names the columns that are needed; leave out {COLUMNS}")
+        study = replace(study, data=study.data.columns(structure.names))
     table = study.read(run) if table is None else table
     rows = None
     if validate is not None:
@@ -89,10 +88,10 @@ def fitted(
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:
     """Refuses choices that the kind of model does not use: none is ignored."""
     given = {
-        "treewidth": ("--treewidth", study.treewidth is not None),
-        "backend": ("--backend", study.backend is not None),
+        "treewidth": (str(TREEWIDTH), study.treewidth is not None),
+        "backend": (str(BACKEND), study.backend is not None),
         "constraints": ("constraints", bool(study.restrictions)),
-        "tree": ("--tree and --graph", structure is not None),
+        "tree": (f"{TREE} and {GRAPH}", structure is not None),
     }
     useless = [words for name, (words, present) in given.items() if present and name not in kind.uses]
     if useless:

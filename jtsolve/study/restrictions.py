@@ -7,7 +7,7 @@ of constraints, and graphs within or around which the tree has to lie.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,7 +18,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
 from jtsolve.tables.frames import is_listing, is_path, label_of
-from jtsolve.wording import names_in
+from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -49,7 +49,7 @@ class Restrictions:
             its screen left; every edge of the second.
     """
 
-    values: Mapping[str, Any] = MappingProxyType({})
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def given(
@@ -102,7 +102,8 @@ class Restrictions:
         own = constraints_from_document(document, names, _SOURCE, "$")
         if _WITHIN not in self.values and _AROUND not in self.values:
             return own
-        from jtsolve.study.graphs import constraints_within, graph_for
+        from jtsolve.selection.supersets import constraints_within
+        from jtsolve.study.graphs import graph_for
 
         around = graph_for(self.values.get(_WITHIN), names, screened=True)
         inside = graph_for(self.values.get(_AROUND), names, screened=False)

@@ -16,6 +16,7 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
 from jtsolve.study.restrictions import Restrictions
+from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -79,7 +80,7 @@ class Study:
                 table,
                 self.score,
                 self.size,
-                run,
+                run.limits,
                 tabulation=tabulation or tabulation_for(self.backend),
                 prior=self.prior,
             )
@@ -98,8 +99,12 @@ class Study:
         """Returns the problem of a plan, under the restrictions and the treewidth."""
         note = "scores on demand" if plan.obstacle else f"{plan.cost.sets} sets by {self.score.name}"
         began = perf_counter()
+
+        def report(*, done: float) -> bool:
+            return run.progress(done=done)
+
         with run.phase(note):
-            problem = plan.problem(name=self.data.title, run=run)
+            problem = plan.problem(name=self.data.title, progress=report)
         if plan.obstacle is None:
             seconds = perf_counter() - began
             if isinstance(problem.scores, DataScores):
@@ -119,4 +124,20 @@ def forecast(plan: ScoringPlan) -> str:
         return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
     seconds = plan.cost.seconds
     duration = "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
-    return f"{size}; {plan.cost.sets} sets{plan.passes}, {duration}"
+    return f"{size}; {plan.cost.sets} sets{_passes(plan)}, {duration}"
+
+
+def _passes(plan: ScoringPlan) -> str:
+    """Returns how sets and partitions are divided into tasks; nothing for a table in one place."""
+    from jtsolve.scoring.tabulate import passes
+
+    table = plan.scorer.table
+    if not isinstance(table, PartitionedTable):
+        return ""
+    with table.cluster.connected() as workers:
+        blocks, threads = passes(table, plan.max_size, workers), workers.threads
+    parts = len(table.parts)
+    return (
+        f" in {blocks} block{'s' * (blocks > 1)} × {parts} partition{'s' * (parts > 1)} on {threads} "
+        f"worker{'s' * (threads > 1)}"
+    )

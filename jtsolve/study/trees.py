@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError, InputError
@@ -37,7 +36,7 @@ class NamedTree:
     tree: JunctionTree
     names: tuple[str, ...]
     source: str = "the tree"
-    facts: Mapping[str, Any] = MappingProxyType({})
+    facts: Mapping[str, Any] = field(default_factory=dict)
     gaussian: bool = False
 
     @property
@@ -94,7 +93,8 @@ class NamedTree:
         return self.tree.relabelled([list(names).index(name) for name in self.names])
 
     def __repr__(self) -> str:
-        return f"NamedTree({len(self.tree.cliques)} cliques of {self.tree.n} variables, treewidth {self.treewidth})"
+        size = f"{len(self.tree.cliques)} cliques of {self.tree.n} variables, treewidth {self.treewidth}"
+        return f"NamedTree({size})"
 
     def _repr_html_(self) -> str:
         from jtsolve.draw import as_html
@@ -118,17 +118,18 @@ def triangulate(graph: Any, *, minimal: bool = False) -> NamedTree:
     """Returns the junction tree of a triangulation of a graph.
 
     Args:
-        graph: a graph of networkx or of `jt.select`, pairs of names, or the path of a file: a graph, a result or
-            a posterior, of which the likely edges count.
+        graph: a graph of networkx or of `jt.select`, pairs of names, or the path of a file: a graph, a
+            result, or a posterior, of which the likely edges count.
         minimal: take MCS-M, no part of whose fill is superfluous, in place of min-fill.
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.
     """
-    from jtsolve.study.graphs import graph_in, triangulation
+    from jtsolve.selection.supersets import triangulation
+    from jtsolve.study.graphs import graph_in
 
     found, gaussian, source = graph_in(graph)
-    tree = triangulation(found, minimal=minimal)
+    tree = triangulation(found, "mcs-m" if minimal else "min-fill")
     facts = {
         "graph": Path(source).name,
         "triangulation": "mcs-m" if minimal else "min-fill",

@@ -37,6 +37,7 @@ from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, onto, pieces, rows_of
 from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.options import SMOOTHING
 from jtsolve.scoring.scores.aic import Aic
 from jtsolve.tables.distinct import distinct_rows
 
@@ -105,7 +106,7 @@ class ContextTrees:
         learner = task.learner(self.name)
         if task.ess <= 0:
             raise ChoiceError(
-                "a feature tree needs a prior, so that no row is impossible; give --smoothing above 0"
+                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
             )
         if task.validation is None:
             growth = _Growth(table, self, learner, task.tree, run)

@@ -38,6 +38,7 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.validation import Best
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
@@ -115,11 +116,11 @@ class HiddenTrees:
         table, score = task.states(self.name)
         if task.validation is None and len(self.states) > 1:
             raise ChoiceError(
-                "several numbers of hidden states need validation rows that choose one; give --validate"
+                f"several numbers of hidden states need validation rows that choose one; give {VALIDATE}"
             )
         if task.ess <= 0:
             raise ChoiceError(
-                "a hidden tree needs a prior, so that no row is impossible; give --smoothing above 0"
+                f"a hidden tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
             )
         columns = columns_of(table)
         if clash := {_hidden(column.name) for column in columns}.intersection(table.names):

@@ -45,6 +45,7 @@ from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
 from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.options import SMOOTHING
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Lem:
         table, _ = task.states(self.name)
         if task.ess <= 0:
             raise ChoiceError(
-                "a feature tree needs a prior, so that no row is impossible; give --smoothing above 0"
+                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
             )
         if task.validation is None:
             growth = _Growth(table, self, run)

@@ -36,6 +36,7 @@ from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the regi
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
+from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -109,11 +110,11 @@ class Mixtures:
         table, _ = task.states(self.name)
         if task.validation is None and len(self.components) > 1:
             raise ChoiceError(
-                "several numbers of components need validation rows that choose one; give --validate"
+                f"several numbers of components need validation rows that choose one; give {VALIDATE}"
             )
         if task.ess <= 0:
             raise ChoiceError(
-                "a mixture needs a prior, so that no row is impossible; give --smoothing above 0"
+                f"a mixture needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
             )
         run.require_memory(
             8 * _SHARE_TABLES * self.components[0] * table.rows,

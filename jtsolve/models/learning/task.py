@@ -13,8 +13,10 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.learner import Learner
+from jtsolve.options import EXECUTOR, TREEWIDTH
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_discrete
+from jtsolve.tables.options import DISCRETISE
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -71,10 +73,10 @@ class FitTask:
         if not is_discrete(self.score):
             raise ChoiceError(
                 f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; "
-                "take another, such as bic, with --discretise where columns are continuous"
+                f"take another, such as bic, with {DISCRETISE} where columns are continuous"
             )
         if not isinstance(self.table, DataTable):
-            raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave --executor out")
+            raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")
         return self.table, self.score
 
     def width(self, kind: str) -> int:
@@ -84,7 +86,7 @@ class FitTask:
             ChoiceError: none is given.
         """
         if self.treewidth is None:
-            raise ChoiceError(f"the model '{kind}' learns its trees; give --treewidth K")
+            raise ChoiceError(f"the model '{kind}' learns its trees; give {TREEWIDTH}")
         return self.treewidth
 
     def learner(self, kind: str) -> Learner:

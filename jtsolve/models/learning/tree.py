@@ -10,6 +10,7 @@ from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import fit, fit_gaussian, fit_validated
+from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.solving import findings_of, solve
 from jtsolve.tables.table import ContinuousTable
 
@@ -49,7 +50,7 @@ class Tree:
         table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
         if isinstance(table, ContinuousTable):
             if task.validation is not None:
-                raise ChoiceError("--validate is for models of states; give --smoothing A, or 0 for none")
+                raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
             return fit_gaussian(tree, table, ess=task.ess)
         if task.validation is not None:
             return fit_validated(tree, table, task.validation)
