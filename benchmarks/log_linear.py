@@ -29,11 +29,12 @@ from scipy.sparse import csr_matrix
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.models.columns import columns_of
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import table_cells
-from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+from jtsolve.models.triangulation import Factor, calibrated_on
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ EXECUTOR = Option("executor", str, "local, dask (workers on this machine), or da
 SCORE = Option(
     "score",
     str,
-    "bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge. Default: bic, or bdeu with --ess.",
+    "Of data: bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge.",
     metavar="NAME",
     estimator="local_score=…",
 )

@@ -20,12 +20,12 @@ from jtsolve.core.selection import Selection
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import GraphDocument, document_to_json, read_graph, selection_to_document
+from jtsolve.io.supersets import read_screened
 from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.framework import OverJunctionTree, select
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import Moments
 from jtsolve.selection.screens import Complete, Correlations
-from jtsolve.selection.supersets import read_screened
 from jtsolve.verify.selection import check_selection
 
 if TYPE_CHECKING:

@@ -10,10 +10,7 @@ import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from problems import gaussian, named
-from random_graphs import random_pair
 from sklearn.covariance import GraphicalLasso as TheirLasso
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -24,15 +21,16 @@ from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
+from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
 from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
+from jtsolve.io.supersets import read_screened, read_superset
 from jtsolve.kbest import k_best
 from jtsolve.models.files.document import read_model
 from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.triangulation import minimally_triangulated
 from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, Plan
 from jtsolve.selection.choosing import Ebic, Stars
 from jtsolve.selection.estimator import GraphSelection
@@ -43,7 +41,6 @@ from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pc import PC
 from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Correlations, GivenGraph, PcScreen
-from jtsolve.selection.supersets import constraints_within, read_screened, read_superset, triangulation
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
@@ -110,12 +107,11 @@ def test_a_graph_is_selected_checked_shown_and_fitted(
     capsys.readouterr()
     assert _run("show", graph, "--json") == 0
     assert json.loads(capsys.readouterr().out)["format"] == "jtsolve-graph"
-    for heuristic in ("min-fill", "mcs-m"):
-        assert _run("fit", numbers, "--graph", graph, "--triangulate", heuristic, "--output", model) == 0
-        fitted = read_model(model)
-        assert isinstance(fitted, GaussianTreeModel)
-        assert fitted.tree.treewidth == 1
-        assert fitted.provenance["triangulation"] == heuristic
+    assert _run("fit", numbers, "--graph", graph, "--output", model) == 0
+    fitted = read_model(model)
+    assert isinstance(fitted, GaussianTreeModel)
+    assert fitted.tree.treewidth == 1
+    assert fitted.provenance["triangulation"] == "min-fill"
 
 
 def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
@@ -205,9 +201,7 @@ def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path
     assert _run(*base, "--graph", graph) == 0
     assert read_model(model).names == ("a", "b")
     assert _run(*base, "--graph", graph, "--treewidth", "1") == 2
-    assert _run(*base, "--treewidth", "1", "--triangulate", "mcs-m") == 2
     assert _run(*base, "--graph", graph, "--columns", "a,b") == 2
-    assert _run(*base, "--graph", graph, "--triangulate", "best") == 2
     assert _run(*base, "--graph", graph, "--drop", "a") == 2
 
 
@@ -271,6 +265,11 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
     assert read_superset(path, 0.99).size < 10
     with pytest.raises(ChoiceError, match="above 0"):
         read_superset(path, 2.0)
+    values = json.loads(path.read_bytes())
+    values["edges"].pop()
+    path.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(InputError, match=r"the pair '\w+', '\w+' is missing"):
+        read_superset(path)
     write_graph(graph_to_document(best), path)
     assert read_superset(path) == best
     with pytest.raises(ChoiceError, match="only the edges of a posterior"):
@@ -333,25 +332,6 @@ def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
         jt.learn(frame, 1, score="gaussian-bic", within_graph=nx.path_graph(list("ab")), require=[("c", "d")])
 
 
-@given(st.integers(0, 10**6))
-@settings(max_examples=40, deadline=None)
-def test_mcs_m_gives_minimal_triangulations(seed: int) -> None:
-    _, graph = random_pair(np.random.default_rng(seed), 11)
-    tree = minimally_triangulated(graph.neighbours)
-    chordal = tree.to_graph()
-    fill = set(tree.graph_edges) - set(graph.edges)
-    assert set(graph.edges) <= set(tree.graph_edges)
-    for u, v in fill:  # a triangulation is minimal iff no single edge of the fill can go
-        chordal.remove_edge(u, v)
-        assert not nx.is_chordal(chordal)
-        chordal.add_edge(u, v)
-
-
-def test_there_are_two_triangulations() -> None:
-    with pytest.raises(ChoiceError, match="min-fill, mcs-m"):
-        triangulation(UndirectedGraph.empty("ab"), "best")
-
-
 # Choices, Python, scikit-learn
 
 
@@ -388,7 +368,7 @@ def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
     for superset in (*within, tmp_path / "g.json"):
         found = jt.select(frame, superset=superset)
         assert set(found.edges) <= set(found.superset) <= set(selected.superset)
-    assert isinstance(selected.fit(triangulate="mcs-m").model, GaussianTreeModel)
+    assert isinstance(selected.fit().model, GaussianTreeModel)
     assert not selected.constraints().required_edges
     assert len(selected.constraints(require=True).required_edges) == 4
     selected.show(tmp_path / "g.svg")

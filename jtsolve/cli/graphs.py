@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 def of_graph(path: Path) -> "View":
     """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
     from jtsolve.cli.views import View
+    from jtsolve.core.triangulation import triangulation
     from jtsolve.draw import edges_dot
     from jtsolve.io.graph import arcs_of, graph_of, read_document
-    from jtsolve.selection.supersets import triangulation
 
     document = read_document(path)
     graph = graph_of(document, str(path))

@@ -74,11 +74,11 @@ def select(
 
     from jtsolve.core.compiling import announced
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
+    from jtsolve.io.supersets import read_superset
     from jtsolve.progress import progress, tell
     from jtsolve.scoring.registry import named_score
     from jtsolve.selection.choices import Plan
     from jtsolve.selection.running import within_limits
-    from jtsolve.selection.supersets import read_superset
 
     if above is not None and superset is None:
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")

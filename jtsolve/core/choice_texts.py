@@ -81,7 +81,7 @@ def parts(text: str, marks: str) -> list[str]:
     Raises:
         ChoiceError: a parenthesis is not closed.
 
-    >>> parts("forward+chowliu(steps=4,start=none)", "+,")
+    >>> parts("forward+lns(steps=4,start=none)", "+,")
     ['forward', 'lns(steps=4,start=none)']
     """
     found, depth = [""], 0

@@ -220,7 +220,7 @@ def graph_of(document: GraphDocument, source: str) -> UndirectedGraph:
         InputError: names or edges repeat, an edge names no variable, strengths are not one an edge, or an arc
             is no edge.
     """
-    index = _index(document.variables, source)
+    index = index_of(document.variables, source)
     if document.strengths is not None and len(document.strengths) != len(document.edges):
         reason = f"{len(document.strengths)} strengths for {len(document.edges)} edges"
         raise InputError(source, "$.strengths", reason, "give one for every edge, in their order")
@@ -269,7 +269,12 @@ def arcs_of(document: GraphDocument) -> list[tuple[int, int]]:
     return [(place[u], place[v]) for u, v in document.arcs or ()]
 
 
-def _index(names: Sequence[str], source: str) -> dict[str, int]:
+def index_of(names: Sequence[str], source: str) -> dict[str, int]:
+    """Returns the position of each name.
+
+    Raises:
+        InputError: a name occurs twice.
+    """
     index: dict[str, int] = {}
     for v, name in enumerate(names):
         if name in index:

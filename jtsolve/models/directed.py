@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.triangulation import Heuristic, triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
 from jtsolve.models.layout import rooted
-from jtsolve.models.triangulation import Factor, Heuristic, calibrated, triangulated
+from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from math import prod
 from operator import or_
 from typing import TYPE_CHECKING
 
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
 from jtsolve.models.directed import columns_of, factor_of
@@ -27,7 +28,7 @@ from jtsolve.models.inference.marginals import marginal, marginals, require_smal
 from jtsolve.models.inference.mpe import Configuration, most_probable, require_lists
 from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
 from jtsolve.models.maxima import maximum
-from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+from jtsolve.models.triangulation import Factor, calibrated_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

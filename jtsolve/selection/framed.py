@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 from jtsolve.io.graph import selection_to_document, write_graph
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit, fit_gaussian
-from jtsolve.selection.supersets import constraints_within, triangulation
 from jtsolve.tables.frames import FrameStyle
 from jtsolve.tables.table import ContinuousTable
 
@@ -79,19 +79,17 @@ class SelectedGraph:
             raise ChoiceError("the graph has no directions; select it with the method 'pc:direct=true'")
         return self.selection.graph.to_networkx(arcs=self.selection.arcs)
 
-    def fit(self, *, triangulate: str = "min-fill", ess: float | None = None) -> Model:
-        """Returns the model of a triangulation of the graph, fitted to the data.
+    def fit(self, *, ess: float | None = None) -> Model:
+        """Returns the model of the min-fill triangulation of the graph, fitted to the data.
 
         Args:
-            triangulate: min-fill or mcs-m.
             ess: equivalent sample size of the prior; None for 1 for states, 0 for numbers.
 
         Raises:
-            ChoiceError: there is no such triangulation.
             InputError: there are too few rows for the largest clique.
         """
-        tree = triangulation(self.selection.markov, triangulate)
-        facts = {"graph": self.selection.method["name"], "triangulation": triangulate}
+        tree = triangulation(self.selection.markov)
+        facts = {"graph": self.selection.method["name"], "triangulation": "min-fill"}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
             return Model(fit_gaussian(tree, table, ess=ess or 0.0), self.style)

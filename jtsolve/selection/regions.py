@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from jtsolve.core.triangulation import triangulation
 from jtsolve.core.varset import VarSet, is_subset, members
-from jtsolve.models.triangulation import triangulated
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -153,5 +153,4 @@ def cluster_tree(graph: UndirectedGraph, separator_size: int | None = None) -> C
 
     Ties of fill go to the vertex of fewer neighbours, then to the first.
     """
-    scopes = [1 << u | 1 << v for u, v in graph.edges]
-    return ClusterTree.of(triangulated([2] * graph.n, scopes), separator_size)
+    return ClusterTree.of(triangulation(graph), separator_size)

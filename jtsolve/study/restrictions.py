@@ -102,7 +102,7 @@ class Restrictions:
         own = constraints_from_document(document, names, _SOURCE, "$")
         if _WITHIN not in self.values and _AROUND not in self.values:
             return own
-        from jtsolve.selection.supersets import constraints_within
+        from jtsolve.core.triangulation import constraints_within
         from jtsolve.study.graphs import graph_for
 
         around = graph_for(self.values.get(_WITHIN), names, screened=True)

@@ -114,25 +114,24 @@ def tree_in(path: str | Path) -> NamedTree:
     return NamedTree(tree, names, str(path), {"tree": Path(path).name})
 
 
-def triangulate(graph: Any, *, minimal: bool = False) -> NamedTree:
-    """Returns the junction tree of a triangulation of a graph.
+def triangulate(graph: Any) -> NamedTree:
+    """Returns the junction tree of the min-fill triangulation of a graph.
 
     Args:
         graph: a graph of networkx or of `jt.select`, pairs of names, or the path of a file: a graph, a
             result, or a posterior, of which the likely edges count.
-        minimal: take MCS-M, no part of whose fill is superfluous, in place of min-fill.
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.
     """
-    from jtsolve.selection.supersets import triangulation
+    from jtsolve.core.triangulation import triangulation
     from jtsolve.study.graphs import graph_in
 
     found, gaussian, source = graph_in(graph)
-    tree = triangulation(found, "mcs-m" if minimal else "min-fill")
+    tree = triangulation(found)
     facts = {
         "graph": Path(source).name,
-        "triangulation": "mcs-m" if minimal else "min-fill",
+        "triangulation": "min-fill",
         "edges": found.size,
         "fill": len(tree.graph_edges) - found.size,
     }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import LimitError
 from jtsolve.models.features.circuit import separator_first
@@ -16,7 +17,6 @@ from jtsolve.models.features.queries import marginal
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.layout import strides, table_cells
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.triangulation import triangulated
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
-    from jtsolve.models.triangulation import Heuristic
+    from jtsolve.core.triangulation import Heuristic
 
 
 def to_networkx(model: JunctionTreeModel) -> nx.Graph:

@@ -19,12 +19,13 @@ import numpy as np
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
 from jtsolve.models.columns import Column
-from jtsolve.models.triangulation import Factor, Heuristic, calibrated
+from jtsolve.models.triangulation import Factor, calibrated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
 

@@ -29,6 +29,7 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
@@ -37,7 +38,7 @@ from jtsolve.models.layout import require_room
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.validation import Best
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.triangulation import Factor, calibrated_on, triangulated
+from jtsolve.models.triangulation import Factor, calibrated_on
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable

@@ -1,0 +1,109 @@
+"""Graphs from files: a graph, the best junction tree, the union of several, likely edges of a posterior."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from jtsolve.core.files import read_file
+from jtsolve.core.graph import UndirectedGraph
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.documents import Name, decode, format_of
+from jtsolve.io.graph import FORMAT, arcs_of, edges_of, graph_of, index_of, read_document, read_graph
+from jtsolve.io.ranking import read_ranking
+from jtsolve.io.result import ResultDocument, read_result, tree_of
+
+LIKELY = 0.01
+"""Least posterior probability of an edge of a superset."""
+
+
+class _Posterior(msgspec.Struct, frozen=True):
+    """The edges of a posterior file; see `averaging.document`."""
+
+    format: Literal["jtsolve-posterior"]
+    version: Literal[1]
+    variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
+    edges: list[tuple[str, str, Annotated[float, msgspec.Meta(ge=0, le=1)]]]
+
+
+def read_superset(path: str | Path, above: float | None = None) -> UndirectedGraph:
+    """Returns the graph in a file.
+
+    Args:
+        path: a graph; a result, for the graph of its tree; results, for the union of those of their trees; or
+            a posterior, for its likely edges.
+        above: for a posterior: the least probability of an edge; None for `LIKELY`.
+
+    Raises:
+        InputError: the file cannot be read, or has no tree.
+        ChoiceError: a probability is given for another file, or is none.
+    """
+    source = str(path)
+    kind = _format_of(path)
+    if above is not None and kind != "jtsolve-posterior":
+        raise ChoiceError(f"{source}: only the edges of a posterior have a probability; leave it out")
+    if kind == "jtsolve-posterior":
+        least = LIKELY if above is None else above
+        if not 0 < least <= 1:
+            raise ChoiceError(f"the least probability is {least}; give a number above 0 and at most 1")
+        return _likely(decode(read_file(path), _Posterior, source), least, source)
+    if kind == "jtsolve-result":
+        return _graph_of(read_result(path), source)
+    if kind == "jtsolve-results":
+        results = read_ranking(path).results
+        if not results:
+            raise InputError(source, "$.results", "there is no tree", "give results with one")
+        graphs = [_graph_of(result, source) for result in results]
+        union = graphs[0]
+        for graph in graphs[1:]:
+            union = union.union(graph.aligned(union.names))
+        return union
+    return read_graph(path)
+
+
+def read_screened(path: str | Path) -> UndirectedGraph:
+    """Returns the superset of the selection in a file; of one without it, what `read_superset` returns."""
+    source = str(path)
+    if _format_of(path) == FORMAT:
+        document = read_document(path)
+        if document.selection is not None:
+            index = index_of(document.variables, source)
+            pairs = document.selection.superset
+            superset = edges_of(pairs, document.variables, index, source, "$.selection.superset")
+            return superset.union(graph_of(document, source).moral(arcs_of(document)))
+    return read_superset(path)
+
+
+def _format_of(path: str | Path) -> Any:
+    """Returns the format that a JSON file names; None for other files."""
+    return format_of(read_file(path)) if ".json" in Path(path).name.lower() else None
+
+
+def _graph_of(result: ResultDocument, source: str) -> UndirectedGraph:
+    tree, names = tree_of(result, source)
+    return UndirectedGraph.from_edges(names, tree.graph_edges)
+
+
+def _likely(posterior: _Posterior, least: float, source: str) -> UndirectedGraph:
+    """Returns the edges of a posterior at or above a probability."""
+    names = posterior.variables
+    index = index_of(names, source)
+    every = edges_of([(u, v) for u, v, _ in posterior.edges], names, index, source, "$.edges")
+    for u, v in combinations(range(len(names)), 2):
+        if not every.has_edge(u, v):
+            missing = f"the pair '{names[u]}', '{names[v]}' is missing"
+            raise InputError(source, "$.edges", missing, "list every pair of variables")
+    likely = [(index[u], index[v]) for u, v, probability in posterior.edges if probability >= least]
+    return UndirectedGraph.from_edges(names, likely)
+
+
+def is_of_numbers(path: str | Path) -> bool:
+    """Tells whether a file holds a graph that was selected from real numbers."""
+    if ".json" not in Path(path).name.lower() or format_of(read_file(path)) != FORMAT:
+        return False
+    document = read_document(path)
+    kind = None if document.selection is None else document.selection.data.get("kind")
+    return document.strengths is not None or kind in ("gaussian", "nonparanormal")
