@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve import backends
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
+from jtsolve.core.run import LOGGER
 from jtsolve.data.examples import example
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError, at
 from jtsolve.models.framed import Model
@@ -19,6 +20,7 @@ from jtsolve.options import Door
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import (
     backend_of,
+    chosen,
     data_of,
     held_cluster,
     model_kind_of,
@@ -35,15 +37,17 @@ from jtsolve.study.study import Study
 from jtsolve.study.trees import NamedTree, tree_in, triangulate
 
 if TYPE_CHECKING:
-    from jtsolve.selection.choices import Kind
-    from jtsolve.selection.framed import SelectedGraph
-    from jtsolve.selection.framework import Framework, Screen
-    from jtsolve.selection.method import SelectionMethod
+    from jtsolve.averaging.method import AveragingMethod
+    from jtsolve.averaging.posterior import GraphPosterior
     from collections.abc import Iterable, Mapping
 
     from jtsolve.core.backend import Backend
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.selection.choices import Kind
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.selection.framework import Framework, Screen
+    from jtsolve.selection.method import SelectionMethod
     from jtsolve.study.solving import Answer
     from jtsolve.tables.frames import Frame
 
@@ -290,7 +294,9 @@ def fit(
     table = None
     if isinstance(data, Solution):
         if data.study is None or data.table is None:
-            raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data, tree=solution)")
+            raise ChoiceError(
+                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
+            )
         table = data.table
         if structure is None and "tree" in kind.uses:
             structure = data.named
@@ -394,3 +400,78 @@ def read(path: str | Path) -> Problem:
     from jtsolve.io.instance import read_problem
 
     return read_problem(path)
+
+
+@at(Door.PYTHON)
+def average(
+    problem: Problem | Solution | str | Path,
+    treewidth: int | None = None,
+    *,
+    method: str | AveragingMethod = "auto",
+    edge_odds: float = 1.0,
+    prior: str = "graphs",
+    executor: str | Any | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+) -> GraphPosterior:
+    """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
+
+    Args:
+        problem: as `read` returns it, the path of an instance file, or what `learn` returns.
+        treewidth: a bound besides that of the problem; None for none.
+        method: a name with options, as in "chains:rounds=400", or the method itself; "auto" takes exact sums
+            where the problem and the memory allow it, else chains; "bootstrap:200" finds the best trees of
+            200 resamples of the rows of what `learn` returned: the share that has an edge stands beside its
+            probability, in the field `bootstrap`. `jtsolve methods` lists them.
+        edge_odds: prior odds of an edge against none.
+        prior: "graphs": each counts once; "rooted-junction-trees": once for each of them.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
+            this process.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+
+    Returns:
+        The posterior. Chains that disagree are logged, and it says that they have not converged.
+
+    Raises:
+        InputError: the instance is malformed.
+        ChoiceError: no graph meets the constraints, a method refuses them, or there are no rows to resample.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), method="bootstrap:10")
+    >>> posterior.edges.round(2).tolist()
+    [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
+    >>> float(posterior.bootstrap.edges[0, 1])
+    1.0
+    """
+    from jtsolve.study.averaging import METHODS, posterior
+
+    run = run_of(time, memory, threads, seed, show_progress)
+    learned = problem if isinstance(problem, Solution) else None
+    task = problem.problem if isinstance(problem, Solution) else _problem(problem)
+    if task is None:
+        raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
+    with held_cluster(None, executor, threads) as cluster:
+        found = posterior(
+            task.with_treewidth(treewidth_of(treewidth)),
+            chosen(METHODS, method, "average"),
+            run,
+            edge_odds=edge_odds,
+            prior=prior,
+            cluster=cluster,
+            study=None if learned is None else learned.study,
+            table=None if learned is None else learned.table,
+        )
+    if found is None:
+        raise ChoiceError("no graph meets the constraints; leave some out")
+    if not found.converged:
+        LOGGER.warning("the chains have not converged: their figures must not be used")
+    return found

@@ -1,30 +1,29 @@
-"""`jtsolve average`: the posterior over all decomposable graphs."""
+"""`jtsolve average`: the posterior over all decomposable graphs, or trees drawn from it."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jtsolve.cli import completion
 from jtsolve.cli.options import (
     LOCAL,
+    SEARCH,
     ConstraintOptions,
     DataOptions,
     Executor,
     Instance,
     Json,
     LimitOptions,
-    PosteriorScoringOptions,
+    MaxSize,
     Quiet,
     ResultFile,
-    SearchOptions,
+    ScoreName,
     Seed,
     Treewidth,
     cluster_named,
-    flags_given,
     grouped,
     held,
-    make_score,
 )
 from jtsolve.cli.output import (
     FOUND,
@@ -36,20 +35,14 @@ from jtsolve.cli.output import (
     emit,
     require_writable,
 )
-from jtsolve.cli.scoring import DataFile, score_file, silent
-from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.progress import is_watched
-from jtsolve.tables.options import DATA_SUFFIXES
+from jtsolve.cli.problems import read_or_score
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.bootstrap import Search, Strengths
+    from jtsolve.averaging.method import Draws
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.cli.scoring import Say
-    from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.problem import Tabulation
-    from jtsolve.scoring.score import LocalScore
 
 
 @grouped
@@ -57,50 +50,49 @@ def average(
     context: typer.Context,
     *,
     instance: Instance,
-    method: Annotated[str, typer.Option(metavar="NAME", help="auto, exact or chains.")] = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="With options, as in chains:rounds=400; see 'jtsolve methods'.",
+            rich_help_panel=SEARCH,
+            autocompletion=completion.among(completion.methods),
+        ),
+    ] = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
-        float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
+        float,
+        typer.Option(
+            metavar="X",
+            help="Prior odds of an edge; 1: all graphs are equally likely.",
+            rich_help_panel=SEARCH,
+        ),
     ] = 1.0,
     prior: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="graphs: each counts once; rooted-junction-trees: once for each of them.",
+            help="graphs, or rooted-junction-trees: each graph counts once per rooted junction tree.",
+            rich_help_panel=SEARCH,
+            hidden=True,
         ),
     ] = "graphs",
+    trees: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Draw N trees instead: a line of JSON each.", rich_help_panel=SEARCH
+        ),
+    ] = 0,
     threshold: Annotated[
         float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
     ] = 0.01,
-    treewidths: Annotated[
-        bool, typer.Option("--treewidths", help="Also the posterior of the treewidth.")
-    ] = False,
-    draws: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Also the posterior of the number of edges, from N exact draws."
-        ),
-    ] = 0,
-    bootstrap: Annotated[
-        int, typer.Option(metavar="B", min=0, help="Also edge strengths in B resamples of the data.")
-    ] = 0,
-    search: SearchOptions,
-    temperatures: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Of each chain; 1 for no tempering [by the scores]."),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=100,
-            help="The most rounds, of 100 proposals or 4 a variable at each temperature "
-            "[40,000, or to the time limit].",
-        ),
-    ] = None,
+    constrain: ConstraintOptions,
+    score: ScoreName = None,
+    max_size: MaxSize = None,
+    table: DataOptions,
     spend: LimitOptions,
-    executor: Executor = LOCAL,
     seed: Seed = 0,
+    executor: Executor = LOCAL,
     output: ResultFile = None,
     plot: Annotated[
         Path | None,
@@ -108,22 +100,19 @@ def average(
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
-    constrain: ConstraintOptions,
-    scoring: PosteriorScoringOptions,
-    table: DataOptions,
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
 
     Data are scored by bdeu unless --score names another; a file whose name does not say that it holds data
     is read as such with --score.
 
-    Each graph counts once, weighted by its score and the prior. The exact sums give probabilities of edges,
+    Each graph counts once, weighted by its score and the prior. Exact sums give probabilities of edges,
     cliques and separators without samples; chains serve where the tables do not fit, and say whether they
-    converged.
+    converged. --method bootstrap:200 finds the best trees of 200 resamples of the rows, and reports the share
+    of those that have each edge. Ctrl-C and the time limit keep the resamples done.
 
-    --bootstrap B searches B resamples of the rows for their best trees, by --backend, and says in which
-    share each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask takes chains and
-    resamples as tasks, on --threads workers of this machine or on those of a scheduler.
+    With --trees: exact draws are independent; graphs of chains are equally spaced, and none is drawn if these
+    have not converged. Each comes with its score and its canonical junction tree.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.
@@ -134,148 +123,106 @@ def average(
     kind = None if plot is None else plot.suffix.lower().removeprefix(".")
     if kind not in (None, "svg", "png"):
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
-    if given := [] if bootstrap else flags_given(search):
-        raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
-    if bootstrap and not _is_data(instance, scoring):
-        raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
-    limits, backend = spend.limits(context.obj, seed), search.chosen()
-    cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
-    shown = not quiet and is_watched()
-    problem = read_or_score(
-        instance,
-        scoring,
-        table,
-        treewidth,
-        constrain,
-        limits,
-        silent if json or quiet else emit,
-        method=method,
-        prior=prior,
-        drawn=draws > 0,
-        shown=shown,
-    )
+    if trees and plot is not None:
+        raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
-    from jtsolve.averaging.average import average as average_over
-    from jtsolve.averaging.bootstrap import Search
-    from jtsolve.averaging.chains import Ladder
-    from jtsolve.averaging.document import posterior_to_json
-    from jtsolve.cli.posterior import describe_posterior
     from jtsolve.core.files import write_atomically
-    from jtsolve.progress import progress
+    from jtsolve.study.averaging import METHODS, drawn, posterior
 
-    with progress("averaging", shown=shown) as listener:
-        posterior = average_over(
+    how, run = METHODS.parse(method), spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
+
+    def rule(n: int, largest: int) -> "Tabulation":
+        return how.tabulation(n, largest, run.limits, prior, drawn=trees > 0)
+
+    problem, study, data = read_or_score(
+        instance,
+        run,
+        score=score,
+        default="bdeu",
+        options=table,
+        constrain=constrain,
+        treewidth=treewidth,
+        max_size=max_size,
+        rule=rule,
+    )
+    if trees:
+        draws = drawn(problem, trees, how, run, edge_odds=edge_odds)
+        if draws is None:
+            complain("no graph meets the constraints")
+            raise typer.Exit(INFEASIBLE)
+        text = _lines(problem, draws)
+        if output is None:
+            emit(text)
+        else:
+            write_atomically(output, text)
+        return
+    with held(cluster_named(executor, spend.threads)) as cluster:
+        found = posterior(
             problem,
-            method=method,
-            limits=limits,
-            listener=listener,
+            how,
+            run,
             edge_odds=edge_odds,
             prior=prior,
             threshold=threshold,
-            treewidths=treewidths,
-            draws=draws,
-            ladder=Ladder(temperatures=temperatures, rounds=rounds, cluster=cluster),
+            cluster=cluster,
+            study=study,
+            table=data,
         )
-    if posterior is None:
+    if found is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
-    lost: LimitError | KeyboardInterrupt | None = None
-    if bootstrap:
-        file = DataFile.of(instance, _score(scoring), table.reading(), quiet=True)
-        try:
-            trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
-            posterior = replace(
-                posterior, bootstrap=_strengths(file, bootstrap, trees, limits, cluster, shown=shown)
-            )
-        except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
-            lost = error
-            complain(f"no resample was done, so that the posterior has no strengths beside it. {error}")
-    lost = lost or _loss(posterior)
-    data = posterior_to_json(posterior)
+
+    from jtsolve.averaging.document import posterior_to_json
+    from jtsolve.cli.posterior import describe_posterior
+
+    lost = _loss(found)
+    document = posterior_to_json(found)
     if output is not None:
-        write_atomically(output, data)
+        write_atomically(output, document)
     if plot is not None:
-        posterior.draw(plot, "svg" if kind == "svg" else "png")
+        found.draw(plot, "svg" if kind == "svg" else "png")
     if json:
-        emit(data)
+        emit(document)
     elif not quiet:
-        emit(describe_posterior(posterior))
-    if not posterior.converged:
+        emit(describe_posterior(found))
+    if not found.converged:
         complain("the chains have not converged: their figures must not be used")
     if lost is not None:
-        raise typer.Exit(NO_TREE if isinstance(lost, LimitError) else INTERRUPTED)
-    raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
+        raise typer.Exit(lost)
+    raise typer.Exit(FOUND if found.converged else NOT_CONVERGED)
 
 
-def _loss(posterior: "GraphPosterior") -> LimitError | None:
-    """Returns the error if chains or resamples ended with their cluster, and says so."""
+def _loss(posterior: "GraphPosterior") -> int | None:
+    """Returns the exit code if chains or resamples ended early, and says why; None if they did not."""
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
 
+    if (why := posterior.diagnostics.get("no_bootstrap")) is not None:
+        complain(f"no resample was done, so the posterior has no strengths beside it. {why['reason']}")
+        return INTERRUPTED if why["stop"] == Stop.INTERRUPTED.value else NO_TREE
     resampled = posterior.bootstrap is not None and posterior.bootstrap.stop is Stop.LOST
     if not resampled and posterior.diagnostics.get("stop") != Stop.LOST.value:
         return None
-    complain(str(error := lost()))
-    return error
+    complain(str(lost()))
+    return NO_TREE
 
 
-def _strengths(
-    file: DataFile,
-    count: int,
-    search: "Search",
-    limits: "Limits",
-    cluster: "Cluster | None",
-    *,
-    shown: bool,
-) -> "Strengths":
-    """Returns the strengths of edges in resamples of a data file."""
-    from jtsolve.averaging.bootstrap import bootstrap
-    from jtsolve.progress import progress
+def _lines(problem: "Problem", draws: "Draws") -> bytes:
+    """Returns a line of JSON for each drawn tree."""
+    import json
+    from functools import cache, partial
 
-    with progress("resampling", shown=shown) as listener:
-        table = file.read(limits, listener)
-        return bootstrap(table, count, search, limits, listener, cluster=cluster)
+    from jtsolve.io.documents import names_of
 
-
-def _is_data(path: Path, scoring: PosteriorScoringOptions) -> bool:
-    return scoring.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
-
-
-def _score(scoring: PosteriorScoringOptions) -> "LocalScore":
-    """Returns the score of data: a log marginal likelihood by default, so that weights are probabilities."""
-    return make_score(scoring.score or "bdeu", scoring.ess)
-
-
-def read_or_score(
-    path: Path,
-    scoring: PosteriorScoringOptions,
-    table: DataOptions,
-    treewidth: int | None,
-    constrain: ConstraintOptions,
-    limits: "Limits",
-    say: "Say",
-    *,
-    method: str,
-    prior: str = "graphs",
-    drawn: bool = False,
-    shown: bool,
-) -> "Problem":
-    """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
-    from jtsolve.averaging.running import tabulation_to_average
-    from jtsolve.io.instance import read_problem
-
-    if not _is_data(path, scoring):
-        if given := [*flags_given(scoring), *flags_given(table)]:
-            raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
-        return constrain.on(read_problem(path)).with_treewidth(treewidth)
-    bound = constrain.treewidth if treewidth is None else treewidth
-    max_size = scoring.max_size or (None if bound is None else bound + 1)
-    if max_size is None:
-        raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
-    data = DataFile.of(path, _score(scoring), table.reading())
-
-    def rule(n: int, largest: int) -> "Tabulation":
-        return tabulation_to_average(n, largest, method, limits, prior, drawn=drawn)
-
-    problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
-    return constrain.on(problem).with_treewidth(treewidth)
+    named, encode = cache(partial(names_of, names=problem.names)), json.JSONEncoder(ensure_ascii=False).encode
+    lines = {}
+    for tree in set(draws.trees):
+        entry = {
+            "score": tree.score(problem.scores),
+            "treewidth": tree.treewidth,
+            "cliques": list(map(named, tree.cliques)),
+            "separators": list(map(named, tree.separators)),
+            "tree_edges": tree.edges,
+        }
+        lines[tree] = encode(entry)
+    return "".join(f"{lines[tree]}\n" for tree in draws.trees).encode()

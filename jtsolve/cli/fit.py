@@ -25,6 +25,7 @@ from jtsolve.cli.options import (
     cluster_named,
     declared,
     grouped,
+    held,
 )
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
@@ -94,7 +95,7 @@ def fit(
     default = getattr(kind, "default_score", DEFAULT_SCORE)
     if structure is not None and structure.gaussian:
         default = "gaussian-bic"
-    with cluster_named(executor, spend.threads) as cluster:
+    with held(cluster_named(executor, spend.threads)) as cluster:
         study = Study(
             StudyData(data, columns.reading(), cluster, keep),
             chosen_score(score, default),
@@ -119,7 +120,7 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
         "model": str(output),
         "rows": table.total,
         "variables": model.n,
-        **model.size(),
+        **_size(model),
         "parameters": model.parameters,
         "smoothing_ess": remarks["smoothing_ess"],
     }
@@ -138,6 +139,33 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
             figures = {"rows": table.total, "independence": remarks.get("independence")}
             words["gap"] = gap_in_words(facts["gap"], facts["tree_score"], figures)
         emit(text_table(["fitted", ""], [[name.replace("_", " "), text] for name, text in words.items()]))
+
+
+def _size(model: Any) -> dict[str, Any]:
+    """Returns the numbers of components, splits, leaves and cliques of a model."""
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.mixture import Mixture
+
+    parts = model.components if isinstance(model, Mixture) else (model,)
+    facts: dict[str, Any] = {}
+    if isinstance(model, Mixture):
+        facts |= {"components": len(parts), "weights": model.weights.tolist()}
+    grown = [one for one in parts if isinstance(one, FeatureTree)]
+    if grown:
+        facts |= {
+            "splits": sum(len(one.splits) for one in grown),
+            "leaves": sum(len(one.leaves) for one in grown),
+            "longest_path": max(one.longest_path for one in grown),
+        }
+    trees = [one.tree for one in parts if not isinstance(one, FeatureTree)]
+    if trees:
+        facts |= {
+            "cliques": sum(len(tree.cliques) for tree in trees),
+            "treewidth": max(tree.treewidth for tree in trees),
+        }
+    if "hidden_tree" in model.provenance:
+        facts["hidden_states"] = model.provenance["hidden_tree"]["states"]
+    return facts
 
 
 def _words(name: str, fact: Any) -> str:

@@ -49,4 +49,3 @@ def _show_all(ctx: Any, _param: Any, wanted: bool) -> None:  # noqa: FBT001 - th
         ctx.meta[ALL] = True
         typer.echo(ctx.get_help())
         ctx.exit()
-

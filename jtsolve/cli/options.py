@@ -42,12 +42,17 @@ if TYPE_CHECKING:
     from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.options import Reading
 
+LOCAL = EXECUTOR.default
 SEARCH, OF_DATA, CONSTRAINTS, LIMITS = "Search", "Data", "Constraints", "Limits"
 """Panels of the help."""
 
 
 def declared(
-    option: Option, panel: str | None = None, complete: Callable[[str], Any] | None = None, *, expert: bool = False
+    option: Option,
+    panel: str | None = None,
+    complete: Callable[[str], Any] | None = None,
+    *,
+    expert: bool = False,
 ) -> Any:
     """Returns the declaration of an option for typer.
 
@@ -224,7 +229,9 @@ def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
             elif key:
                 found[key] += f",{part}"
             else:
-                raise ChoiceError(f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}")
+                raise ChoiceError(
+                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
+                )
     for name, value in found.items():
         found[name] = _typed(_WITHIN[name], value)
     return found
@@ -255,9 +262,10 @@ class ConstraintOptions:
         """Returns the constraints by names."""
         from jtsolve.study.restrictions import Restrictions
 
-        pairs = [[edge_in(text, option) for text in texts or []] for texts, option in (
-            (self.forbid, FORBID.flag), (self.require, REQUIRE.flag)
-        )]
+        pairs = [
+            [edge_in(text, option) for text in texts or []]
+            for texts, option in ((self.forbid, FORBID.flag), (self.require, REQUIRE.flag))
+        ]
         return Restrictions.given(*pairs, self.constraint)
 
 
@@ -275,14 +283,19 @@ def chosen_score(name: str | None, default: str) -> "LocalScore":
     return score_of(name, default)
 
 
-def cluster_named(executor: str, workers: int | None) -> "AbstractContextManager[Cluster | None]":
-    """Returns the connection to the Dask cluster of an executor; by default it has a worker a core."""
-    if executor == EXECUTOR.default:
-        return nullcontext()
+def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
+    """Returns the Dask cluster of an executor, by default with a worker a core of this machine."""
+    if executor == LOCAL:
+        return None
     from jtsolve.cluster import Cluster
     from jtsolve.core.machine import cores
 
-    return Cluster.named(executor, workers or cores()).held()
+    return Cluster.named(executor, workers or cores())
+
+
+def held(cluster: "Cluster | None") -> "AbstractContextManager[Cluster | None]":
+    """Returns a cluster with its connection; None for None."""
+    return nullcontext() if cluster is None else cluster.held()
 
 
 def edge_in(text: str, option: str) -> tuple[str, str]:

@@ -1,9 +1,9 @@
 """The problem of a command: that of an instance file, or of a data file that is scored."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, cluster_named, flags_given
+from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, cluster_named, flags_given, held
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
 
@@ -14,6 +14,22 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.scoring.problem import Tabulation
+    from jtsolve.study.study import Study
+    from jtsolve.tables.partitions import AnyTable
+
+
+class Given(NamedTuple):
+    """What a command is given: a problem, and the data behind it.
+
+    Attributes:
+        problem: under the constraints.
+        study: the data and their score; None for an instance.
+        table: the data as read; None for an instance.
+    """
+
+    problem: "Problem"
+    study: "Study | None" = None
+    table: "AnyTable | None" = None
 
 
 def read_or_score(
@@ -31,7 +47,7 @@ def read_or_score(
     keep: Path | None = None,
     threads: int | None = None,
     rule: "Callable[[int, int], Tabulation] | None" = None,
-) -> "Problem":
+) -> Given:
     """Returns the problem in an instance file, or of a data file, under the constraints.
 
     Args:
@@ -65,8 +81,8 @@ def read_or_score(
             raise ChoiceError(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
-        return restrictions.on(read_problem(path)).with_treewidth(treewidth)
-    with cluster_named(executor, threads) as cluster:
+        return Given(restrictions.on(read_problem(path)).with_treewidth(treewidth))
+    with held(cluster_named(executor, threads)) as cluster:
         study = Study(
             Data(path, options.reading(), cluster, keep),
             chosen_score(score, default),
@@ -77,4 +93,4 @@ def read_or_score(
         )
         table = study.read(run)
         tabulation = None if rule is None else rule(table.n, study.size or table.n)
-        return study.problem(table, run, tabulation)
+        return Given(study.problem(table, run, tabulation), study, table)

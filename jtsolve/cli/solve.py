@@ -95,7 +95,7 @@ def solve(
 
     if k_best is not None or within is not None:
         require_number(k_best, within)
-    problem = read_or_score(
+    problem, _, _ = read_or_score(
         instance,
         run,
         score=score,

@@ -58,9 +58,8 @@ class AveragedTrees:
             NotConvergedError: exact draws do not fit, and the chains disagree.
             LimitError: the limits are too small.
         """
-        from jtsolve.averaging.average import remark_on_scores
-        from jtsolve.averaging.running import tabulation_to_average
-        from jtsolve.averaging.sampling import draw_trees
+        from jtsolve.averaging.method import remark_on_scores
+        from jtsolve.study.averaging import METHODS, drawn
 
         table, score = task.states(self.name)
         size = task.width(self.name) + 1
@@ -68,12 +67,12 @@ class AveragedTrees:
             raise ChoiceError(
                 f"the model 'average' has the prior of its score; leave out {VALIDATE}, or give {SMOOTHING}"
             )
-        rule = tabulation_to_average(table.n, size, "auto", run, drawn=True)
+        how = METHODS["auto"]
+        rule = how.tabulation(table.n, size, run.limits, drawn=True)
         problem = task.problem(run, rule)
         if (remark := remark_on_scores(problem)) is not None:
             run.say(remark)
-        with run.phase("drawing trees"):
-            draws = draw_trees(problem, self.draws, run)
+        draws = drawn(problem, self.draws, how, run)
         if draws is None:
             raise ChoiceError("no graph meets the constraints; leave some out")
         shares = Counter(draws.trees)

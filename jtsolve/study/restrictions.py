@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
 from jtsolve.tables.frames import is_listing, is_path, label_of
 from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
+    from jtsolve.core.problem import Constraints
     from collections.abc import Iterable, Sequence
 
     import networkx as nx

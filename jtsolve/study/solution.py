@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.ranking import Ranking
 from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.study.trees import NamedTree
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
+    from jtsolve.core.ranking import Ranking
     from collections.abc import Iterator
 
     import networkx as nx

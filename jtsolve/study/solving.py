@@ -99,7 +99,7 @@ def _one(problem: Problem, choice: Choice, run: Run, certificate: Path | None) -
     return Answer(result, choice, refusal)
 
 
-def _ranking(
+def _ranking(  # noqa: PLR0917 - one for each argument of `answer`
     problem: Problem, choice: Choice, run: Run, certificate: Path | None, k: int | None, within: float | None
 ) -> Answer:
     """Returns the best trees in order."""

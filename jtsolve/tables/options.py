@@ -137,7 +137,7 @@ DISCRETISE = Option(
 )
 SCHEMA = Option("schema", Path, "Declared states, or cuts, of columns (JSON).", metavar="FILE")
 CLASS_COLUMN = Option(
-    "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="--class"
+    "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="class"
 )
 MAX_STATES = Option("max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ)
 STATES = Option(

@@ -134,7 +134,7 @@ class Lem:
     def fit(self, task: FitTask, run: Run) -> FeatureTree:
         """Returns the feature tree of a table.
 
-        Validation rows choose the threshold of the test and the prior: thresholds are tried in their order,
+        Validation rows choose the threshold of the test and the prior: thresholds are tried in order,
         each with every prior, until one is no better. At the end of the run every context that is left becomes a
         leaf; the provenance says under "stop" why it ended.
 
