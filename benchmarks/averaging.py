@@ -32,16 +32,13 @@ import numpy as np
 from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
-from jtsolve.averaging.average import average
-from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.average import average, draw_trees
+from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.method import Draws
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.running import FOR_CHAINS
-from jtsolve.averaging.sampling import Draws, draw_trees
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.traces import neighbours_of
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.backend import Limits
@@ -119,12 +116,9 @@ def chains(sizes: list[str]) -> None:
     print("| n | proposals a second | a second of processor |\n|---|---|---|")
     for size in sizes or ["8", "13", "20", "40", "100"]:
         problem = named(gaussian(1, int(size), min(4, int(size))))
-        ladder = Ladder(rounds=500)
-        run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=100), start=None)
+        run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=100), start=None)
         found, wall, processor = timed(
-            lambda p=problem, ladder=ladder: run_chains(
-                p, 1.0, Limits(), Recording(), ladder=ladder, start=None
-            )
+            lambda p=problem: run_chains(p, 1.0, Limits(), Recording(), how=Chains(rounds=500), start=None)
         )
         count = found.diagnostics["proposals"]
         print(f"| {size} | {count / wall:.3g} | {count / processor:.3g} |", flush=True)
@@ -186,11 +180,9 @@ def predict(sets: list[str]) -> None:
         def fitted(problem: Any = problem, train: Any = train, rows: Any = rows) -> tuple[Any, Any, Any]:
             best = solve(problem, None, Limits(threads=1)).tree
             if len(rows) > 1:
-                ladder = Ladder(rounds=int(rows[1]))
-                sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=ladder, start=best)
-                graphs = sample.graphs.reshape(-1, *sample.graphs.shape[2:])
-                at = np.linspace(0, len(graphs) - 1, 34).astype(int)[1:-1]
-                trees = tuple(trees_of(neighbours_of(graphs[at])))
+                how = Chains(rounds=int(rows[1]))
+                sample = run_chains(problem, 1.0, Limits(), Recording(), how=how, start=best)
+                trees = tuple(sample.draw(32))
                 found = Draws(trees, "chains", {"converged": sample.converged})
                 return best, found, fit_averaged(trees, train, ess=1.0)
             try:
@@ -223,8 +215,8 @@ def network(cases: list[str]) -> None:
         data = DataTable(found.names, tuple(node.states for node in found.nodes), codes)
         true = {frozenset((i, parent)) for i, node in enumerate(found.nodes) for parent in node.parents}
         problem = problem_from_table(data, Bdeu(1.0), treewidth=int(largest) - 1, tabulation=WITHIN_LIMITS)
-        ladder = Ladder(rounds=int(rounds))
-        posterior, _, processor = timed(lambda p=problem, x=ladder: average(p, method="chains", ladder=x))
+        how = Chains(rounds=int(rounds))
+        posterior, _, processor = timed(lambda p=problem, x=how: average(p, method=x))
         forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
         assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018
         row = f"{rows} | {largest} | {posterior.converged} | "
@@ -259,9 +251,9 @@ def demand(cases: list[str]) -> None:
             if not isinstance(problem.scores, DenseScores) and rule is FOR_CHAINS:
                 took += ["more than a minute", "–"]
                 continue
-            ladder = Ladder(rounds=int(rounds))
+            how = Chains(rounds=int(rounds))
             sample, run, _ = timed(
-                lambda p=problem, x=ladder: run_chains(p, 1.0, Limits(), Recording(), ladder=x, start=None)
+                lambda p=problem, x=how: run_chains(p, 1.0, Limits(), Recording(), how=x, start=None)
             )
             took += [f"{wall:.1f} s", f"{run:.1f} s"] if rule is FOR_CHAINS else [f"{run:.1f} s"]
             graphs.append(sample.graphs)

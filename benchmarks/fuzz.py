@@ -341,14 +341,13 @@ SOLVING = (
 )
 AVERAGING = (
     ("--method", "chains"),
+    ("--method", "chains:rounds=3,temperatures=3"),
+    ("--method", "exact:draws=10"),
+    ("--method", "bootstrap:3"),
     ("--treewidth", "2"),
     ("--edge-odds", "0.5"),
     ("--prior", "rooted-junction-trees"),
     ("--threshold", "0.5"),
-    ("--draws", "10"),
-    ("--bootstrap", "3"),
-    ("--temperatures", "3"),
-    ("--rounds", "3"),
 )
 FITTING = (
     ("--smoothing", "1"),

@@ -5,7 +5,7 @@
 Each network has `--variables` variables of two or three states, up to three parents each among those before
 it in a random order, and tables drawn from a Dirichlet distribution with all parameters 1. A problem is the
 BDeu scores (equivalent sample size 1) of `--rows` rows drawn from it, with a bounded treewidth. A backend is
-given as on the command line, options after a colon: `ilp:solver=cbc,relaxation=none`. Each run is a separate
+given as on the command line, options after a colon: `ilp:prune=false,relaxation=none`. Each run is a separate
 process, `jtsolve solve`, so that starting the program and reading the scores count.
 """
 

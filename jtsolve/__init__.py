@@ -66,7 +66,7 @@ __all__ = [
 
 def _drawn(*what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN002 - as `draw.as_html`
     """Draws a value in a notebook; drawing is loaded when the first one is shown."""
-    from jtsolve.draw import as_html
+    from jtsolve.draw.html import as_html
 
     return as_html(*what)
 

@@ -25,3 +25,8 @@ def never_ends(say: Callable[[SolverMessage], None], work: SolverInput) -> float
     say(SolverMessage(bound=1000.0))
     while True:
         time.sleep(1000)  # nobody waits for it
+
+
+def proves_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:
+    """Ends without a tree or a bound."""
+    return inf

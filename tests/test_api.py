@@ -24,7 +24,7 @@ import jtsolve.api
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.problem import Problem
-from jtsolve.draw import graph_text
+from jtsolve.draw.text import graph_text
 from jtsolve.errors import InputError
 from jtsolve.kbest import k_best
 from jtsolve.models.features.nodes import TreeLeaf

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from problems import Recording, from_data, gaussian, named, random_problem, repeatable
 from reference_averaging import enumerated, rational_sum, rational_weight
 
-from jtsolve.averaging.average import average, remark_on_scores
+from jtsolve.averaging.average import average
+from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.features import Features, features_of
+from jtsolve.averaging.method import remark_on_scores
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 FEATURES = sorted(EXACT.features, key=lambda feature: feature.value)
 CHORDAL_GRAPHS = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
 """Labelled chordal graphs on n = 1, 2, … vertices: sequence A058862 of the OEIS."""
+
+EXACT_WIDTHS = Exact(treewidths=True)
 
 
 def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1, prior: str = GRAPHS) -> Sums:
@@ -93,7 +97,10 @@ def test_rooted_junction_trees_number_1_3_22_313_7511_278204(n: int, count: int)
 
 def test_the_prior_over_rooted_junction_trees_says_what_it_is_and_is_for_exact_sums() -> None:
     problem = named(gaussian(1, 5))
-    posterior, expected = average(problem, prior=ROOTED, treewidths=True), enumerated(problem, rooted=True)
+    posterior, expected = (
+        average(problem, prior=ROOTED, method=EXACT_WIDTHS),
+        enumerated(problem, rooted=True),
+    )
     assert posterior is not None
     assert expected is not None
     assert posterior.prior == {"over": "rooted-junction-trees", "edge_odds": 1.0}
@@ -101,7 +108,7 @@ def test_the_prior_over_rooted_junction_trees_says_what_it_is_and_is_for_exact_s
     with pytest.raises(ChoiceError, match="chains count each graph once"):
         average(problem, prior=ROOTED, method="chains")
     with pytest.raises(ChoiceError, match="draws count each graph once"):
-        average(problem, prior=ROOTED, draws=10)
+        average(problem, prior=ROOTED, method="exact:draws=10")
     with pytest.raises(ChoiceError, match="no prior 'trees'"):
         average(problem, prior="trees")
 
@@ -195,7 +202,7 @@ def test_the_sum_of_the_asia_scores_is_that_of_adjuncts_enumeration(shared: Path
 
 def test_the_posterior_of_the_treewidth_is_that_of_all_graphs() -> None:
     problem = named(gaussian(4, 5))
-    posterior, expected = average(problem, treewidths=True), enumerated(problem)
+    posterior, expected = average(problem, method=EXACT_WIDTHS), enumerated(problem)
     assert posterior is not None
     assert expected is not None
     known = [expected.treewidth[k] for k in range(5)]
@@ -284,7 +291,7 @@ def test_features_that_break_an_identity_are_never_returned(monkeypatch: pytest.
         features = features_of(*arguments)
         return replace(features, clique=2 * features.clique)
 
-    monkeypatch.setattr("jtsolve.averaging.average.features_of", broken)
+    monkeypatch.setattr("jtsolve.averaging.exact.features_of", broken)
     with pytest.raises(InternalError, match="cliques"):
         average(uniform(4))
 
@@ -293,7 +300,7 @@ def test_an_interruption_ends_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> Stop:
         return Stop.INTERRUPTED
 
-    monkeypatch.setattr("jtsolve.averaging.average.Recorder.stop", property(interrupted))
+    monkeypatch.setattr("jtsolve.averaging.method.Recorder.stop", property(interrupted))
     with pytest.raises(KeyboardInterrupt):
         average(uniform(4))
 

@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from problems import gaussian, named
 
-from jtsolve.averaging.bootstrap import Search, Strengths, bootstrap, resampled
+from jtsolve.averaging.average import draw_trees
+from jtsolve.averaging.bootstrap import Bootstrap, bootstrap, resampled
 from jtsolve.averaging.document import read_posterior
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.io.instance import write_problem
+from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bge import Bge
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SEARCH = Search(Bdeu(1.0), 1, REGISTRY["chowliu"])
+LEARNER = Learner(Bdeu(1.0), REGISTRY["chowliu"], 1)
 
 
 def table(rows: int = 60) -> DataTable:
@@ -43,7 +48,7 @@ def command(*arguments: object) -> int:
 
 def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
     data = table()
-    found = bootstrap(data, 12, SEARCH, Limits(seed=5))
+    found = bootstrap(data, 12, LEARNER, Limits(seed=5))
     expected = np.zeros((4, 4))
     for seed in np.random.SeedSequence(5).spawn(12):
         rows = np.repeat(np.arange(60), np.random.default_rng(seed).multinomial(60, np.full(60, 1 / 60)))
@@ -60,7 +65,7 @@ def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
 
 
 def test_a_seed_gives_the_same_strengths_and_another_others() -> None:
-    one, same, other = (bootstrap(table(), 10, SEARCH, Limits(seed=seed)).edges for seed in (1, 1, 2))
+    one, same, other = (bootstrap(table(), 10, LEARNER, Limits(seed=seed)).edges for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
 
@@ -75,26 +80,26 @@ def test_resamples_have_as_many_rows_as_the_data_stand_for() -> None:
     assert drawn.rows == 30
     assert len(np.unique(drawn.values[0])) < 30
     assert set(drawn.values[0]) <= set(numbers.values[0])
-    assert bootstrap(numbers, 3, Search(Bge(), 1, REGISTRY["chowliu"])).resamples == 3
+    assert bootstrap(numbers, 3, Learner(Bge(), REGISTRY["chowliu"], 1)).resamples == 3
 
 
 def interrupting(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes Ctrl-C come in the search after this many."""
-    original: Callable[..., Any] = Search.__call__
+    original: Callable[..., Any] = Learner.search
     calls = iter(range(1000))
 
-    def search(self: Search, data: Any, limits: Any, listener: Any, interruption: Any) -> Any:
+    def search(self: Learner, data: Any, listener: Any) -> Any:
         if next(calls) == after:
-            interruption.wanted = True
-        return original(self, data, limits, listener, interruption)
+            raise KeyboardInterrupt
+        return original(self, data, listener=listener)
 
-    monkeypatch.setattr(Search, "__call__", search)
+    monkeypatch.setattr(Learner, "search", search)
 
 
 def test_ctrl_c_keeps_the_resamples_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    complete = bootstrap(table(), 4, SEARCH)
+    complete = bootstrap(table(), 4, LEARNER)
     interrupting(4, monkeypatch)
-    found = bootstrap(table(), 10, SEARCH)
+    found = bootstrap(table(), 10, LEARNER)
     assert (found.resamples, found.wanted) == (4, 10)
     assert (found.edges == complete.edges).all()
 
@@ -102,19 +107,21 @@ def test_ctrl_c_keeps_the_resamples_done(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_ctrl_c_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupting(0, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        bootstrap(table(), 10, SEARCH)
+        bootstrap(table(), 10, LEARNER)
 
 
 def test_what_cannot_be_resampled_is_refused() -> None:
     with pytest.raises(ChoiceError, match="1 or more"):
-        bootstrap(table(), 0, SEARCH)
+        Bootstrap(replicates=0)
+    with pytest.raises(ChoiceError, match="not drawn from the posterior"):
+        draw_trees(named(gaussian(1, 3)), 2, method="bootstrap:3")
     with pytest.raises(LimitError, match="before the first resample"):
-        bootstrap(table(), 3, SEARCH, Limits(time=1e-9))
+        bootstrap(table(), 3, LEARNER, Limits(time=1e-9))
     with pytest.raises(RefusedError, match="chowliu"):
-        bootstrap(table(), 3, replace(SEARCH, treewidth=2))
+        bootstrap(table(), 3, replace(LEARNER, treewidth=2))
     impossible = Constraints(required_edges=frozenset({0b11}))
     with pytest.raises(ChoiceError, match="no tree meets"):
-        bootstrap(table(), 3, Search(Bdeu(1.0), 0, REGISTRY["dp"], impossible))
+        bootstrap(table(), 3, Learner(Bdeu(1.0), REGISTRY["dp"], 0, constraints=impossible))
 
 
 def test_progress_counts_resamples() -> None:
@@ -123,7 +130,7 @@ def test_progress_counts_resamples() -> None:
     def listener(*, note: str | None, done: float | None, **_: Any) -> None:
         notes.append((str(note), done or 0.0))
 
-    bootstrap(table(), 3, SEARCH, listener=listener)
+    bootstrap(table(), 3, LEARNER, listener=listener)
     assert {note for note, _ in notes} == {f"resample {k} of 3" for k in (1, 2, 3)}
     parts = [done for _, done in notes]
     assert parts == sorted(parts)
@@ -142,22 +149,24 @@ def test_average_has_strengths_beside_the_posterior(
     data, output = tmp_path / "d.csv", tmp_path / "p.json"
     rows = table().codes.T.tolist()
     data.write_text("a,b,c,d\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
-    options = ("--score", "bdeu", "--treewidth", 1, "--draws", 200, "--output", output)
-    assert command("average", data, *options, "--bootstrap", 6, "--backend", "chowliu") == 0
+    how = "bootstrap:6,backend=chowliu,posterior=exact(draws=200)"
+    options = ("--score", "bdeu", "--treewidth", 1, "--output", output)
+    assert command("average", data, *options, "--method", how) == 0
     text = capsys.readouterr().out
     assert "6 of 6 resamples, trees by chowliu" in text
     found = read_posterior(output)
     assert isinstance(found.bootstrap, Strengths)
-    assert (found.bootstrap.edges == bootstrap(table(), 6, SEARCH).edges).all()
+    assert (found.bootstrap.edges == bootstrap(table(), 6, LEARNER).edges).all()
     assert sum(found.diagnostics["edges_in_graph"]) == pytest.approx(1)
     assert sum(found.diagnostics["treewidth"]) == pytest.approx(1)
     for error, code in ((LimitError("too late"), 4), (KeyboardInterrupt(), 130)):
         output.unlink()
         monkeypatch.setattr("jtsolve.averaging.bootstrap.bootstrap", failing(error))
-        assert command("average", data, *options, "--bootstrap", 6) == code
+        assert command("average", data, *options, "--method", how) == code
         assert "no resample was done" in capsys.readouterr().err
-        assert read_posterior(output).bootstrap is None
-    assert command("average", data, *options, "--backend", "chowliu") == 2
-    assert "--bootstrap B only" in capsys.readouterr().err
-    assert command("average", output, "--bootstrap", 3) == 2
+        kept = read_posterior(output)
+        assert kept.bootstrap is None
+        assert kept.diagnostics["no_bootstrap"]["reason"] == str(error)
+    write_problem(named(gaussian(1, 4)), output)
+    assert command("average", output, "--method", "bootstrap:3") == 2
     assert "an instance has none" in capsys.readouterr().err

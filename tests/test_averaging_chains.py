@@ -14,13 +14,13 @@ import pytest
 from problems import Recording, gaussian, named
 from reference_averaging import enumerated
 
+from jtsolve.averaging.agreement import Demands
 from jtsolve.averaging.average import average
-from jtsolve.averaging.chains import CHAINS, Ladder, require_movable, run_chains
+from jtsolve.averaging.chains import CHAINS, FOR_CHAINS, Chains, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
 from jtsolve.averaging.known import Rounded, sets_at, sets_before
 from jtsolve.averaging.moves import Scores
-from jtsolve.averaging.running import FOR_CHAINS
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
 from jtsolve.averaging.traces import edge_trace, neighbours_of, words_of
 from jtsolve.backends.brute import chordal_trees
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.scores import LocalScores
 
-SHORT = Ladder(rounds=4000, temperatures=4, hottest=0.3)
+SHORT = Chains(rounds=4000, temperatures=4, hottest=0.3)
 
 
 def scores_of(problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0) -> Scores:
@@ -164,9 +164,7 @@ def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, widt
 def test_chains_converge_to_the_posterior(seed: int) -> None:
     problem = named(gaussian(seed, 5), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
     expected = enumerated(problem, 0.5)
-    posterior = average(
-        problem, method="chains", ladder=SHORT, limits=Limits(seed=seed), edge_odds=0.5, treewidths=True
-    )
+    posterior = average(problem, method=SHORT, limits=Limits(seed=seed), edge_odds=0.5)
     assert expected is not None
     assert posterior is not None
     assert posterior.method == "chains"
@@ -182,24 +180,29 @@ def test_chains_converge_to_the_posterior(seed: int) -> None:
     assert posterior.diagnostics["treewidth"] == pytest.approx(known, abs=0.05)
 
 
-def test_flare_without_tempering_is_reported_as_not_converged(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> None:
     """Single edges err by 0.25 or more in an edge; branches and exchanges lead out of their regimes."""
     problem = read_problem(shared / "data" / "scores" / "flare.score")
-    monkeypatch.setattr("jtsolve.averaging.chains.CHAINS", replace(CHAINS, branches=0.0, exchanges=0.0))
-    posterior = average(problem, method="chains", ladder=Ladder(temperatures=1, rounds=8000))
-    assert posterior is not None
-    assert not posterior.converged
-    assert posterior.diagnostics["largest_difference"] > 0.9
+    sample = run_chains(
+        problem,
+        1.0,
+        Limits(),
+        Recording(),
+        how=Chains(temperatures=1, rounds=8000),
+        start=solve(problem).tree,
+        constants=replace(CHAINS, branches=0.0, exchanges=0.0),
+    )
+    assert not sample.converged
+    assert sample.diagnostics["largest_difference"] > 0.9
 
 
-def test_chains_go_on_until_every_edge_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chains_go_on_until_every_edge_is_known() -> None:
     """Of one edge that is as likely as not, four chains of 2,000 draws know the probability to 0.0056."""
     even, rounds = named(DenseScores(2, 2, np.zeros(4))), []
     for most_error in (0.009, 0.004):
-        monkeypatch.setattr("jtsolve.averaging.chains.CHAINS", replace(CHAINS, most_error=most_error))
-        sample = run_chains(even, 1.0, Limits(), Recording(), ladder=Ladder(temperatures=1), start=None)
+        constants = replace(CHAINS, demands=Demands(most_error=most_error))
+        how = Chains(temperatures=1)
+        sample = run_chains(even, 1.0, Limits(), Recording(), how=how, start=None, constants=constants)
         assert sample.converged
         assert sample.diagnostics["largest_error"] <= most_error
         rounds.append(sample.diagnostics["rounds"])
@@ -208,7 +211,7 @@ def test_chains_go_on_until_every_edge_is_known(monkeypatch: pytest.MonkeyPatch)
 
 def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
     problem = read_problem(shared / "data" / "scores" / "flare.score")
-    exact, chains = average(problem), average(problem, method="chains", ladder=Ladder(rounds=8000))
+    exact, chains = average(problem), average(problem, method=Chains(rounds=8000))
     assert exact is not None
     assert chains is not None
     assert np.abs(exact.edges - chains.edges).max() < 0.05
@@ -217,7 +220,7 @@ def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
 def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_edge(shared: Path) -> None:
     """Chains of flare passed by score and size alone, with an edge off by 0.05."""
     problem = read_problem(shared / "data" / "scores" / "flare.score")
-    sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=2000), start=None)
+    sample = run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=2000), start=None)
     shares = sample.edges()
     for u in range(problem.n):
         for v in range(u):
@@ -230,7 +233,7 @@ def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_ed
 def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> None:
     problem = named(gaussian(1, 6))
     one, other, third = (
-        average(problem, method="chains", ladder=SHORT, limits=Limits(threads=threads, seed=seed))
+        average(problem, method=SHORT, limits=Limits(threads=threads, seed=seed))
         for threads, seed in ((1, 5), (3, 5), (1, 6))
     )
     assert one is not None
@@ -242,7 +245,7 @@ def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> Non
 
 def test_chains_serve_where_the_tables_do_not_fit() -> None:
     problem = named(gaussian(1, 30, 2))
-    posterior = average(problem, ladder=Ladder(rounds=200, temperatures=2))
+    posterior = average(problem, method="auto:chains.rounds=200,chains.temperatures=2")
     assert posterior is not None
     assert posterior.method == "chains"
 
@@ -263,34 +266,32 @@ def test_what_chains_do_not_support_is_refused() -> None:
         {"rounds": 99},
     ):
         with pytest.raises(ChoiceError):
-            Ladder(**options)
+            Chains(**options)
 
 
 def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
     problem = named(gaussian(1, 5))
     with pytest.raises(StoppedError):
-        run_chains(
-            problem, 1.0, Limits(), Recording(patience=2, reason=Stop.TIME), ladder=Ladder(), start=None
-        )
+        run_chains(problem, 1.0, Limits(), Recording(patience=2, reason=Stop.TIME), how=Chains(), start=None)
     # The first comparison is after 2,000 rounds of four chains, which ask 80 times.
-    ladder = Ladder(rounds=8000, temperatures=1)
+    how = Chains(rounds=8000, temperatures=1)
     stopped = Recording(patience=100, reason=Stop.TIME)
     flat = named(DenseScores(12, 12, np.zeros(1 << 12)))
-    sample = run_chains(flat, 1.0, Limits(), stopped, ladder=ladder, start=None)
+    sample = run_chains(flat, 1.0, Limits(), stopped, how=how, start=None)
     assert sample.diagnostics["rounds"] == 2500
     with pytest.raises(LimitError, match="time limit"):
         average(problem, method="chains", limits=Limits(time=1e-9))
 
 
-def test_the_time_limit_takes_the_place_of_the_most_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.averaging.chains.CHAINS", replace(CHAINS, rounds=200, least_size=1e9))
+def test_the_time_limit_takes_the_place_of_the_most_rounds() -> None:
+    constants = replace(CHAINS, rounds=200, demands=Demands(least_size=1e9))
     flat = named(DenseScores(4, 4, np.zeros(16)))
 
     def rounds(limits: Limits) -> object:
         report = Recording(patience=500, reason=Stop.TIME)
-        return run_chains(flat, 1.0, limits, report, ladder=Ladder(temperatures=1), start=None).diagnostics[
-            "rounds"
-        ]
+        how = Chains(temperatures=1)
+        sample = run_chains(flat, 1.0, limits, report, how=how, start=None, constants=constants)
+        return sample.diagnostics["rounds"]
 
     assert rounds(Limits()) == 200
     assert rounds(Limits(time=1e6)) == 12_500  # of 125 hundreds, the four chains ask
@@ -326,17 +327,17 @@ class Demanded:
 def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """33 variables have rows of two words, and more sets than are computed beforehand."""
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6)
+    scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
     asked = Demanded(scores)
     tabled, demanded = (
-        run_chains(named(source), 0.5, Limits(seed=3, threads=2), Recording(), ladder=ladder, start=None)
+        run_chains(named(source), 0.5, Limits(seed=3, threads=2), Recording(), how=how, start=None)
         for source in (scores, asked)
     )
     assert (tabled.graphs == demanded.graphs).all()
     assert tabled.heights == pytest.approx(demanded.heights, abs=1e-9)
     assert 1000 < len(asked.asked) < count_bounded_subsets(33, 4)
     sets = [row for row in asked.asked if len(row) == 3]
-    assert max(asked.asked[row] for row in sets) <= ladder.chains  # each chain asks once
+    assert max(asked.asked[row] for row in sets) <= how.chains  # each chain asks once
 
 
 def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
@@ -354,10 +355,8 @@ def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
 def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     """The weights of four variables' 61 graphs; the last digits would tell the chains apart."""
     problem = named(gaussian(2, 4, scale=0.7))
-    ladder = Ladder(rounds=4000)
-    sample = run_chains(
-        problem, 0.3, Limits(), Recording(), ladder=ladder, start=next(iter(chordal_trees(4)))
-    )
+    how = Chains(rounds=4000)
+    sample = run_chains(problem, 0.3, Limits(), Recording(), how=how, start=next(iter(chordal_trees(4))))
     codes = sample.graphs[..., 0].reshape(-1, 4) @ (1 << 4 * np.arange(4))
     weights: dict[int, set[float]] = {}
     for code, height in zip(codes.tolist(), sample.heights.ravel().tolist(), strict=True):
@@ -380,28 +379,28 @@ def test_one_score_far_below_all_others_does_not_blur_them() -> None:
 
 def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, ladder = gaussian(5, 40, 3), Ladder(rounds=200, temperatures=6)
-    whole = run_chains(named(scores), 1.0, Limits(), Recording(), ladder=ladder, start=None)
+    scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
+    whole = run_chains(named(scores), 1.0, Limits(), Recording(), how=how, start=None)
     monkeypatch.setattr("jtsolve.averaging.known._FIRST", 1 << 10)
     monkeypatch.setattr("jtsolve.averaging.known._WANTED", 16)
     demanded = named(asked := Demanded(scores))
     little = Limits(memory=200_000_000)
     monkeypatch.setattr("jtsolve.averaging.known._SLOT_BYTES", 10**6)
-    again = run_chains(demanded, 1.0, little, Recording(), ladder=ladder, start=None)
+    again = run_chains(demanded, 1.0, little, Recording(), how=how, start=None)
     assert (whole.graphs == again.graphs).all()
-    assert max(asked.asked.values()) > 2 * ladder.chains
+    assert max(asked.asked.values()) > 2 * how.chains
 
 
 def test_a_stop_is_noticed_whenever_scores_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may take far longer than proposals."""
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
-    scores, ladder = gaussian(5, 33, 4), Ladder(rounds=200, temperatures=6)
+    scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
     asked = []
     for patience in (2000, 12):
         demanded = named(source := Demanded(scores))
         report = Recording(patience=patience, reason=Stop.TIME)
         with suppress(StoppedError):
-            run_chains(demanded, 1.0, Limits(threads=1), report, ladder=ladder, start=None)
+            run_chains(demanded, 1.0, Limits(threads=1), report, how=how, start=None)
         asked.append(len(source.asked))
     assert asked[1] < asked[0] / 4
 
@@ -418,7 +417,7 @@ def test_scores_on_demand_with_gaps_are_refused_when_they_are_met(monkeypatch: p
     pairs = {1 << u | 1 << v: -1.0 for u in range(6) for v in range(u)}
     gaps = Demanded(SparseScores(6, {1 << v: -1.0 for v in range(6)} | pairs | {0b111000: 1.0}))
     with pytest.raises(RefusedError, match="score of every set"):
-        run_chains(named(gaps), 1.0, Limits(), Recording(), ladder=SHORT, start=None)
+        run_chains(named(gaps), 1.0, Limits(), Recording(), how=SHORT, start=None)
 
 
 def test_more_sets_than_can_be_numbered_are_refused() -> None:
@@ -438,10 +437,8 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
         for v in members(mask):
             inner[v % 17] |= 1 << v // 17
         values[i] = sum(map(small.score, inner)) - 50.0 * max(0, sum(map(bool, inner)) - 1)
-    ladder = Ladder(rounds=2000, temperatures=1)
-    sample = run_chains(
-        named(DenseScores(n, 3, values)), 1.0, Limits(), Recording(), ladder=ladder, start=None
-    )
+    how = Chains(rounds=2000, temperatures=1)
+    sample = run_chains(named(DenseScores(n, 3, values)), 1.0, Limits(), Recording(), how=how, start=None)
     expected, edges = enumerated(named(small)), sample.edges()
     assert expected is not None
     for i in range(4):
@@ -454,16 +451,16 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
 def test_graphs_that_do_not_fit_the_memory_are_refused() -> None:
     problem, little = named(gaussian(1, 40, 2)), Limits(memory=10_000_000)
     with pytest.raises(LimitError, match="fewer rounds"):
-        average(problem, limits=little, ladder=Ladder(rounds=40_000))
-    sample = run_chains(problem, 1.0, little, Recording(), ladder=Ladder(temperatures=1), start=None)
+        average(problem, limits=little, method=Chains(rounds=40_000))
+    sample = run_chains(problem, 1.0, little, Recording(), how=Chains(temperatures=1), start=None)
     assert sample.diagnostics["rounds"] <= 10_000_000 // (2 * 4 * 40 * 8)  # bytes of a graph in each chain
 
 
 def test_chains_cool_down_in_a_share_of_the_time() -> None:
     """Unhurried, they do so for half of the rounds."""
-    problem, ladder = named(gaussian(1, 40, 2, scale=50.0)), Ladder(rounds=1000, temperatures=10)
+    problem, how = named(gaussian(1, 40, 2, scale=50.0)), Chains(rounds=1000, temperatures=10)
     cooling = [
-        run_chains(problem, 1.0, limits, Recording(), ladder=ladder, start=None).diagnostics["cooling"]
+        run_chains(problem, 1.0, limits, Recording(), how=how, start=None).diagnostics["cooling"]
         for limits in (Limits(), Limits(time=1e6), Limits(time=1e-9))
     ]
     assert cooling[:2] == [500, 500]
@@ -492,8 +489,8 @@ def test_the_effective_size_is_that_of_an_autoregression() -> None:
 
 
 def test_one_variable_has_nothing_to_move() -> None:
-    ladder = Ladder(rounds=100, temperatures=1)
-    posterior = average(named(gaussian(1, 1)), method="chains", ladder=ladder)
+    how = Chains(rounds=100, temperatures=1)
+    posterior = average(named(gaussian(1, 1)), method=how)
     assert posterior is not None
     assert posterior.cliques == ((1, 1.0),)
 
@@ -530,12 +527,12 @@ def test_pairs_are_listed_both_ways_with_the_chances_that_are_said() -> None:
 
 
 def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
-    flat, ladder = named(DenseScores(5, 5, np.zeros(32))), Ladder(rounds=4000, temperatures=4)
-    found = run_chains(flat, 1.0, Limits(), Recording(), ladder=ladder, start=None).diagnostics
+    flat, how = named(DenseScores(5, 5, np.zeros(32))), Chains(rounds=4000, temperatures=4)
+    found = run_chains(flat, 1.0, Limits(), Recording(), how=how, start=None).diagnostics
     assert found["least_swap_rate"] == 1.0
     assert found["temperatures"] == 4
-    cooling = Ladder(rounds=100, temperatures=4)
-    found = run_chains(flat, 1.0, Limits(), Recording(), ladder=cooling, start=None).diagnostics
+    cooling = Chains(rounds=100, temperatures=4)
+    found = run_chains(flat, 1.0, Limits(), Recording(), how=cooling, start=None).diagnostics
     assert found["least_swap_rate"] in {None, 1.0}  # none if no exchange was tried
 
 
@@ -564,5 +561,5 @@ def test_cooled_chains_find_the_best_tree_from_anywhere_where_an_edge_is_worth_h
     sets = [[*members(mask)] for mask in bounded_subsets(12, 3)]
     values = np.array([sum(pairs[u, v] for u in mask for v in mask if u < v) for mask in sets])
     problem = named(DenseScores(12, 3, values))
-    sample = run_chains(problem, 1.0, Limits(), Recording(), ladder=Ladder(rounds=1000), start=None)
+    sample = run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=1000), start=None)
     assert sample.heights.max(axis=1) == pytest.approx([solve(problem).score] * 4)

@@ -12,11 +12,11 @@ import pytest
 from problems import Recording, gaussian, named, random_problem, repeatable
 from scipy.stats import chi2
 
-from jtsolve.averaging.average import average
+from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.draws import arrange, draw_graphs
+from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
 from jtsolve.averaging.plan import Plan
-from jtsolve.averaging.sampling import draw_trees
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
@@ -153,7 +153,7 @@ def test_more_trees_than_the_memory_holds_are_refused() -> None:
         draw_trees(named(gaussian(0, 3)), 1 << 63)
     for count in (1 << 63, 10**400):
         with pytest.raises(LimitError, match=rf"{count} trees of 3 variables .* Fix: draw fewer"):
-            average(named(gaussian(0, 3)), draws=count)
+            average(named(gaussian(0, 3)), method=Exact(draws=count))
 
 
 def test_the_table_that_draws_need_is_predicted() -> None:

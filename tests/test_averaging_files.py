@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.bootstrap import Strengths
 from jtsolve.averaging.document import posterior_schema, posterior_to_json, read_posterior
 from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.averaging.traces import Traces
 from jtsolve.cli import run
 from jtsolve.cli.posterior import describe_posterior
@@ -267,7 +267,10 @@ def test_equal_posteriors_give_equal_pictures(tmp_path: Path) -> None:
 def test_average_writes_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     instance, output, plot = tmp_path / "i.json", tmp_path / "p.json", tmp_path / "p.png"
     write_problem(named(gaussian(1, 4)), instance)
-    assert command("average", instance, "--output", output, "--plot", plot, "--treewidths") == 0
+    assert (
+        command("average", instance, "--output", output, "--plot", plot, "--method", "exact:treewidths=true")
+        == 0
+    )
     text = capsys.readouterr().out
     assert "exact; converged" in text
     assert "probability" in text
@@ -336,7 +339,7 @@ def test_chains_that_have_not_converged_have_an_exit_code_of_their_own(
 ) -> None:
     flare = shared / "data" / "scores" / "flare.score"
     output = tmp_path / "p.json"
-    options = ("--method", "chains", "--temperatures", 1, "--rounds", 2000, "--output", output)
+    options = ("--method", "chains:temperatures=1,rounds=2000", "--output", output)
     assert command("average", flare, *options) == 5
     captured = capsys.readouterr()
     assert "NOT CONVERGED" in captured.out

@@ -10,11 +10,12 @@ from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
 import jtsolve as jt
-from jtsolve.averaging.bootstrap import Search, bootstrap
-from jtsolve.averaging.chains import Ladder, run_chains
+from jtsolve.averaging.average import draw_trees
+from jtsolve.averaging.bootstrap import bootstrap
+from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
 from jtsolve.averaging.document import read_posterior
-from jtsolve.averaging.running import FOR_CHAINS, tabulation_to_average
-from jtsolve.averaging.sampling import draw_trees
+from jtsolve.averaging.registry import METHODS
+from jtsolve.averaging.weights import GRAPHS, ROOTED
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.core.backend import Limits
@@ -26,6 +27,7 @@ from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.queries import log_likelihood
@@ -98,7 +100,10 @@ def test_learn_draws_trees_beside_the_best_and_fits_their_mixture() -> None:
 def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
     problem, path = named(gaussian(1, 4)), tmp_path / "i.json"
     write_problem(problem, path)
-    one, other = jt.average(problem, 2), jt.average(path, 2, draws=400, treewidths=True)
+    one, other = (
+        jt.average(problem, 2),
+        jt.average(path, 2, method="auto:exact.draws=400,exact.treewidths=true"),
+    )
     assert (one.edges == other.edges).all()
     sizes = np.array(other.diagnostics["edges_in_graph"])
     expected = np.zeros(len(sizes))
@@ -114,19 +119,21 @@ def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> 
     with pytest.raises(ChoiceError, match="no graph"):
         jt.average(named(gaussian(1, 3), impossible))
     with pytest.raises(ChoiceError, match="0 or more"):
-        jt.average(problem, draws=-1)
+        jt.average(problem, method="exact:draws=-1")
 
 
 def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search() -> None:
     learned = jt.learn(dict(zip("abcd", table().codes.tolist(), strict=True)), 1)
-    posterior = jt.average(learned, prior="rooted-junction-trees", bootstrap=4, backend="chowliu", seed=3)
+    posterior = jt.average(
+        learned, prior="rooted-junction-trees", method="bootstrap:4,backend=chowliu", seed=3
+    )
     assert posterior.prior["over"] == "rooted-junction-trees"
     assert isinstance(learned.table, DataTable)
-    expected = bootstrap(learned.table, 4, Search(Bic(), 1, ChowLiu()), Limits(seed=3))
+    expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Limits(seed=3))
     assert posterior.bootstrap is not None
     assert (posterior.bootstrap.edges == expected.edges).all()
-    with pytest.raises(ChoiceError, match="a problem has none"):
-        jt.average(learned.problem, bootstrap=4)
+    with pytest.raises(ChoiceError, match="an instance has none"):
+        jt.average(learned.problem, method="bootstrap:4")
     with pytest.raises(ChoiceError, match="no executor 'slurm'"):
         jt.average(learned, executor="slurm")
 
@@ -145,11 +152,8 @@ def test_chains_have_an_error_for_each_edge_and_the_distribution_of_its_graphs()
     assert sum(found.diagnostics["treewidth"]) == pytest.approx(1)
 
 
-def test_average_says_that_chains_have_not_converged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr("jtsolve.averaging.average.Ladder", lambda: Ladder(rounds=100, temperatures=1))
-    assert not jt.average(named(gaussian(1, 6)), method="chains").converged
+def test_average_says_that_chains_have_not_converged(caplog: pytest.LogCaptureFixture) -> None:
+    assert not jt.average(named(gaussian(1, 6)), method="chains:rounds=100,temperatures=1").converged
     assert "not converged" in caplog.text
 
 
@@ -191,7 +195,7 @@ def test_options_that_make_no_sense_for_drawn_trees_are_refused(
 
 
 def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = named(gaussian(1, 5))
     draws = draw_trees(problem, 3000, method="chains")
@@ -200,19 +204,18 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
     total = dict(enumerated_weights(problem))
     likeliest = max(total, key=total.__getitem__)
     assert draws.trees.count(likeliest) / 3000 == pytest.approx(total[likeliest], abs=0.1)
-    short = Ladder(rounds=100, temperatures=1)
+    short = "chains:rounds=100,temperatures=1"
     with pytest.raises(NotConvergedError, match="disagree"):
-        draw_trees(problem, 3, method="chains", ladder=short)
-    monkeypatch.setattr("jtsolve.averaging.sampling.Ladder", lambda: short)
+        draw_trees(problem, 3, method=short)
     data = write(table(), tmp_path / "d.csv")
-    options = ("--score", "bdeu", "--treewidth", 2, "--method", "chains")
+    options = ("--score", "bdeu", "--treewidth", 2, "--method", short)
     assert command("sample-trees", data, *options) == 5
     assert "disagree" in capsys.readouterr().err
 
 
 def on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes tables too large for chains."""
-    monkeypatch.setattr("jtsolve.averaging.running.FOR_CHAINS", Tabulation(seconds=0.0, share=0.0))
+    monkeypatch.setattr("jtsolve.averaging.chains.FOR_CHAINS", Tabulation(seconds=0.0, share=0.0))
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
 
 
@@ -237,7 +240,7 @@ def test_trees_are_averaged_where_only_chains_fit(
 ) -> None:
     data = write(table(), tmp_path / "d.csv")
     on_demand(monkeypatch)
-    monkeypatch.setattr("jtsolve.averaging.running._fits", lambda *_, **__: False)
+    monkeypatch.setattr("jtsolve.averaging.exact.Exact.fits", lambda *_, **__: False)
     solution = jt.learn(data, treewidth=2, average=4)
     assert not isinstance(solution.problem.scores, DenseScores)
     assert len(solution.trees) == 4
@@ -256,8 +259,8 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
         (2000, 3, "auto", FOR_CHAINS),
         (4, 11, "auto", WHOLE),  # a treewidth of 10
     ):
-        assert tabulation_to_average(n, largest, method, Limits(memory=10**10)) is rule
-    assert tabulation_to_average(30, 3, "auto", Limits(memory=10**10), "rooted-junction-trees") is WHOLE
+        assert METHODS[method].tabulation(n, largest, Limits(memory=10**10), GRAPHS) is rule
+    assert METHODS["auto"].tabulation(30, 3, Limits(memory=10**10), ROOTED) is WHOLE
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,9 +269,9 @@ def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> Non
         report.interrupt()
         return sample
 
-    monkeypatch.setattr("jtsolve.averaging.sampling.run_chains", interrupted)
+    monkeypatch.setattr("jtsolve.averaging.chains.run_chains", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        draw_trees(named(gaussian(1, 4)), 3, method="chains", ladder=Ladder(rounds=100, temperatures=1))
+        draw_trees(named(gaussian(1, 4)), 3, method=Chains(rounds=100, temperatures=1))
 
 
 def test_fit_average_says_that_no_graph_meets_the_constraints(

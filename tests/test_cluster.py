@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import signal
 import sys
-from dataclasses import replace
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ from problems import gaussian, named
 
 import jtsolve as jt
 from jtsolve.averaging.average import average
-from jtsolve.averaging.bootstrap import Search, bootstrap
-from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.bootstrap import bootstrap
+from jtsolve.averaging.chains import Chains
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cluster import (
     Cluster,
@@ -29,6 +28,7 @@ from jtsolve.cluster import (
 )
 from jtsolve.core.backend import Limits
 from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -157,7 +157,7 @@ def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None
     codes = random.integers(0, 2, (4, 60))
     codes[1] = codes[0] ^ (random.random(60) < 0.2)
     table = DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
-    search = Search(Bic(), 1, ChowLiu())
+    search = Learner(Bic(), ChowLiu(), 1)
     here = bootstrap(table, 5, search, Limits(seed=3))
     there = bootstrap(table, 5, search, Limits(seed=3), cluster=Cluster(client=workers.client))
     assert (there.edges == here.edges).all()
@@ -169,7 +169,7 @@ def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None
 def test_jt_average_runs_chains_and_resamples_on_workers(workers: Workers) -> None:
     learned = jt.learn({"a": [0, 1, 0, 1, 1, 0], "b": [0, 1, 0, 1, 0, 1], "c": [1, 1, 0, 0, 1, 0]}, 1)
     here, there = (
-        jt.average(learned, method="chains", bootstrap=2, executor=executor)
+        jt.average(learned, method="bootstrap:2,posterior=chains", executor=executor)
         for executor in (None, workers.client)
     )
     assert (here.edges == there.edges).all()
@@ -180,9 +180,9 @@ def test_jt_average_runs_chains_and_resamples_on_workers(workers: Workers) -> No
 
 def test_chains_on_workers_are_those_of_threads(workers: Workers) -> None:
     problem = named(gaussian(3, 5, 3))
-    here = average(problem, method="chains", ladder=Ladder(temperatures=2, rounds=300))
-    ladder = Ladder(temperatures=2, rounds=300, cluster=Cluster(client=workers.client))
-    there = average(problem, method="chains", ladder=ladder)
+    method = Chains(temperatures=2, rounds=300)
+    here = average(problem, method=method)
+    there = average(problem, method=method, cluster=Cluster(client=workers.client))
     assert here is not None
     assert there is not None
     assert (there.edges == here.edges).all()
@@ -195,22 +195,22 @@ def test_chains_on_workers_compute_scores_on_demand(
     data = DataTable(tuple("abcdefgh"), (("0", "1"),) * 8, codes)
     none = Tabulation(seconds=0.0, share=0.0)
     problem = problem_from_table(data, Bdeu(), treewidth=2, tabulation=none)
-    ladder = Ladder(temperatures=3, rounds=300)
-    here = average(problem, method="chains", ladder=ladder)
+    method = Chains(temperatures=3, rounds=300)
+    here = average(problem, method=method)
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
     cluster = Cluster(client=workers.client)
-    there = average(problem, method="chains", ladder=replace(ladder, cluster=cluster))
+    there = average(problem, method=method, cluster=cluster)
     assert here is not None
     assert there is not None
     assert (there.edges == here.edges).all()
 
 
 def test_the_executor_of_python_runs_the_chains(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    ladders: list[Ladder] = []
-    monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, ladder, **__: ladders.append(ladder))
+    given: list[Cluster] = []
+    monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, cluster, **__: given.append(cluster))
     with pytest.raises(ChoiceError, match="no graph meets"):
         jt.average(named(gaussian(3, 5, 3)), method="chains", executor=workers.client)
-    assert ladders == [Ladder(cluster=Cluster(client=workers.client))]
+    assert given == [Cluster(client=workers.client)]
 
 
 def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,10 +21,11 @@ from problems import gaussian, named
 
 import jtsolve as jt
 from jtsolve.averaging import chains
-from jtsolve.averaging.average import average
-from jtsolve.averaging.bootstrap import Search, Strengths, bootstrap
-from jtsolve.averaging.chains import Ladder
+from jtsolve.averaging.agreement import Demands
+from jtsolve.averaging.bootstrap import bootstrap
+from jtsolve.averaging.chains import CHAINS, Chains
 from jtsolve.averaging.document import read_posterior
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
@@ -32,7 +33,9 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
+from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.scores.bic import Bic
+from jtsolve.solving import Recorder, interruptible
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
@@ -87,13 +90,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("why", ENDINGS)
 def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch) -> None:
-    end, gate, found = ending(own, why), threading.Event(), Search.__call__
+    end, gate, found = ending(own, why), threading.Event(), Learner.search
     begun = iter(range(100))
 
-    def hindered(*arguments: Any) -> Any:
+    def hindered(*arguments: Any, **options: Any) -> Any:
         if next(begun) > 2:
             gate.wait(20)
-        return found(*arguments)
+        return found(*arguments, **options)
 
     def listen(*, done: float | None, **_news: object) -> None:
         if done is not None and done > 0.03:  # the second is about to be taken
@@ -101,10 +104,10 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
                 gate.set()  # closing waits for tasks that have begun
             end()
 
-    monkeypatch.setattr(Search, "__call__", hindered)
-    search, cluster = Search(Bic(), 1, ChowLiu()), Cluster(client=own.client)
+    monkeypatch.setattr(Learner, "search", hindered)
+    learner, cluster = Learner(Bic(), ChowLiu(), 1), Cluster(client=own.client)
     try:
-        strengths = bootstrap(rows(), 40, search, Limits(seed=3), listen, cluster=cluster)
+        strengths = bootstrap(rows(), 40, learner, Limits(seed=3), listen, cluster=cluster)
     finally:
         gate.set()
     assert strengths.stop is why
@@ -112,14 +115,13 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
     assert (strengths.edges[0, 1], strengths.wanted) == (1.0, 40)
     if why is Stop.LOST:
         with pytest.raises(ClusterLostError):
-            bootstrap(rows(), 4, search, cluster=cluster)
+            bootstrap(rows(), 4, learner, cluster=cluster)
 
 
 @pytest.mark.parametrize("why", ENDINGS)
 def test_rounds_of_chains_that_are_done_are_kept(
     own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, least_size=1e9))  # never converged
     end, sample = ending(own, why), chains._Run.sample
 
     def sampled(run: Any) -> Any:
@@ -127,9 +129,18 @@ def test_rounds_of_chains_that_are_done_are_kept(
         return sample(run)
 
     monkeypatch.setattr(chains._Run, "sample", sampled)
-    ladder = Ladder(chains=2, temperatures=1, rounds=4000, cluster=Cluster(client=own.client))
-    found = average(named(gaussian(3, 5, 3)), method="chains", ladder=ladder)
-    assert found is not None
+    problem, limits = named(gaussian(3, 5, 3)), Limits()
+    with interruptible() as interruption:
+        found = chains.run_chains(
+            problem,
+            1.0,
+            limits,
+            Recorder(problem, limits, None, interruption),
+            how=Chains(chains=2, temperatures=1, rounds=4000),
+            start=None,
+            cluster=Cluster(client=own.client),
+            constants=replace(CHAINS, demands=Demands(least_size=1e9)),  # never converged
+        )
     assert 2000 <= found.diagnostics["rounds"] < 4000
     assert found.diagnostics.get("stop") == (why.value if why is Stop.LOST else None)
 
@@ -144,7 +155,7 @@ def test_average_writes_the_resamples_done_and_says_that_the_scheduler_has_gone(
     monkeypatch.setattr(Cluster, "named", lambda *_: Cluster(client=own.client))
     strengths = Strengths(np.zeros((4, 4)), 3, 40, 0, "chowliu", 0, Stop.LOST)
     monkeypatch.setattr("jtsolve.averaging.bootstrap.bootstrap", lambda *_, **__: strengths)
-    words = ["average", f"{folder}/0.parquet", "--treewidth", "1", "--bootstrap", "40", "--quiet"]
+    words = ["average", f"{folder}/0.parquet", "--treewidth", "1", "--method", "bootstrap:40", "--quiet"]
     posterior = tmp_path / "p.json"
     assert run([*words, "--executor", "dask", "--output", str(posterior)], monotonic()) == 4
     assert "its scheduler or all" in capsys.readouterr().err

@@ -367,7 +367,7 @@ def test_trees_are_drawn_with_all_their_names(rows: list[Row], monkeypatch: pyte
     texts = " ".join(node.text or "" for node in root.iter("text"))
     assert all(name in texts for clique in result.cliques for name in clique)
     assert svg.count("fill: var(--clique)") == len(result.cliques)
-    monkeypatch.setattr("jtsolve.compare.reporting.page._LARGEST", 1)
+    monkeypatch.setattr("jtsolve.compare.reporting.page.LARGEST", 1)
     text = html(compared(rows[:1]), make_plan(rows[:1]))
     assert "too many to draw here" in text
     assert '<svg class="tree"' not in text

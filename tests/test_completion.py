@@ -32,7 +32,7 @@ def offered(words: str) -> list[str]:
         ("fit --missing drop", ["drop-rows", "drop-columns"]),
         ("fit --separator s", ["semicolon"]),
         ("export --to bif", ["bif", "bifxml"]),
-        ("encode --to wcnf", ["wcnf", "wcnf-family"]),
+        ("encode --to w", ["wcnf"]),
     ],
 )
 def test_a_shell_offers_commands_options_and_values(words: str, expected: list[str]) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 ALONE = ConstraintProgramming()
 """Without a first tree, and so without pruning: all proofs are CP-SAT's."""
-MODELS: list[Any] = ["family", "imset", "balancing"]
+MODELS: list[Any] = ["family", "balancing"]
 
 
 # Models of formulas
@@ -178,7 +178,7 @@ def test_the_bound_carries_the_rounding_of_scores_of_any_size(scale: float) -> N
 def test_trees_and_bounds_come_while_it_works() -> None:
     report = Recording()
     problem = named(gaussian(0, 6))
-    outcome = replace(ALONE, model="imset").solve(problem, Limits(threads=2), report)
+    outcome = ALONE.solve(problem, Limits(threads=2), report)
     bounds = [call["bound"] for call in report.calls if call.get("bound") is not None]
     scores = [tree.score(problem.scores) for tree in report.trees]
     assert len(bounds) > 1

@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
+import subprocess
+import sys
 import time
 import xml.etree.ElementTree as ET
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from matplotlib import get_data_path
-from matplotlib.font_manager import fontManager
+from matplotlib.figure import Figure
 
 from jtsolve.cli import run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
 from jtsolve.data import example
-from jtsolve.draw import (
-    draw_graph,
-    draw_tree,
-    fonts,
-    graph,
-    graph_dot,
-    graph_text,
-    layout,
-    picture,
-    tree_dot,
-    tree_text,
-)
-from jtsolve.draw.parts import parts
-from jtsolve.draw.rooted import RootedTree
+from jtsolve.draw import graph, layout, picture
+from jtsolve.draw.picture import draw_graph, draw_tree
+from jtsolve.draw.text import graph_dot, graph_text, tree_dot, tree_text
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -151,13 +139,6 @@ def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
     assert_nothing_overlaps(drawing)
 
 
-def test_nothing_overlaps_in_a_drawing_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "_PAGE", 3.0)
-    drawing = layout.arrange(path_tree(60), [f"name_{v}" for v in range(60)])
-    assert sum(box.copy for box in drawing.boxes) > 2
-    assert_nothing_overlaps(drawing)
-
-
 def assert_nothing_overlaps(drawing: layout.TreeLayout) -> None:
     width, height = drawing.extent
     deep = 0 if drawing.across else 1
@@ -195,77 +176,29 @@ def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
     assert layout._pieces("x" * 24 + ",") == ["x" * 24 + ","]  # a comma does not begin a line
 
 
-def test_a_chain_of_300_variables_is_a_picture_of_the_shape_of_a_page() -> None:
-    drawing = layout.arrange(path_tree(300), [f"column_{v}" for v in range(300)])
-    assert 0.5 < drawing.ratio < 3
-    assert max(drawing.extent) < layout._PAGE
-    originals = [box.lines[:2] for box in drawing.boxes if not box.copy]
-    assert len({tuple(lines) for lines in originals}) == 299
-    for box in drawing.boxes:
-        if box.copy:  # the clique that it continues says so
-            number = box.lines[-1].strip("()")
-            (above,) = (other for other in drawing.boxes if other.lines[-1] == f"→ ({number})")
-            assert above.lines[:2] == box.lines[:2]
-    assert not drawing.remarks
+def test_a_tree_of_too_many_cliques_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChoiceError, match=r"151 cliques would be unreadable.*--graph"):
+        draw_tree(path_tree(152), [f"X{v}" for v in range(152)], tmp_path / "t.svg", format="svg")
+    draw_tree(path_tree(151), [f"X{v}" for v in range(151)], tmp_path / "t.svg", format="svg")
 
 
-@pytest.mark.parametrize("size", [2, 5, 40])
-def test_parts_have_every_edge_once_and_no_more_cliques_than_asked(size: int) -> None:
-    rooted = RootedTree.of(random_tree(100, 2))
-    found = parts(rooted, rooted.order, size)
-    assert found[0][0] == rooted.root
-    assert all(len(part) <= size for part in found)
-    below = [i for part in found for i in part[1:]]
-    assert sorted([rooted.root, *below]) == list(range(len(rooted.order)))
-    for number, part in enumerate(found):
-        assert all(rooted.parent[i] in part[:k] for k, i in enumerate(part) if k)
-        assert part[0] in {rooted.root, *(i for earlier in found[:number] for i in earlier)}
-
-
-def test_cliques_beyond_the_limit_are_left_out_and_the_picture_says_how_many(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(layout, "_LARGEST", 5)
-    drawing = layout.arrange(path_tree(10), NAMES)
-    assert [box.lines for box in drawing.boxes] == [["E, F"], ["D, E"], ["C, D"], ["F, G"], ["G, H"]]
-    draw_tree(path_tree(10), NAMES, tmp_path / "tree.svg", format="svg")
-    assert "4 of 9 cliques are not shown" in (tmp_path / "tree.svg").read_text(encoding="utf-8")
-
-
-def test_characters_that_no_font_has_are_escaped_and_the_picture_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = [font for font in fontManager.ttflist if font.fname.startswith(get_data_path())]
-    monkeypatch.setattr(fontManager, "ttflist", own)
+def test_characters_that_the_font_lacks_are_escaped_and_the_picture_says_so(tmp_path: Path) -> None:
     draw_tree(path_tree(3), ["年", "Größe", "возраст"], tmp_path / "tree.svg", format="svg")
     text = (tmp_path / "tree.svg").read_text(encoding="utf-8")
     shown = {*re.findall(r"<!-- (.*?) -->", text)}
     assert {"\\u5e74,", "Größe", "Größe,", "возраст"} <= shown
-    assert any(line.startswith("characters of no installed font are escaped") for line in shown)
+    assert any(line.startswith("characters that the font DejaVu Sans lacks") for line in shown)
 
 
-def test_an_installed_font_is_taken_for_what_the_first_one_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    has = {"cjk.ttf": set("年齢x"), "more.ttf": set("齢"), "math.ttf": set("年齢")}
-    installed = [
-        SimpleNamespace(fname=name, name=name.removesuffix(".ttf"), style="normal", weight=400)
-        for name in has
-    ]
-    monkeypatch.setattr(fonts, "_characters", lambda path: has.get(path, set("Aax →↩∅…")))
-    monkeypatch.setattr("matplotlib.font_manager.fontManager.ttflist", installed)
-    monkeypatch.setattr("matplotlib.font_manager.findfont", lambda _name: "dejavu.ttf")
-    monkeypatch.setattr("matplotlib.get_data_path", lambda: "math")
-    monkeypatch.setattr("pathlib.Path.exists", lambda _path: True)
-    face = fonts.Typeface.of(["年齢 a", "A道"])
-    assert face.families == ("DejaVu Sans", "cjk")
-    assert face.lacking == {"道"}
+def test_text_loads_no_drawing() -> None:
+    script = "import sys, jtsolve.draw.text; print(*sorted(m for m in sys.modules if 'jtsolve.draw' in m))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert loaded.stdout.split() == ["jtsolve.draw", "jtsolve.draw.rooted", "jtsolve.draw.text"]
 
 
-def test_pictures_too_long_for_png_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "_PNG_SIDE", 200)
-    tree = path_tree(10)
-    with pytest.raises(ChoiceError, match="draw it as SVG"):
-        draw_tree(tree, NAMES, tmp_path / "tree.png", format="png")
-    assert not list(tmp_path.iterdir())
+def test_pictures_too_long_for_png_are_refused() -> None:
+    with pytest.raises(ChoiceError, match="600 inches long: too large for PNG; draw it as SVG"):
+        picture.render(Figure(figsize=(600, 1)), "png")
 
 
 def test_a_drawing_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
@@ -335,46 +268,3 @@ def test_the_command_shows_the_graph(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "<!-- Cough -->" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert show("--json").startswith("{")
-
-
-def pretended(folder: Path, text: str) -> None:
-    """Puts a program in the place of Graphviz."""
-    program = folder / "neato"
-    program.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-    program.chmod(0o755)
-
-
-def test_without_graphviz_the_graph_is_scaled_until_nothing_overlaps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    test_no_two_variables_overlap_in_a_drawing_of_the_graph(random_tree(40, 1))
-
-
-def test_places_are_those_of_graphviz_spread_if_they_still_overlap(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pretended(tmp_path, "printf 'graph 1 1 1\\nnode 1 9 5 1 1\\nnode 0 2 3 1 1\\nstop\\n'")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    centres = graph.arrange_graph(path_tree(2), ["A", "B"]).centres
-    assert (centres[1] - centres[0]).tolist() == pytest.approx([7, 2])
-    pretended(tmp_path, "printf 'node 0 0 0 1 1\\nnode 1 0.01 0 1 1\\n'")
-    test_no_two_variables_overlap_in_a_drawing_of_the_graph(path_tree(2))
-
-
-@pytest.mark.parametrize("text", ["exit 1", "echo node 0 x 0", "echo node 0 1 1 1 1"])
-def test_a_graphviz_that_fails_is_said_and_done_without(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    pretended(tmp_path, text)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    test_no_two_variables_overlap_in_a_drawing_of_the_graph(path_tree(3))
-    assert "neato of Graphviz failed" in caplog.text
-
-
-@pytest.mark.skipif(shutil.which("neato") is None, reason="Graphviz is not installed")
-def test_graphviz_needs_less_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    tree, names = random_tree(60, 2), [f"variable {v}" for v in range(60)]
-    wide, high = graph.arrange_graph(tree, names).extent
-    monkeypatch.setenv("PATH", "")
-    assert wide * high < np.prod(graph.arrange_graph(tree, names).extent)

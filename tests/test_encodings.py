@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from problems import dense, from_data, gaussian, named, random_problem, repeatable, small_problems, with_holes
+from problems import dense, from_data, gaussian, named, random_problem, repeatable, small_problems
 from pysat.solvers import Solver
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import members, subsets
-from jtsolve.encodings import family, imset
+from jtsolve.core.varset import members
+from jtsolve.encodings import family
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.builder import tree_of_edges
 from jtsolve.encodings.clutter_clauses import clutter_clauses
@@ -27,19 +27,14 @@ from jtsolve.encodings.cnf import to_cnf
 from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
-from jtsolve.encodings.imset import encode_imset, mobius
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import ChoiceError
 from jtsolve.families.families import families_of, families_of_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jtsolve.core.problem import Problem
     from jtsolve.encodings.formula import Encoding
     from jtsolve.families.families import Families
-
-MAKERS = (encode_family, encode_imset)
 
 
 def models(formula: Formula, over: int) -> list[list[int]]:
@@ -57,9 +52,9 @@ def models(formula: Formula, over: int) -> list[list[int]]:
     return found
 
 
-def agrees(problem: Problem, root: int, make: Callable[[Families], Encoding]) -> int:
+def agrees(problem: Problem, root: int) -> int:
     """Compares the models with the trees that meet the constraints, and returns their number."""
-    encoding = make(families_of(problem, root))
+    encoding = encode_family(families_of(problem, root))
     formula = encoding.formula
     trees = []
     for values in models(formula, problem.n * (problem.n - 1) // 2):
@@ -81,26 +76,23 @@ def agrees(problem: Problem, root: int, make: Callable[[Families], Encoding]) ->
     return len(trees)
 
 
-@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(("n", "count"), [(1, 1), (2, 2), (3, 8), (4, 61), (5, 822)])
-def test_the_models_are_the_chordal_graphs(make: Callable[[Families], Encoding], n: int, count: int) -> None:
-    assert agrees(named(gaussian(n, n)), n // 2, make) == count
+def test_the_models_are_the_chordal_graphs(n: int, count: int) -> None:
+    assert agrees(named(gaussian(n, n)), n // 2) == count
 
 
-@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize(
     ("n", "treewidth"), [(n, k) for n in range(1, 5) for k in range(n)] + [(5, 1), (5, 2)]
 )
-def test_with_every_treewidth(make: Callable[[Families], Encoding], n: int, treewidth: int) -> None:
+def test_with_every_treewidth(n: int, treewidth: int) -> None:
     scores = from_data(n, n, None if treewidth % 2 else treewidth + 1)
-    agrees(named(scores, Constraints(max_treewidth=treewidth)), 0, make)
+    agrees(named(scores, Constraints(max_treewidth=treewidth)), 0)
 
 
-@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("feature", list(Feature))
-def test_with_every_constraint(make: Callable[[Families], Encoding], feature: Feature) -> None:
+def test_with_every_constraint(feature: Feature) -> None:
     counts = [
-        agrees(random_problem(seed, n, frozenset([feature])), seed % n, make)
+        agrees(random_problem(seed, n, frozenset([feature])), seed % n)
         for seed, n in enumerate((1, 2, 3, 4, 3, 4, 4, 4, 5))
     ]
     assert max(counts) > 0
@@ -109,12 +101,11 @@ def test_with_every_constraint(make: Callable[[Families], Encoding], feature: Fe
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems())
 def test_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
-    for make in MAKERS:
-        agrees(problem, problem.n - 1, make)
+    agrees(problem, problem.n - 1)
 
 
 def test_all_constraints_are_declared() -> None:
-    assert family.FEATURES == imset.FEATURES == ALL_FEATURES
+    assert family.FEATURES == ALL_FEATURES
 
 
 ENUMERATE = """
@@ -162,10 +153,9 @@ def test_the_models_of_a_cpsat_file_are_the_chordal_graphs(n: int, count: int) -
         assert encoding.tree_of(own.tolist()) == tree
 
 
-@pytest.mark.parametrize("make", MAKERS)
-def test_more_variables_than_a_word_has_bits(make: Callable[[Families], Encoding]) -> None:
+def test_more_variables_than_a_word_has_bits() -> None:
     problem = named(gaussian(0, 67, 2), Constraints(required_edges=frozenset({1 | 1 << 66})))
-    encoding = make(families_of(problem, 66))
+    encoding = encode_family(families_of(problem, 66))
     path = JunctionTree(67, (*tuple(3 << v for v in range(65)), 1 | 1 << 66), tuple_path(66))
     values = encoding.values_of(path)
     assert values is not None
@@ -197,19 +187,9 @@ def test_families_that_are_gone_are_in_no_model() -> None:
         assert tree in trees or not has
 
 
-@pytest.mark.parametrize("make", MAKERS)
-def test_a_vertex_in_no_clique_leaves_no_model(make: Callable[[Families], Encoding]) -> None:
+def test_a_vertex_in_no_clique_leaves_no_model() -> None:
     problem = named(SparseScores(3, {1: -1.0, 2: -1.0, 3: -3.0}))
-    assert models(make(families_of(problem, 0)).formula, 3) == []
-
-
-def test_the_inverse_gives_the_scores_back() -> None:
-    families, unit = rounded(families_of(named(with_holes(0, gaussian(0, 5), 0.2)), 1))
-    inverse = dict(zip(families.masks(), mobius(families).tolist(), strict=True))
-    for mask, value in zip(families.masks(), families.values.tolist(), strict=True):
-        assert sum(inverse[inner] for inner in subsets(mask)) == value  # exactly: whole multiples of a unit
-    for make in MAKERS:
-        assert any(unit.whole(make(families).formula.weights))
+    assert models(encode_family(families_of(problem, 0)).formula, 3) == []
 
 
 def test_clutter_cuts_hold_for_every_tree_and_cut_off_families() -> None:
@@ -269,10 +249,7 @@ def test_what_clauses_cannot_express_is_refused() -> None:
 
 def test_the_memory_needed_is_known_before() -> None:
     small, large = named(gaussian(0, 5, 3)), named(dense(9, 4, np.zeros(256)))
-    for formulation in (family, imset):
-        assert 10_000 < formulation.predicted_memory(small) < formulation.predicted_memory(large) < 10**9
-    linked = named(gaussian(0, 5, 3), Constraints(max_separator_size=1))
-    assert imset.predicted_memory(linked) > imset.predicted_memory(small)
+    assert 10_000 < family.predicted_memory(small) < family.predicted_memory(large) < 10**9
 
 
 def test_a_graph_that_is_not_chordal_is_no_tree() -> None:

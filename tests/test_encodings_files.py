@@ -153,7 +153,7 @@ objective value:                     -16.2
 adjacent_0_1                    1 \t(obj:0)
 adjacent_1_2                    1
 """
-PLAIN = "# Objective value = 3\nadjacent_0_1 1\nadjacent_1_2 1\n\nadjacent_0_2 0\nsource_2 7\n"
+PLAIN = "# Objective value = 3\nadjacent_0_1 1\nadjacent_1_2 1\n\nadjacent_0_2 0\nbefore_0_2 7\n"
 ANSWERS = {
     "HiGHS": HIGHS,
     "CBC": CBC,
@@ -198,8 +198,8 @@ def test_digits_are_read() -> None:
         (PLAIN.replace(" 7", ""), "not a name with a value"),
         (PLAIN.replace("1_2 1", "1_2 nan"), "not a number"),
         (PLAIN.replace("1_2 1", "1_2 one"), "not a number"),
-        (PLAIN.replace("source_2", "price"), "not a name of our formulas"),
-        (PLAIN.replace("source_2 7", "adjacent_2_3 1"), "only 3 variables"),
+        (PLAIN.replace("before_0_2", "price"), "not a name of our formulas"),
+        (PLAIN.replace("before_0_2 7", "adjacent_2_3 1"), "only 3 variables"),
         (PLAIN.replace("adjacent_0_2 0", ""), "adjacent_0_2 is missing"),
         ("hello\n", "not a name with a value"),
         ("\n", "missing"),

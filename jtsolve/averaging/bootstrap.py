@@ -10,96 +10,99 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jtsolve.averaging.auto import Auto
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.backend import Limits
-from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.progress import tell
-from jtsolve.scoring.problem import problem_from_table
-from jtsolve.solving import Interruption, Recorder, choose, interruptible, require_backend, verified
+from jtsolve.models.learning.learner import Learner
+from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from jtsolve.averaging.method import AveragingMethod, Draws, Query
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Listener
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Strengths:
-    """Bootstrap strengths of edges.
-
-    Attributes:
-        edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: done; fewer than asked for if it was stopped.
-        wanted: asked for.
-        optimal: how many of the trees are proved to be the best of their resample.
-        backend: that found them.
-        seed: of the resamples.
-        stop: why it ended.
-    """
-
-    edges: NDArray[np.float64]
-    resamples: int
-    wanted: int
-    optimal: int
-    backend: str
-    seed: int
-    stop: Stop = Stop.FINISHED
-
-
 @dataclass(frozen=True, slots=True)
-class Search:
-    """How the tree of each resample is found.
+class Bootstrap:
+    """The posterior by another method, and beside it the share of resamples whose best tree has an edge.
 
     Args:
-        score: of the columns.
-        treewidth: of the trees.
-        backend: searches; None for the choice of `auto`.
-        constraints: on every tree.
+        replicates: resamples of the rows, at least 1.
+        backend: finds the tree of each resample; none: the choice of auto.
+        posterior: the method that computes the posterior.
+
+    Raises:
+        ChoiceError: the number of resamples is not positive.
     """
 
-    score: LocalScore
-    treewidth: int
-    backend: Backend | None = None
-    constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
+    name: ClassVar[str] = "bootstrap"
+    main: ClassVar[str] = "replicates"
 
-    def __call__(
-        self, table: Table, limits: Limits, listener: Listener | None, interruption: Interruption
-    ) -> Result:
-        """Returns the verified result for a table."""
-        problem = problem_from_table(
-            table,
-            self.score,
-            treewidth=self.treewidth,
-            constraints=self.constraints,
-            limits=limits,
-            backend=self.backend,
-        )
-        backend = self.backend or choose(problem, limits).backend
-        require_backend(problem, backend)
-        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+    replicates: int = 100
+    backend: Backend | None = None
+    posterior: AveragingMethod = Auto()  # noqa: RUF009 - a frozen value
+
+    def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise ChoiceError(f"{self.replicates} resamples give no strengths; ask for 1 or more")
+
+    def average(self, query: Query) -> GraphPosterior | None:
+        """See `AveragingMethod`.
+
+        A posterior that is known is not lost: where no resample was done, `diagnostics` say why, under
+        "no_bootstrap".
+        """
+        if query.rows is None:
+            raise ChoiceError(
+                "bootstrap draws rows, and an instance has none; give data, in Python what learn returns"
+            )
+        problem = query.problem
+        posterior = self.posterior.average(query)
+        if posterior is None:
+            return None
+        width = problem.max_clique_size - 1
+        learner = Learner(query.rows.score, self.backend, width, constraints=problem.constraints)
+        try:
+            table = query.rows.read()
+            strengths = bootstrap(table, self.replicates, learner, query.run, cluster=query.cluster)
+        except (LimitError, KeyboardInterrupt) as error:
+            stop = Stop.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Stop.TIME
+            why = {"stop": stop.value, "reason": str(error)}
+            return replace(posterior, diagnostics={**posterior.diagnostics, "no_bootstrap": why})
+        return replace(posterior, bootstrap=strengths)
+
+    def draw(self, query: Query, count: int) -> Draws | None:  # noqa: ARG002 - of the protocol
+        """Refuses: see `AveragingMethod`."""
+        raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; take exact or chains")
+
+    def tabulation(
+        self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return self.posterior.tabulation(n, largest, limits, prior, drawn=drawn)
 
 
 def bootstrap(
-    table: Table,
+    table: AnyTable,
     count: int,
-    search: Search,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    learner: Learner,
+    run: Run | None = None,
     *,
     cluster: Cluster | None = None,
 ) -> Strengths:
@@ -111,14 +114,13 @@ def bootstrap(
     Args:
         table: the data; rows weigh as much as they stand for.
         count: resamples.
-        search: finds a tree.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        learner: finds the tree of each.
+        run: limits and seed, progress and interruption; None for the defaults.
         cluster: searches, a task for each resample; None for this process, one after the other.
 
     Raises:
-        ChoiceError: the count is not positive, the backend refuses the problem, or no tree meets the
-            constraints.
+        ChoiceError: the count is not positive, the rows are in partitions, the backend refuses the problem,
+            or no tree meets the constraints.
         InputError: a resample cannot be scored.
         LimitError: the limits or the loss of the cluster ended it before the first tree, or do not let a tree
             be found.
@@ -126,13 +128,15 @@ def bootstrap(
     """
     if count < 1:
         raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
-    limits = limits or Limits()
+    if isinstance(table, PartitionedTable):
+        raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
+    run = run or Run()
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
     name, stop = "", Stop.FINISHED
-    seeds = np.random.SeedSequence(limits.seed).spawn(count)
-    with interruptible() as interruption:
-        job = _Resampling(table, search, limits, listener, interruption)
+    seeds = np.random.SeedSequence(run.seed).spawn(count)
+    with run.interruptible():
+        job = _Resampling(table, learner, run)
         try:
             for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
                 for u, v in found.edges:
@@ -144,13 +148,13 @@ def bootstrap(
             if not done:
                 raise
             stop = Stop.LOST
-        if not done and interruption.wanted:
+        if not done and run.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     if not done:
         raise LimitError("the time ended before the first resample; allow more time")
     if stop is Stop.FINISHED and done < count:
-        stop = Stop.INTERRUPTED if interruption.wanted else Stop.TIME
-    return Strengths(seen / done, done, count, optimal, name, limits.seed, stop)
+        stop = run.stop or Stop.TIME
+    return Strengths(seen / done, done, count, optimal, name, run.seed, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,32 +171,20 @@ class _Resampling:
     """The searches of all resamples."""
 
     table: Table
-    search: Search
-    limits: Limits
-    listener: Listener | None
-    interruption: Interruption
-
-    @property
-    def left(self) -> float | None:
-        """The seconds left, or None for no limit."""
-        return None if self.limits.time is None else self.limits.time - self.limits.elapsed
-
-    @property
-    def ended(self) -> bool:
-        """Whether to begin nothing any more."""
-        return self.interruption.wanted or (self.left is not None and self.left <= 0)
+    learner: Learner
+    run: Run
 
     def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
         """Yields the findings one after the other."""
         for done, seed in enumerate(seeds):
-            left = self.left
-            if self.ended:
+            if not self.run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
                 return
-            share = None if left is None else left / (len(seeds) - done)
-            own = replace(self.limits, time=share, started=monotonic())
-            counted = None if self.listener is None else _ResampleProgress(self.listener, done, len(seeds))
-            result = self.search(_drawn(self.table, seed), own, counted, self.interruption)
-            if self.interruption.wanted:  # this search was cut short
+            part = self.run.part(self.run.left / (len(seeds) - done), silent=True)
+            try:
+                result = self.learner.search(_drawn(self.table, seed), part)
+            except KeyboardInterrupt:
+                return
+            if self.run.stop is Stop.INTERRUPTED:  # the resample is incomplete
                 return
             yield _found(result)
 
@@ -200,22 +192,26 @@ class _Resampling:
         """Yields what workers find, as it comes."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
-            left = self.left
-            if self.ended:
+            if self.run.stop is not None:
                 return
             turns = -(-len(seeds) // workers.threads)
-            own = replace(self.limits, time=None if left is None else left / turns, threads=1)
-            futures = [workers.submit(_searched, data, self.search, own, seed) for seed in seeds]
-            with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
+            seconds = None if self.run.left == inf else self.run.left / turns
+            futures = [
+                workers.submit(_searched, data, self.learner, seconds, self.run.seed, seed) for seed in seeds
+            ]
+            stop = lambda: self.run.stop is not None  # noqa: E731
+            with closing(workers.as_completed(futures, stop=stop)) as finished:
                 for done, future in enumerate(finished):
-                    tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
+                    self.run.progress(note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds))
                     yield workers.taken(future)
 
 
-def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Resample:
+def _searched(
+    table: Table, learner: Learner, seconds: float | None, seed: int, drawing: np.random.SeedSequence
+) -> _Resample:
     """Returns the findings of a resample; called on a worker."""
-    own = replace(limits, started=monotonic())
-    return _found(search(_drawn(table, seed), own, None, Interruption()))
+    run = Run(Limits(seconds, threads=1, seed=seed))
+    return _found(learner.search(_drawn(table, drawing), run))
 
 
 def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
@@ -223,7 +219,8 @@ def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
 
 
 def _found(result: Result) -> _Resample:
-    edges = tuple(sorted(_tree_of(result).graph_edges))
+    assert result.tree is not None, "search raises an error"
+    edges = tuple(sorted(result.tree.graph_edges))
     return _Resample(edges, result.status is Status.OPTIMAL, result.backend)
 
 
@@ -239,28 +236,3 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     weights = generator.multinomial(table.total, each / table.total)
     kept = np.flatnonzero(weights)
     return replace(table, codes=table.codes[:, kept], weights=weights[kept])
-
-
-@dataclass(frozen=True, slots=True)
-class _ResampleProgress:
-    """Tells how many resamples are done, in place of the progress of the backend."""
-
-    listener: Listener
-    done: int
-    count: int
-
-    def __call__(self, **news: Any) -> None:
-        part = min(1.0, news["done"] or 0.0)
-        note = f"resample {self.done + 1} of {self.count}"
-        self.listener(**{**news, "done": (self.done + part) / self.count, "note": note})
-
-
-def _tree_of(result: Result) -> Any:
-    if result.tree is not None:
-        return result.tree
-    if result.status is Status.INFEASIBLE:
-        raise ChoiceError("no tree meets the constraints; leave some out")
-    raise LimitError(
-        f"backend '{result.backend}' found no tree of a resample within its share of the time; allow more "
-        "time, fewer resamples, or take a faster backend, such as forward"
-    )

@@ -23,18 +23,21 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from math import log, sqrt
-from typing import TYPE_CHECKING
+from math import inf, log
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
+from jtsolve.averaging.agreement import Demands, agreement_of
 from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, Rounded, sets_before
+from jtsolve.averaging.method import Draws
 from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advanced
+from jtsolve.averaging.running import best_tree
 from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
-from jtsolve.averaging.traces import MOST_DIFFERENCE, Sample, edge_shares, edge_trace, word_count, words_of
+from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
+from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import Feature
@@ -43,13 +46,17 @@ from jtsolve.core.scores import StoppedError, colex_table
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
-from jtsolve.errors import ChoiceError, LimitError, RefusedError
+from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
+from jtsolve.scoring.problem import Tabulation
+from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.averaging.method import Query
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
@@ -66,22 +73,11 @@ _MOST_TEMPERATURES = 10_000
 class ChainConstants:
     """The constants of the chains."""
 
-    most_r_hat: float = 1.01
-    least_size: float = 1500.0
-    most_error: float = 0.009
-    """Chains have converged if R̂, effective sizes, the Monte Carlo standard error of each edge's probability,
-    and its largest difference between two of them, `MOST_DIFFERENCE`, meet these; R̂ as Vehtari et al. advise,
-    who ask for a size of 400. The error of the worst of flare's 78 edges is some 3 standard errors: with
-    sizes from 1,500 on, one in ten was wrong by more than 0.03."""
-    error_bound: float = 4.0
-    """A difference of this many Monte Carlo standard errors does not count: at an effective size of 1,500,
-    one of four chains knows a probability of 1/2 to 0.026, and many pairs are compared."""
+    demands: Demands = Demands()  # noqa: RUF009 - a frozen value
     rounds: int = 40_000
     """The most rounds of a chain, where neither they nor the time are limited."""
     task: int = 10
     """Pieces of a task on a cluster, about a second; as many are lost when it is."""
-    certain: float = 0.01
-    """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
     steps: int = 100
     """Proposals at a temperature in a round, or four for each variable if that is more: exchanges are
     frequent, and take little of the time. At exponent 1, from which all graphs are taken, there are as many
@@ -125,26 +121,32 @@ MOVABLE = Capabilities(
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
 
 
+FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
+"""A table of millions of sets takes less time than the half of them one by one, as graphs meet them."""
+
+
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """How the chains run.
+class Chains:
+    """Chains of graphs at several temperatures, which run until they have converged.
 
     Args:
         chains: how many, at least 2.
-        temperatures: graphs in a chain, at most 10,000; 1 for no tempering; None: as many as the scores need.
-        hottest: the exponent of the weights at the last temperature; the others are between it and 1. None:
+        temperatures: graphs in a chain, at most 10,000; 1 for no tempering; none: as many as the scores need.
+        hottest: the exponent of the weights at the last temperature; the others are between it and 1. none:
             by the scores.
-        rounds: the most rounds of 100 proposals a temperature, or four for each variable; they end when they
-            have converged. None: as many as fit in half of the memory, and 40,000 at most unless time is
-            limited.
-        cluster: runs each chain as tasks, with the same result; None for threads of this process.
+        rounds: the largest number of rounds, of 100 proposals a temperature, or four for each variable. none:
+            as many as fit in half of the memory, and 40,000 at most unless time is limited.
+
+    Raises:
+        ChoiceError: a number is out of its range.
     """
+
+    name: ClassVar[str] = "chains"
 
     chains: int = 4
     temperatures: int | None = None
     hottest: float | None = None
     rounds: int | None = None
-    cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
         if self.chains < 2:  # noqa: PLR2004 - two can be compared
@@ -161,9 +163,65 @@ class Ladder:
         if self.rounds is not None and self.rounds < _FEWEST:
             raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run {_FEWEST} or more")
 
+    def average(self, query: Query) -> GraphPosterior:
+        """See `AveragingMethod`. The chains may not have converged: the posterior says so."""
+        with query.working() as recorder:
+            best, sample, seconds = self._run(query, recorder)
+            return query.posterior(best, seconds={"chains": seconds}, **posterior_of(sample, query.threshold))
+
+    def draw(self, query: Query, count: int) -> Draws:
+        """See `AveragingMethod`; the graphs of all chains, equally spaced."""
+        with query.working() as recorder:
+            _, sample, _ = self._run(query, recorder)
+            if query.run.stop is Stop.INTERRUPTED:
+                raise KeyboardInterrupt
+        if not sample.converged:
+            found = sample.diagnostics
+            raise NotConvergedError(
+                f"the chains disagree after {found['rounds']} rounds, by up to "
+                f"{found['largest_difference']:.2f} in the probability of an edge: trees drawn from them "
+                "would not be from the posterior. Ways out: a smaller treewidth, for which exact draws fit, "
+                "more rounds, or more time"
+            )
+        return Draws(tuple(sample.draw(count)), "chains", sample.diagnostics)
+
+    def tabulation(
+        self,
+        n: int,  # noqa: ARG002 - the rule weighs the time of a table, whatever its size
+        largest: int,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        prior: str,  # noqa: ARG002
+        *,
+        drawn: bool = False,  # noqa: ARG002
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return FOR_CHAINS
+
+    def _run(self, query: Query, recorder: Recorder) -> tuple[JunctionTree | None, Sample, float]:
+        """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""
+        if query.prior != GRAPHS:
+            raise ChoiceError(
+                f"chains count each graph once, and do not support the prior over {query.prior}; take exact "
+                "sums"
+            )
+        require_movable(query.problem)
+        # A search that leaves the chains most of the time.
+        start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))
+        began = query.limits.elapsed
+        sample = run_chains(
+            query.problem,
+            query.edge_odds,
+            query.limits,
+            recorder,
+            how=self,
+            start=start,
+            cluster=query.cluster,
+        )
+        return start, sample, query.limits.elapsed - began
+
 
 def require_movable(problem: Problem) -> None:
-    """Refuses a problem that the chains do not take.
+    """Refuses a problem that the chains do not support.
 
     Raises:
         RefusedError: with every reason.
@@ -179,27 +237,31 @@ def run_chains(
     limits: Limits,
     report: Report,
     *,
-    ladder: Ladder,
+    how: Chains,
     start: JunctionTree | None,
+    cluster: Cluster | None = None,
+    constants: ChainConstants = CHAINS,
 ) -> Sample:
-    """Runs chains until they have converged, or to the end of the ladder's rounds or of the time.
+    """Runs chains until they have converged, or to the end of their rounds or of the time.
 
     Where the cluster is lost, "stop" of the diagnostics is "lost".
 
     Args:
         problem: one that `require_movable` takes.
         edge_odds: prior odds of an edge.
-        ladder: how the chains run.
+        how: the options.
         start: where the second chain starts; None for a random tree.
+        cluster: runs each chain as tasks, with the same result; None for threads of this process.
         limits: time, threads, seed.
         report: is asked whether to continue.
+        constants: of the chains.
 
     Raises:
         StoppedError: the report asked to end before anything could be compared.
         ClusterLostError, WorkersLostError: the cluster was lost before.
     """
     problem = problem.guarded(lambda: report.stop is not None)
-    run = _Run(problem, edge_odds, ladder, start, limits)
+    run = _Run(problem, edge_odds, how, start, limits, cluster=cluster, constants=constants)
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
         try:
@@ -217,7 +279,7 @@ def run_chains(
         sample = run.sample()
         if sample.converged:
             break
-    assert sample is not None, "a ladder has rounds"
+    assert sample is not None, "there are rounds"
     return sample
 
 
@@ -231,20 +293,20 @@ def _stages(rounds: int) -> Iterator[int]:
         stage = min(3 * stage // (2 * _FEWEST) * _FEWEST, rounds)
 
 
-def _most_rounds(n: int, ladder: Ladder, limits: Limits) -> int:
-    """Returns the rounds of the ladder, or as many as half of the memory holds.
+def _most_rounds(n: int, how: Chains, limits: Limits, most: int) -> int:
+    """Returns the rounds of the options, or as many as half of the memory holds.
 
     Raises:
         LimitError: the memory does not hold the graphs.
     """
-    each = ladder.chains * 4 * n * word_count(n)  # bytes
-    rounds = ladder.rounds
+    each = how.chains * 4 * n * word_count(n)  # bytes
+    rounds = how.rounds
     if rounds is None:
         fitting = max(_FEWEST, limits.memory_bytes // (2 * each))
-        rounds = min(CHAINS.rounds, fitting) if limits.time is None else fitting
+        rounds = min(most, fitting) if limits.time is None else fitting
     if rounds * each > limits.memory_bytes:
         raise LimitError(
-            f"the graphs of {ladder.chains} chains of {rounds} rounds need {rounds * each / 1e9:.3g} GB for "
+            f"the graphs of {how.chains} chains of {rounds} rounds need {rounds * each / 1e9:.3g} GB for "
             f"{n} variables, but the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Fix: fewer rounds, "
             "or more memory"
         )
@@ -255,59 +317,68 @@ class _Run:
     """The chains and their traces."""
 
     def __init__(
-        self, problem: Problem, edge_odds: float, ladder: Ladder, start: JunctionTree | None, limits: Limits
+        self,
+        problem: Problem,
+        edge_odds: float,
+        how: Chains,
+        start: JunctionTree | None,
+        limits: Limits,
+        *,
+        cluster: Cluster | None,
+        constants: ChainConstants,
     ) -> None:
         n, largest = problem.n, problem.max_clique_size
-        self.ladder, self.workers, self.n = ladder, limits.workers, n
+        self.chains, self.cluster, self.workers = how.chains, cluster, limits.workers
+        self.constants = constants
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
-        self.rounds = _most_rounds(n, ladder, limits)
+        self.rounds = _most_rounds(n, how, limits, constants.rounds)
         log_odds = log(edge_odds)
         rounded, before = Rounded.of(problem, log_odds), sets_before(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
         if lacks_table(problem):
-            room = limits.memory_bytes // (8 * ladder.chains)
+            room = limits.memory_bytes // (8 * how.chains)
             on_demand = partial(OnDemand, rounded, before, room)
         known = rounded.table(largest) if on_demand is None else on_demand().known
-        self.on_demand = [None if on_demand is None else on_demand() for _ in range(ladder.chains)]
+        self.on_demand = [None if on_demand is None else on_demand() for _ in range(how.chains)]
         scores = Scores(
             *known,
             before,
             largest,
             log_odds,
             words_of(forbidden),
-            CHAINS.branches,
-            CHAINS.exchanges,
+            self.constants.branches,
+            self.constants.exchanges,
         )
         worths = worths_of(problem)
-        betas = exponents(worths, ladder.temperatures, ladder.hottest)
-        steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
+        betas = exponents(worths, how.temperatures, how.hottest)
+        steps = max(self.constants.steps, 4 * n) if n > 1 else 0  # one variable has no pair
         self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths))
         generator = np.random.default_rng(limits.seed)
-        shape = (ladder.chains, temperatures := len(betas))
-        self.states = generator.integers(1, 1 << 63, (ladder.chains, 1 + temperatures)).astype(np.uint64)
+        shape = (how.chains, temperatures := len(betas))
+        self.states = generator.integers(1, 1 << 63, (how.chains, 1 + temperatures)).astype(np.uint64)
         starts = [[0] * n]
         if start is not None:
             starts.append(_neighbours(n, start.graph_edges))
-        while len(starts) < ladder.chains:
+        while len(starts) < how.chains:
             starts.append(_random_tree(generator, n, forbidden, largest))
-        starts = starts[: ladder.chains]
+        starts = starts[: how.chains]
         words = np.stack([words_of(neighbours) for neighbours in starts])
         self.rows = np.repeat(words[:, None], temperatures, axis=1)
         self.logs = np.zeros(shape)
         for chain, neighbours in enumerate(starts):
             tree = JunctionTree.from_neighbours(neighbours)
             self.logs[chain] = tree.score(rounded) + log_odds * len(tree.graph_edges)
-        self.order = np.tile(np.arange(temperatures), (ladder.chains, 1))
-        self.clock = np.zeros((ladder.chains, 2), np.int64)
-        self.clock[:, 1] = min(CHAINS.cooling * n, self.rounds // 2) if temperatures > 1 else 0
+        self.order = np.tile(np.arange(temperatures), (how.chains, 1))
+        self.clock = np.zeros((how.chains, 2), np.int64)
+        self.clock[:, 1] = min(self.constants.cooling * n, self.rounds // 2) if temperatures > 1 else 0
         if start is not None:
             self.clock[1, 1] = 0
-        self.counts = np.zeros((ladder.chains, 2 + 2 * temperatures), np.int64)
-        self.graphs = np.zeros((ladder.chains, self.rounds, *words.shape[1:]), np.uint32)
-        self.heights = np.zeros((ladder.chains, self.rounds))
+        self.counts = np.zeros((how.chains, 2 + 2 * temperatures), np.int64)
+        self.graphs = np.zeros((how.chains, self.rounds, *words.shape[1:]), np.uint32)
+        self.heights = np.zeros((how.chains, self.rounds))
         self.done = self.spaced = 0
-        self.swaps = np.zeros((ladder.chains, temperatures - 1), np.int64)
+        self.swaps = np.zeros((how.chains, temperatures - 1), np.int64)
 
     def state(self, chain: int) -> ChainState:
         """Returns where a chain is: views."""
@@ -339,15 +410,15 @@ class _Run:
         began = limits.elapsed
         self.until(min(2 * piece, self.rounds), report)
         each = (limits.elapsed - began) / piece
-        most = int(CHAINS.cooled * max(0.0, limits.time - began) / max(each, 1e-9))
+        most = int(self.constants.cooled * max(0.0, limits.time - began) / max(each, 1e-9))
         self.clock[:, 1] = np.minimum(self.clock[:, 1], max(self.done, most))
 
     def until(self, rounds: int, report: Report) -> None:
         """Runs all chains up to a number of rounds."""
-        if self.ladder.cluster is None:
+        if self.cluster is None:
             self._in_threads(rounds, report)
         else:
-            self._on(self.ladder.cluster, rounds, report)
+            self._on(self.cluster, rounds, report)
 
     def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
         """Runs each chain as a task for a while, again and again."""
@@ -356,21 +427,21 @@ class _Run:
         with cluster.connected() as workers:
             shared = workers.share(self.shared)
             while self.done < rounds:
-                done = min(self.done + CHAINS.task * self.shared.piece, rounds)
+                done = min(self.done + self.constants.task * self.shared.piece, rounds)
                 self._round(workers, shared, slice(self.done, done), report)
 
     def _round(self, workers: Workers, shared: Future, part: slice, report: Report) -> None:
         """Runs each chain as one task, which returns its state and trace."""
         futures = [
             workers.submit(advanced, shared, part.stop - part.start, self.state(i))
-            for i in range(self.ladder.chains)
+            for i in range(self.chains)
         ]
         places = {future.key: i for i, future in enumerate(futures)}
         found = {}
         with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
             for future in finished:
                 found[places[future.key]] = workers.taken(future)
-        if len(found) < self.ladder.chains:
+        if len(found) < self.chains:
             raise StoppedError
         for i, (state, graphs, heights) in found.items():
             for array, value in zip(self.state(i), state, strict=True):
@@ -398,7 +469,7 @@ class _Run:
                             self.heights[i, part],
                             stop=lambda: report.stop is not None,
                         )
-                        for i in range(self.ladder.chains)
+                        for i in range(self.chains)
                     ]
                     done = part.stop / self.rounds
                     run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
@@ -410,64 +481,24 @@ class _Run:
         """Returns what was seen after the first half, the warm-up, and whether the chains agree."""
         kept = slice(self.done // 2, self.done)
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
-        shares = edge_shares(graphs)
-        upper = np.triu_indices(self.n, 1)
-        means = shares.mean(axis=0)[upper]
-        sizes = np.bitwise_count(graphs).sum(axis=(2, 3)) / 2
-        r_hats = [split_r_hat(heights), split_r_hat(sizes)]
-        effective, error, beyond = min(effective_size(heights), effective_size(sizes)), 0.0, 0.0
-        for u, v, p in zip(*(index.tolist() for index in upper), means, strict=True):
-            if CHAINS.certain < p < 1 - CHAINS.certain:
-                trace = edge_trace(graphs, u, v)
-                r_hats.append(split_r_hat(trace))
-                effective = min(effective, size := effective_size(trace))
-                error = max(error, sqrt(p * (1 - p) / size))
-                beyond = max(beyond, _beyond_error(trace))
-        difference = float((shares.max(axis=0) - shares.min(axis=0)).max())
+        agreement = agreement_of(graphs, heights, self.constants.demands)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
         temperatures, (exchanged, proposed) = len(self.shared.betas), self.exchanges()
         swap_rates = (exchanged[proposed > 0] / proposed[proposed > 0]).tolist()
-        converged = (
-            self.clock[:, 1].max() <= kept.start
-            and max(r_hats) <= CHAINS.most_r_hat
-            and effective >= CHAINS.least_size
-            and error <= CHAINS.most_error
-            and beyond <= MOST_DIFFERENCE
-        )
         diagnostics = {
-            "chains": self.ladder.chains,
+            "chains": self.chains,
             "temperatures": temperatures,
             "hottest": float(self.shared.betas[-1]),
-            "proposals": proposals + self.ladder.chains * self.done * self.shared.steps * (temperatures - 1),
+            "proposals": proposals + self.chains * self.done * self.shared.steps * (temperatures - 1),
             "rounds": self.done,
             "cooling": int(self.clock[:, 1].max()),
             "acceptance": accepted / max(1, proposals),
-            "r_hat": {
-                "score": _finite(r_hats[0]),
-                "edges_in_graph": _finite(r_hats[1]),
-                "worst_edge": _finite(max(r_hats[2:], default=1.0)),
-            },
-            "effective_sample_size": effective,
-            "largest_error": error,
-            "largest_difference": difference,
-            "difference_beyond_error": beyond,
+            **agreement.figures(),
             "least_swap_rate": min(swap_rates, default=None),
             "round_trips": trips,
         }
-        return Sample(graphs, heights, bool(converged), diagnostics)
-
-
-def _beyond_error(traces: NDArray[np.float64]) -> float:
-    """Returns the largest difference between the means of two chains, less what its errors explain."""
-    means = traces.mean(axis=1)
-    errors = np.array([standard_error(trace[None]) for trace in traces])
-    differences = np.abs(means[:, None] - means) - CHAINS.error_bound * np.hypot(errors[:, None], errors)
-    return max(0.0, float(differences.max()))
-
-
-def _finite(value: float) -> float | None:
-    """Returns a number for JSON: None for R̂ of chains that never moved and differ."""
-    return value if np.isfinite(value) else None
+        cooled = self.clock[:, 1].max() <= kept.start
+        return Sample(graphs, heights, bool(cooled and agreement.meets(self.constants.demands)), diagnostics)
 
 
 def _neighbours(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:

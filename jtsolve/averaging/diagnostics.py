@@ -1,4 +1,4 @@
-"""Do chains agree? Rank-normalised split R̂ and effective sample sizes.
+"""Figures of samples: rank-normalised split R̂, effective sample sizes, and shares with their errors.
 
 References:
     Vehtari, Gelman, Simpson, Carpenter and Bürkner, Rank-normalization, folding, and localization: an
@@ -9,7 +9,7 @@ References:
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -69,3 +69,10 @@ def effective_size(traces: NDArray[np.float64]) -> float:
 def standard_error(traces: NDArray[np.float64]) -> float:
     """Returns the Monte Carlo standard error of the mean over all chains, shape (m, k)."""
     return float(traces.std() / np.sqrt(effective_size(traces)))
+
+
+def distribution(name: str, values: NDArray[np.int64], independent: float) -> dict[str, Any]:
+    """Returns the shares of the values 0, 1, …, and their errors for a number of independent draws."""
+    shares = np.bincount(values.ravel()) / values.size
+    errors = np.sqrt(shares * (1 - shares) / independent)
+    return {name: shares.tolist(), f"{name}_errors": errors.tolist()}

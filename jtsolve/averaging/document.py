@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from jtsolve.averaging.bootstrap import Strengths
 from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.strengths import Strengths
 from jtsolve.averaging.traces import Traces
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop

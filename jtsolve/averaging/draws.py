@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
+    from jtsolve.core.backend import Limits, Report
 
 _TASKS, _LONGEST = 8, 4000
 """Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
@@ -54,11 +55,11 @@ class Arranged(NamedTuple):
     connected: bool
 
 
-def arrange(sums: Sums, run: Run) -> Arranged:
+def arrange(sums: Sums, limits: Limits, report: Report) -> Arranged:
     """Rearranges the tables, whose total is not 0, in their own place: `sums` is of no more use.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the report asked to end.
     """
     from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
     from jtsolve.averaging.kernels.sums import NO_SEPARATOR
@@ -88,7 +89,7 @@ def arrange(sums: Sums, run: Run) -> Arranged:
     )
 
     def run(tasks: list[Callable[[], object]]) -> None:
-        _run(tasks, run, "preparing the draws")
+        _run(tasks, limits, report, "preparing the draws")
 
     run(
         [
@@ -116,27 +117,27 @@ def arrange(sums: Sums, run: Run) -> Arranged:
     return Arranged(layout, terms, local.kind[0] == NO_SEPARATOR)
 
 
-def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
+def draw_graphs(arranged: Arranged, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
     """Draws graphs; the same seed draws the same graphs.
 
     Args:
         arranged: the tables.
         count: how many, at least 1.
         limits: of which the threads and the seed are used.
-        run: threads, seed and progress.
+        report: is asked whether to go on.
 
     Returns:
         Shape (count, n): the neighbours of each vertex as bit masks.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the report asked to end.
     """
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
 
     graphs = np.zeros((count, int(arranged.layout.n)), np.int64)
     each = min(_LONGEST, -(-count // _TASKS))
     starts = range(0, count, each)
-    states = np.random.SeedSequence(run.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
+    states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
     drawing = [
         partial(
             draw,
@@ -148,14 +149,14 @@ def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
         )
         for i, start in enumerate(starts)
     ]
-    _run(drawing, run, f"{count} draws")
+    _run(drawing, limits, report, f"{count} draws")
     return graphs
 
 
-def _run(tasks: Sequence[Callable[[], object]], run: Run, note: str) -> None:
+def _run(tasks: Sequence[Callable[[], object]], limits: Limits, report: Report, note: str) -> None:
     """Runs tasks on all threads."""
-    pool = ThreadPoolExecutor(run.threads)
+    pool = ThreadPoolExecutor(limits.workers)
     try:
-        run_tasks(pool, tasks, lambda _i: run.progress(note=note))
+        run_tasks(pool, tasks, lambda _i: report(note=note))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jtsolve.draw.fonts import Typeface
+from jtsolve.draw import fonts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -55,13 +55,13 @@ def heat_map(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pa
     n = len(names)
     order = seriation(edges)
     side = min(12.0, 1.5 + 0.45 * n)
-    axes, face = _axes(names, side + 0.8, side, title)
+    axes = _axes(side + 0.8, side, title)
     shown = edges[np.ix_(order, order)].copy()
     np.fill_diagonal(shown, np.nan)
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
-    labels = [face.shown(names[v]) for v in order]
-    axes.set_xticks(range(n), labels, rotation=90, family=face.families, parse_math=False)
-    axes.set_yticks(range(n), labels, family=face.families, parse_math=False)
+    labels = [fonts.shown(names[v]) for v in order]
+    axes.set_xticks(range(n), labels, rotation=90, family=fonts.FAMILY, parse_math=False)
+    axes.set_yticks(range(n), labels, family=fonts.FAMILY, parse_math=False)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes, shrink=0.7)
@@ -95,7 +95,7 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
     distances = {u: {v: 0.0 if u == v else 1.0 / (0.3 + edges[u, v]) for v in whole} for u in whole}
     places = nx.kamada_kawai_layout(whole, dist=distances) if n > 1 else {0: np.zeros(2)}
     side = min(16.0, 2.5 + 1.1 * n**0.5)
-    axes, face = _axes(names, 1.3 * side, side, title)
+    axes = _axes(1.3 * side, side, title)
     axes.set_axis_off()
     low, high = (bound(list(places.values()), axis=0) for bound in (np.min, np.max))
     room = 0.12 * (high - low).max() + 0.1
@@ -123,12 +123,12 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
     for v, name in enumerate(names):
         axes.text(
             *places[v],
-            face.shown(name),
+            fonts.shown(name),
             ha="center",
             va="center",
             fontsize=9,
             bbox=box,
-            family=face.families,
+            family=fonts.FAMILY,
             parse_math=False,
             zorder=2,
         )
@@ -148,11 +148,11 @@ def clique_bars(
     """
     shown = cliques[:_MOST_BARS]
     labels = [_short(", ".join(members)) for members, _ in shown]
-    axes, face = _axes(["".join(labels)], 7.0, 1.0 + 0.3 * len(shown), title)
+    axes = _axes(7.0, 1.0 + 0.3 * len(shown), title)
     chosen = set(map(tuple, best))
     colours = [_BEST if tuple(members) in chosen else _OTHER for members, _ in shown]
     axes.barh(range(len(shown)), [p for _, p in shown], color=colours, height=0.7)
-    axes.set_yticks(range(len(shown)), list(map(face.shown, labels)), family=face.families, parse_math=False)
+    axes.set_yticks(range(len(shown)), list(map(fonts.shown, labels)), family=fonts.FAMILY, parse_math=False)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xlabel("probability of the maximal clique")
@@ -191,11 +191,10 @@ def traces(
         axes.spines[["top", "right"]].set_visible(False)
     panels[-2].set_xlabel("round")
     panels[0].legend(loc="lower right", ncols=4, fontsize=7, frameon=False)
-    face = Typeface.of(name for name, _ in shown)
     axes = panels[-1]
     axes.barh(range(len(shown)), [value for _, value in shown], color=_OTHER, height=0.7)
-    labels = [face.shown(_short(name)) for name, _ in shown]
-    axes.set_yticks(range(len(shown)), labels, fontsize=7, family=face.families, parse_math=False)
+    labels = [fonts.shown(_short(name)) for name, _ in shown]
+    axes.set_yticks(range(len(shown)), labels, fontsize=7, family=fonts.FAMILY, parse_math=False)
     axes.invert_yaxis()
     axes.axvline(most, color=_BEST, linewidth=1.2)
     axes.set_xlabel(
@@ -206,13 +205,13 @@ def traces(
     return figure
 
 
-def _axes(names: Iterable[str], width: float, height: float, title: str) -> tuple[Any, Typeface]:
-    """Returns the axes of a new figure, and the fonts for names; a warning is its title."""
+def _axes(width: float, height: float, title: str) -> Any:
+    """Returns the axes of a new figure; a warning is its title."""
     from matplotlib.figure import Figure
 
     axes = Figure(figsize=(width, height)).add_subplot()
     axes.set_title(title, color="tab:red")
-    return axes, Typeface.of(names)
+    return axes
 
 
 def _legend(axes: Any, title: str) -> None:

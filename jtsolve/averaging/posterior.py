@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.bootstrap import Strengths
+    from jtsolve.averaging.strengths import Strengths
     from jtsolve.averaging.traces import Traces
     from jtsolve.core.tree import JunctionTree
-
-Method = Literal["exact", "chains"]
 
 PICTURES = ("heat-map", "graph", "cliques", "traces")
 
@@ -74,7 +72,7 @@ class GraphPosterior:
     cliques: tuple[tuple[VarSet, float], ...]
     separators: tuple[tuple[VarSet, float], ...]
     connected: float
-    method: Method
+    method: Literal["exact", "chains"]
     converged: bool = True
     threshold: float = 0.01
     prior: Mapping[str, Any] = field(

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.weights import SetWeights
+    from jtsolve.core.backend import Limits, Report
 
 
 class _ThreadCall(NamedTuple):
@@ -77,7 +78,7 @@ def require_room(plan: Plan, limits: Limits) -> None:
     Raises:
         LimitError: with the need, the limit, and the ways out.
     """
-    need = plan.estimate(run.threads).memory
+    need = plan.estimate(limits.workers).memory
     if need <= limits.memory_bytes:
         return
     held = need - plan.memory
@@ -147,19 +148,19 @@ class Sums:
         return float(2.0 ** (-self.layout.bits))
 
 
-def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
+def compute(weights: SetWeights, limits: Limits, report: Report, *, drawn: bool = False) -> Sums:
     """Runs the recurrence; `drawn`: graphs are to be drawn, for which there must be room, too.
 
     Raises:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
-        StoppedError: the run has to stop.
+        StoppedError: the report asked to end.
     """
     from jtsolve.core.compiling import announced
 
     plan = Plan(weights.n, weights.width, weights.rooted, drawn)
     require_room(plan, limits)
-    with announced(lambda: run.progress(note="compiling the kernels (first run only)")):
-        run = _Run(weights, plan, run)
+    with announced(lambda: report(note="compiling the kernels (first run only)")):
+        run = _Run(weights, plan, limits, report)
         began = time.perf_counter()
         run.all_layers()
         seconds = {"sums": time.perf_counter() - began}
@@ -167,7 +168,7 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     return Sums(weights, run.layout, run.local, tables, run.excluded(), seconds)
 
 
-def marked(sums: Sums, run: Run) -> Any:
+def marked(sums: Sums, limits: Limits, report: Report) -> Any:
     """Returns tables in which each rooted tree counts once for each of its cliques below S, one being marked.
 
     By the product rule, F' = B', L' likewise, P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K), and
@@ -175,10 +176,10 @@ def marked(sums: Sums, run: Run) -> Any:
     at A, with another clique marked as the root.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the report asked to end.
     """
     plan = Plan(sums.weights.n, sums.weights.width, rooted=True)
-    run = _Run(sums.weights, plan, run)
+    run = _Run(sums.weights, plan, limits, report)
     run.base = sums.tables
     run.all_layers()
     return run.tables
@@ -187,9 +188,9 @@ def marked(sums: Sums, run: Run) -> Any:
 class _Run:
     """One run: the tables, the layers."""
 
-    def __init__(self, weights: SetWeights, plan: Plan, run: Run) -> None:
+    def __init__(self, weights: SetWeights, plan: Plan, limits: Limits, report: Report) -> None:
         self.weights, self.plan, self.report = weights, plan, report
-        self.workers = run.threads
+        self.workers = limits.workers
         self.layout = _layout(plan, weights)
         self.local = _local(weights)
         self.tables = _tables(plan)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.diagnostics import standard_error
+from jtsolve.averaging.diagnostics import distribution, standard_error
 from jtsolve.averaging.junction_trees import trees_of
 
 if TYPE_CHECKING:
@@ -100,11 +101,48 @@ class Sample:
         sizes: NDArray[np.int64] = np.bitwise_count(self.graphs).sum(axis=(2, 3), dtype=np.int64) // 2
         return sizes
 
+    def draw(self, count: int) -> list[JunctionTree]:
+        """Returns the junction trees of `count` graphs, equally spaced, of all chains one after the other."""
+        graphs = self.graphs.reshape(-1, *self.graphs.shape[2:])
+        at = np.linspace(0, len(graphs) - 1, count + 2).astype(int)[1:-1]
+        return trees_of(neighbours_of(graphs[at]))
+
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""
         rounds = self.graphs.shape[1]
         at = np.linspace(0, rounds - 1, min(rounds, _THINNED)).astype(int)
         return trees_of(neighbours_of(self.graphs[:, at]))
+
+
+def posterior_of(sample: Sample, threshold: float) -> dict[str, Any]:
+    """Returns the parts of the posterior that chains know; cliques and separators from the threshold on."""
+    trees = sample.trees()
+    cliques = Counter(clique for tree in trees for clique in tree.cliques)
+    separators = Counter(separator for tree in trees for separator in tree.separators)
+    effective = sample.diagnostics["effective_sample_size"]
+    widths = np.array([tree.treewidth for tree in trees])
+
+    def listed(counts: Counter[VarSet]) -> tuple[tuple[VarSet, float], ...]:
+        shares = [(mask, count / len(trees)) for mask, count in counts.items()]
+        chosen = [pair for pair in shares if pair[1] >= threshold]
+        return tuple(sorted(chosen, key=lambda pair: (-pair[1], pair[0])))
+
+    return {
+        "log_evidence": None,
+        "edges": sample.edges(),
+        "cliques": listed(cliques),
+        "separators": listed(separators),
+        "connected": sum(0 not in tree.separators for tree in trees) / len(trees),
+        "method": "chains",
+        "converged": sample.converged,
+        "traces": sample.traces(),
+        "diagnostics": {
+            **sample.diagnostics,
+            "expected_cliques": sum(cliques.values()) / len(trees),
+            **distribution("edges_in_graph", sample.sizes, effective),
+            **distribution("treewidth", widths, min(float(len(trees)), effective)),
+        },
+    }
 
 
 def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64]:

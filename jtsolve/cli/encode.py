@@ -16,7 +16,7 @@ def encode(
         str,
         typer.Option(
             metavar="FORMAT",
-            help="wcnf, cpsat-proto (imset formulation); wcnf-family, lp, mps (family formulation).",
+            help="wcnf, lp, mps or cpsat-proto.",
             autocompletion=completion.among(completion.formulas),
         ),
     ],

@@ -66,7 +66,8 @@ def export(
 def _writer(to: str, root: int) -> "Callable[[AnyModel], str]":
     """Returns the function that writes a model in a format."""
     from jtsolve.cli.models import discrete, features, one_tree, without_contexts
-    from jtsolve.draw import branching_dot, tree_dot
+    from jtsolve.draw.branching import branching_dot
+    from jtsolve.draw.text import tree_dot
     from jtsolve.models.directed import to_network
     from jtsolve.models.features.export import boxes, circuit_text, log_linear_text
     from jtsolve.models.features.tree import FeatureTree

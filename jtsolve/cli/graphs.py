@@ -14,7 +14,7 @@ def of_graph(path: Path) -> "View":
     """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
     from jtsolve.cli.views import View
     from jtsolve.core.triangulation import triangulation
-    from jtsolve.draw import edges_dot
+    from jtsolve.draw.text import edges_dot
     from jtsolve.io.graph import arcs_of, graph_of, read_document
 
     document = read_document(path)
@@ -26,7 +26,7 @@ def of_graph(path: Path) -> "View":
         return triangulation(graph.moral(arcs or ())), graph.names
 
     def picture(target: Path, kind: Literal["svg", "png"]) -> None:
-        from jtsolve.draw import draw_edges
+        from jtsolve.draw.picture import draw_edges
         from jtsolve.selection.framed import grouped
 
         index = {name: v for v, name in enumerate(graph.names)}

@@ -59,7 +59,8 @@ def show(
     if not (dot or svg or png or graph):
         return
 
-    from jtsolve.draw import draw_graph, draw_tree, graph_dot, graph_text, tree_dot
+    from jtsolve.draw.picture import draw_graph, draw_tree
+    from jtsolve.draw.text import graph_dot, graph_text, tree_dot
 
     own = view.of_graph or not graph
     if own and dot and view.dot is not None:

@@ -105,7 +105,7 @@ def _drawn(document: "ResultDocument", source: str) -> list[str]:
     """Returns a blank line and the tree, if there is one."""
     if not document.cliques:
         return []
-    from jtsolve.draw import tree_text
+    from jtsolve.draw.text import tree_text
     from jtsolve.io.result import tree_of
 
     return ["", tree_text(*tree_of(document, source))]

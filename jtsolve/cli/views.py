@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.draw import Notes
+    from jtsolve.draw.text import Notes
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -87,7 +87,7 @@ MOST_CELLS = 1 << 22
 
 def of_model(model: "AnyModel | Network", name: str) -> View:
     """Returns the view of a model: its size, and notes on each clique and separator."""
-    from jtsolve.draw import Notes, tree_text
+    from jtsolve.draw.text import Notes, tree_text
     from jtsolve.models.directed import from_network, moral_tree
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -140,7 +140,7 @@ def _of_structure(network: "Network", tree: "JunctionTree", name: str) -> View:
 
     from jtsolve.cli.models import table
     from jtsolve.core.varset import members
-    from jtsolve.draw import Notes, tree_text
+    from jtsolve.draw.text import Notes, tree_text
 
     cells = [prod(network.arities[v] for v in members(clique)) for clique in tree.cliques]
     facts: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _of_structure(network: "Network", tree: "JunctionTree", name: str) -> View:
 def _of_features(model: "FeatureTree", name: str) -> View:
     """Returns the view of a feature tree: its size, and its nodes; its graph is that of a junction tree."""
     from jtsolve.cli.models import one_tree, table, without_contexts
-    from jtsolve.draw import branching_dot, branching_text, draw_branching
+    from jtsolve.draw.branching import branching_dot, branching_text, draw_branching
     from jtsolve.models.features.export import boxes
     from jtsolve.models.features.queries import entropy
 
@@ -201,7 +201,7 @@ def _of_features(model: "FeatureTree", name: str) -> View:
 def _of_mixture(mixture: "Mixture", name: str) -> View:
     """Returns the view of a mixture: its size, the weights, the components' trees and table sizes."""
     from jtsolve.cli.models import one_tree, table
-    from jtsolve.draw import tree_text
+    from jtsolve.draw.text import tree_text
 
     if mixture.feature_trees:
         return _of_feature_mixture(mixture, name)
@@ -245,7 +245,7 @@ def _of_mixture(mixture: "Mixture", name: str) -> View:
 def _of_feature_mixture(mixture: "Mixture", name: str) -> View:
     """Returns the view of a mixture of feature trees: its size, the weights, and the trees."""
     from jtsolve.cli.models import one_tree, table
-    from jtsolve.draw import branching_text
+    from jtsolve.draw.branching import branching_text
     from jtsolve.models.features.export import boxes
 
     trees = mixture.feature_trees
@@ -279,7 +279,7 @@ def _of_feature_mixture(mixture: "Mixture", name: str) -> View:
 def _discrete_tables(model: "JunctionTreeModel") -> "tuple[dict[str, Any], Notes]":
     """Returns facts and notes on the size of each clique's table."""
     from jtsolve.core.varset import members
-    from jtsolve.draw import Notes
+    from jtsolve.draw.text import Notes
 
     cells = [int(table.size) for table in model.tables]
     tables = [

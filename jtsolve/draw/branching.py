@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.core.files import write_atomically
-from jtsolve.draw.fonts import Typeface
+from jtsolve.draw import fonts
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
 from jtsolve.draw.picture import draw_box, page, render, write
 
@@ -156,10 +156,10 @@ def _below(boxes: Sequence[Box], i: int) -> int:
 
 def _figure(boxes: Sequence[Box]) -> Any:
     """Returns the picture of a tree of boxes: each above the middle of its kids."""
-    face = Typeface.of(line for box in boxes for line in (*box.lines, *box.labels))
-    texts = [[face.shown(line) for line in box.lines] for box in boxes]
+    lines = [line for box in boxes for line in (*box.lines, *box.labels)]
+    texts = [[fonts.shown(line) for line in box.lines] for box in boxes]
     step = NAME_POINTS * LINE / 72
-    widths = [max(face.width(line, NAME_POINTS) for line in text) + 2 * PADDING for text in texts]
+    widths = [max(fonts.width(line, NAME_POINTS) for line in text) + 2 * PADDING for text in texts]
     heights = [step * len(text) + 2 * PADDING for text in texts]
     depth = [0] * len(boxes)
     for i, box in enumerate(boxes):
@@ -180,7 +180,7 @@ def _figure(boxes: Sequence[Box]) -> Any:
         for kid in box.kids:
             left[kid] = at
             at += span[kid] + _ACROSS
-    figure, axes = page((span[0], tops[-1] - _DOWN), face, face.remarks)
+    figure, axes = page((span[0], tops[-1] - _DOWN), fonts.remarks(lines))
     middle = [x + width / 2 for x, width in zip(left, span, strict=True)]
     for i, box in enumerate(boxes):
         bottom = tops[depth[i]] + heights[i]
@@ -189,22 +189,21 @@ def _figure(boxes: Sequence[Box]) -> Any:
             axes.plot([middle[i], middle[kid]], [bottom, top], color="#6f7f91", linewidth=1.1, zorder=1)
             share = 0.62
             x, y = middle[i] + (middle[kid] - middle[i]) * share, bottom + (top - bottom) * share
-            shown = [face.shown(label)]
+            shown = [fonts.shown(label)]
             write(
                 axes,
                 x,
                 y,
                 shown,
                 SEPARATOR_POINTS,
-                face,
                 color="#8a4b08",
                 zorder=2,
                 backgroundcolor="#ffffff",
             )
         y = tops[depth[i]] + heights[i] / 2
-        draw_box(axes, middle[i], y, (widths[i], heights[i]), "solid")
+        draw_box(axes, middle[i], y, (widths[i], heights[i]))
         lined = len(texts[i]) > 1  # a tree of cliques: its branches have to stay below each other
         x = middle[i] - widths[i] / 2 + PADDING if lined else middle[i]
         style = {"ha": "left"} if lined else {}
-        write(axes, x, y, texts[i], NAME_POINTS, face, color="#14202e", zorder=4, **style)
+        write(axes, x, y, texts[i], NAME_POINTS, color="#14202e", zorder=4, **style)
     return figure

@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from jtsolve.draw.branching import branching_svg
+from jtsolve.draw.layout import LARGEST
 from jtsolve.draw.picture import tree_svg
 
 if TYPE_CHECKING:
@@ -13,9 +14,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.branching import Box
-
-_LARGEST = 150
-"""Most cliques in a notebook: beyond, the page becomes slow, and a file that zooms is easier to read."""
 
 
 def as_html(lines: Sequence[str], tree: JunctionTree | None = None, names: Sequence[str] = ()) -> str:
@@ -25,10 +23,10 @@ def as_html(lines: Sequence[str], tree: JunctionTree | None = None, names: Seque
     '<div><p>a &lt; b</p></div>'
     """
     picture = ""
-    if tree is not None and len(tree.cliques) <= _LARGEST:
+    if tree is not None and len(tree.cliques) <= LARGEST:
         picture = tree_svg(tree, names)
     elif tree is not None:
-        picture = f"<p>{len(tree.cliques)} cliques are too many for a picture here; draw them into a file</p>"
+        picture = f"<p>{len(tree.cliques)} cliques are too many for a picture; draw the graph</p>"
     return _page(lines, picture)
 
 

@@ -1,8 +1,6 @@
 """Layout of a tree drawing: in layers by depth, subtrees packed as closely as their boxes allow.
 
-A tree too large for a page is cut into parts, laid out one by one and packed in rows: a clique whose subtree
-continues elsewhere names the parts, and each of these begins with a copy of it. All lengths are in inches; y
-grows downwards.
+All lengths are in inches; y grows downwards.
 
 Reference:
     E. M. Reingold, J. S. Tilford, Tidier drawings of trees, IEEE Transactions on Software Engineering, 1981.
@@ -11,17 +9,17 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
-from jtsolve.draw.fonts import Typeface
-from jtsolve.draw.parts import parts
+from jtsolve.draw import fonts
 from jtsolve.draw.rooted import RootedTree
 from jtsolve.draw.text import EMPTY_SET, quoted_name
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.text import Notes
@@ -43,14 +41,8 @@ _LONGEST_LINE = 24
 _BROKEN = "↩"
 _ASPECT = 1.5
 """Preferred width to height, as of screens and pages."""
-_PAGE = 30.0
-"""Longest side of a drawing in one part: a poster."""
-_LARGEST = 1500
-"""Most cliques drawn: beyond, nobody can read them."""
-_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Numbers of parts that are tried."""
-_GAP = 0.5
-"""Space between parts."""
+LARGEST = 150
+"""Maximum number of cliques in a drawing: nobody can read more on one page."""
 
 
 @dataclass(slots=True)
@@ -64,8 +56,7 @@ class CliqueBox:
         label_size: width and height of the label.
         parent: index of the parent's box; at the root, its own.
         dashed: whether the separator is empty.
-        depth: number of edges to the root of its part.
-        copy: whether it repeats a clique of another part.
+        depth: number of edges to the root.
         middle: position of its centre along the layer.
         start: distance of its near side from the root, across the layers.
         end: where its layer ends.
@@ -78,7 +69,6 @@ class CliqueBox:
     parent: int
     dashed: bool
     depth: int
-    copy: bool = False
     middle: float = 0.0
     start: float = 0.0
     end: float = 0.0
@@ -89,12 +79,11 @@ class TreeLayout:
     """Placed boxes.
 
     Attributes:
-        boxes: of the cliques, each part's root first; in one part, by clique.
+        boxes: of the cliques, each after its parent.
         across: whether depth grows to the right; otherwise downwards.
         breadth: extent along the layers.
         length: extent across the layers.
-        remarks: lines to print below: cliques and characters that are not shown.
-        face: the fonts.
+        remarks: lines to print below.
     """
 
     boxes: list[CliqueBox]
@@ -102,7 +91,6 @@ class TreeLayout:
     breadth: float
     length: float
     remarks: tuple[str, ...]
-    face: Typeface
 
     @property
     def ratio(self) -> float:
@@ -121,149 +109,72 @@ class TreeLayout:
 
 
 def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
-    """Returns the layout, growing downwards or to the right, whichever suits a page better."""
-    face = Typeface.of(names)
-    rooted = RootedTree.of(tree)
-    boxes = _boxes(tree, [face.shown(name) for name in names], rooted, face.width, notes)
-    shown = rooted.order[:_LARGEST]
-    layouts = [
-        _in_parts(boxes, parts(rooted, shown, len(boxes)), face, across=across) for across in (False, True)
-    ]
-    if max(min(layouts, key=_unsuitable).extent) > _PAGE:
-        for size in sorted({max(2, math.ceil(len(shown) / count)) for count in _COUNTS}):
-            pieces = parts(rooted, shown, size)
-            layouts += [_in_parts(boxes, pieces, face, across=across) for across in (False, True)]
-    remarks = face.remarks
-    if len(shown) < len(boxes):
-        left_out = (
-            f"{len(boxes) - len(shown)} of {len(boxes)} cliques are not shown: those farthest from the centre"
-        )
-        remarks = (left_out, *remarks)
-    return replace(min(layouts, key=_unsuitable), remarks=remarks, face=face)
+    """Returns the layout, growing downwards or to the right, whichever suits a page better.
 
-
-def _unsuitable(layout: TreeLayout) -> float:
-    """Returns how far the layout is from the shape of a page, and from being in one part."""
-    copies = sum(box.copy for box in layout.boxes)
-    return abs(math.log(layout.ratio / _ASPECT)) + 0.2 * math.log(1 + copies)
-
-
-def _in_parts(
-    boxes: Sequence[CliqueBox], pieces: Sequence[Sequence[int]], face: Typeface, *, across: bool
-) -> TreeLayout:
-    """Returns the layout of the parts, packed in rows."""
-    along, deep = (1, 0) if across else (0, 1)
-    continued: dict[int, list[int]] = {}
-    for number, piece in enumerate(pieces[1:], start=2):
-        continued.setdefault(piece[0], []).append(number)
-    placed = []
-    for number, piece in enumerate(pieces, start=1):
-        inside: list[CliqueBox] = []
-        local = {i: k for k, i in enumerate(piece)}
-        for k, i in enumerate(piece):
-            box = replace(boxes[i], parent=local[boxes[i].parent] if k else 0)
-            box.depth = inside[box.parent].depth + 1 if k else 0
-            if k == 0 and number > 1:
-                box = _with_line(replace(box, copy=True), f"({number})", face)
-            elif i in continued:
-                box = _with_line(box, f"→ ({_ranges(continued[i])})", face)
-            inside.append(box)
-        length = _set_depths(inside, deep)
-        breadth = _set_middles(inside, along)
-        placed.append((inside, *((length, breadth) if across else (breadth, length))))
-    width = max(_wide(placed), *(part[1] for part in placed))
-    x = y = height = right = 0.0
-    for inside, wide, high in placed:
-        if x and x + wide > width:
-            x, y, height = 0.0, y + height + _GAP, 0.0
-        for box in inside:
-            box.middle += y if across else x
-            box.start += x if across else y
-            box.end += x if across else y
-        right, height = max(right, x + wide), max(height, high)
-        x += wide + _GAP
-    bottom = y + height
-    flat: list[CliqueBox] = []
-    for inside, _, _ in placed:
-        base = len(flat)
-        flat += [replace(box, parent=box.parent + base) for box in inside]
-    return TreeLayout(flat, across, *((bottom, right) if across else (right, bottom)), (), face)
-
-
-def _wide(placed: Sequence[tuple[list[CliqueBox], float, float]]) -> float:
-    """Returns the width of a page with room for the parts."""
-    return math.sqrt(_ASPECT * sum((wide + _GAP) * (high + _GAP) for _, wide, high in placed))
-
-
-def _with_line(box: CliqueBox, line: str, face: Typeface) -> CliqueBox:
-    """Returns the box with one more line of text."""
-    width = max(box.size[0], face.width(line, NAME_POINTS) + 2 * PADDING)
-    return replace(box, lines=[*box.lines, line], size=(width, box.size[1] + NAME_POINTS * LINE / 72))
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Returns increasing numbers, runs of three or more shortened.
-
-    >>> _ranges([2, 4, 5, 6, 9])
-    '2, 4–6, 9'
+    Raises:
+        ChoiceError: there are more than 150 cliques.
     """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)  # noqa: PLR2004
+    if len(tree.cliques) > LARGEST:
+        raise ChoiceError(
+            f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {LARGEST}); draw "
+            "the graph of the variables with --graph, or open the output of --dot in a viewer that zooms"
+        )
+    rooted = RootedTree.of(tree)
+    layouts = []
+    for across in (False, True):
+        along, deep = (1, 0) if across else (0, 1)
+        boxes = _boxes(tree, list(map(fonts.shown, names)), rooted, notes)
+        length = _set_depths(boxes, deep)
+        layouts.append(TreeLayout(boxes, across, _set_middles(boxes, along), length, fonts.remarks(names)))
+    return min(layouts, key=lambda layout: abs(math.log(layout.ratio / _ASPECT)))
 
 
 def _boxes(
-    tree: JunctionTree,
-    names: Sequence[str],
-    rooted: RootedTree,
-    measure: Callable[..., float],
-    notes: Notes | None,
+    tree: JunctionTree, names: Sequence[str], rooted: RootedTree, notes: Notes | None
 ) -> list[CliqueBox]:
-    """Returns the boxes with their texts and sizes, unplaced."""
-    boxes = []
-    for i, clique in enumerate(tree.cliques):
+    """Returns the boxes in the order of the rooted tree, with their texts and sizes, unplaced."""
+    boxes: list[CliqueBox] = []
+    place = {i: k for k, i in enumerate(rooted.order)}
+    for i in rooted.order:
+        parent = place[rooted.parent[i]]
         separator = rooted.separator(tree, i)
         of_clique = "" if notes is None else notes.cliques[i]
         of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
-        lines, size = _wrapped(clique, names, measure, NAME_POINTS, of_clique)
-        label, label_size = _wrapped(separator, names, measure, SEPARATOR_POINTS, of_edge)
+        lines, size = _wrapped(tree.cliques[i], names, NAME_POINTS, of_clique)
+        label, label_size = _wrapped(separator, names, SEPARATOR_POINTS, of_edge)
         boxes.append(
             CliqueBox(
                 lines=lines,
                 label=label,
                 size=(size[0] + 2 * PADDING, size[1] + 2 * PADDING),
                 label_size=label_size,
-                parent=rooted.parent[i],
+                parent=parent,
                 dashed=not separator,
-                depth=0,
+                depth=boxes[parent].depth + 1 if boxes else 0,
             )
         )
     return boxes
 
 
 def _wrapped(
-    mask: VarSet, names: Sequence[str], measure: Callable[..., float], points: float, note: str
+    mask: VarSet, names: Sequence[str], points: float, note: str
 ) -> tuple[list[str], tuple[float, float]]:
     """Returns the names of a set as lines, about three times as wide as high, and their extent."""
     shown = [quoted_name(names[v]) for v in members(mask)] or [EMPTY_SET]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
     height = points * LINE / 72
-    widths = [measure(word, points) for word in words]
+    widths = [fonts.width(word, points) for word in words]
     width = max(*widths, _NARROWEST, math.sqrt(3 * height * sum(widths)))
     lines = [words[0]]
     for word in words[1:]:
         longer = f"{lines[-1]} {word}"
-        if measure(longer, points) <= width and not lines[-1].endswith(_BROKEN):
+        if fonts.width(longer, points) <= width and not lines[-1].endswith(_BROKEN):
             lines[-1] = longer
         else:
             lines.append(word)
     if note:
         lines.append(note)
-    return lines, (max(measure(line, points) for line in lines), len(lines) * height)
+    return lines, (max(fonts.width(line, points) for line in lines), len(lines) * height)
 
 
 def _pieces(name: str) -> list[str]:

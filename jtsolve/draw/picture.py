@@ -6,6 +6,7 @@ import io
 from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.core.files import write_atomically
+from jtsolve.draw import fonts
 from jtsolve.draw.graph import arrange_edges, arrange_graph
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.draw.fonts import Typeface
     from jtsolve.draw.layout import CliqueBox, TreeLayout
     from jtsolve.draw.text import Notes
 
@@ -57,9 +57,8 @@ def draw_tree(
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
 
-    A large tree is cut into parts; of more than 1,500 cliques, the picture says how many it leaves out.
-    Characters that no installed font has are escaped. Under one version of matplotlib, with the same fonts,
-    equal trees and names give identical SVG files.
+    Characters that the font lacks are escaped. Under one version of matplotlib, equal trees and names give
+    identical SVG files.
 
     Args:
         tree: the tree.
@@ -69,7 +68,7 @@ def draw_tree(
         notes: remarks beside cliques and separators, or None.
 
     Raises:
-        ChoiceError: the tree is too large for a PNG file.
+        ChoiceError: there are more than 150 cliques, or too long ones for a PNG file.
         InputError: the file cannot be written.
     """
     write_atomically(path, _drawn(tree, names, format, notes))
@@ -111,12 +110,12 @@ def draw_graph(
 def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
     """Returns the drawing of `draw_graph` as a `matplotlib.figure.Figure`."""
     layout = arrange_graph(tree, names)
-    figure, axes = page(layout.extent, layout.face, layout.face.remarks)
+    figure, axes = page(layout.extent, layout.remarks)
     for u, v in layout.edges:
         axes.plot(*layout.centres[[u, v]].T, color=_EDGE, linewidth=1.1, zorder=1)
     for label, (x, y), size in zip(layout.labels, layout.centres, layout.sizes, strict=True):
-        draw_box(axes, x, y, size, "solid")
-        write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+        draw_box(axes, x, y, size)
+        write(axes, x, y, [label], NAME_POINTS, color=_TEXT, zorder=4)
     return figure
 
 
@@ -160,10 +159,10 @@ def edges_figure(
     """
     strongest = max(map(abs, strengths or ()), default=0.0) or 1.0
     layout = arrange_edges(edges, names)
-    remarks = layout.face.remarks
+    remarks = layout.remarks
     if strengths:
         remarks = (f"blue: positive, red: negative; the widest line is {strongest:.2f} in size", *remarks)
-    figure, axes = page(layout.extent, layout.face, remarks)
+    figure, axes = page(layout.extent, remarks)
     for k, (u, v) in enumerate(edges):
         colour, width = _EDGE, 1.1
         if strengths is not None:
@@ -177,15 +176,15 @@ def edges_figure(
     for v, (label, (x, y), size) in enumerate(zip(layout.labels, layout.centres, layout.sizes, strict=True)):
         group = None if groups is None else groups[v]
         fill = _CLIQUE_FILL if group is None else _GROUP_FILLS[group % len(_GROUP_FILLS)]
-        draw_box(axes, x, y, size, "solid", fill)
-        write(axes, x, y, [label], NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+        draw_box(axes, x, y, size, fill)
+        write(axes, x, y, [label], NAME_POINTS, color=_TEXT, zorder=4)
     return figure
 
 
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
-    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`, of any size."""
+    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`."""
     layout = arrange(tree, names, notes)
-    figure, axes = page(layout.extent, layout.face, layout.remarks)
+    figure, axes = page(layout.extent, layout.remarks)
     for box in layout.boxes:
         if box.depth:
             _draw_edge(axes, layout, box)
@@ -193,13 +192,13 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
     return figure
 
 
-def page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) -> tuple[Any, Any]:
+def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]:
     """Returns a figure and its axes, in inches, with room for a drawing above the remarks."""
     from matplotlib.figure import Figure
 
     width, height = (side + 2 * _MARGIN for side in extent)
     step = SEPARATOR_POINTS * LINE / 72
-    width = max([width, *(face.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in remarks)])
+    width = max([width, *(fonts.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in remarks)])
     height += step * len(remarks)
     figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -208,7 +207,7 @@ def page(extent: tuple[float, float], face: Typeface, remarks: Sequence[str]) ->
     axes.set_axis_off()
     for k, line in enumerate(reversed(remarks)):
         place = (0.0, height - _MARGIN - step * k)
-        write(axes, *place, [line], SEPARATOR_POINTS, face, ha="left", va="bottom", color=_TEXT)
+        write(axes, *place, [line], SEPARATOR_POINTS, ha="left", va="bottom", color=_TEXT)
     return figure, axes
 
 
@@ -228,13 +227,11 @@ def render(figure: Any, kind: Format) -> bytes:
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
-    draw_box(axes, x, y, box.size, (0, (4, 3)) if box.copy else "solid")
-    write(axes, x, y, box.lines, NAME_POINTS, layout.face, color=_TEXT, zorder=4)
+    draw_box(axes, x, y, box.size)
+    write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
 
 
-def draw_box(  # noqa: PLR0917
-    axes: Any, x: float, y: float, size: Sequence[float], linestyle: Any, fill: str = _CLIQUE_FILL
-) -> None:
+def draw_box(axes: Any, x: float, y: float, size: Sequence[float], fill: str = _CLIQUE_FILL) -> None:
     """Draws a box with round corners around a point."""
     from matplotlib.patches import FancyBboxPatch
 
@@ -249,7 +246,6 @@ def draw_box(  # noqa: PLR0917
             facecolor=fill,
             edgecolor=_CLIQUE_EDGE,
             linewidth=1.0,
-            linestyle=linestyle,
             zorder=3,
         )
     )
@@ -289,12 +285,10 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     axes.add_patch(
         Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
     )
-    write(axes, x, y, box.label, SEPARATOR_POINTS, layout.face, color=_SEPARATOR_TEXT, zorder=2)
+    write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2)
 
 
-def write(  # noqa: PLR0917
-    axes: Any, x: float, y: float, lines: Sequence[str], points: float, face: Typeface, **style: Any
-) -> None:
+def write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
     """Writes lines of text centred at a point; dollar signs do not start mathematics."""
     # One text per line: in an SVG that keeps text, matplotlib would not centre the lines of a single text.
     step = points * LINE / 72
@@ -304,7 +298,7 @@ def write(  # noqa: PLR0917
             x,
             y + below,
             line,
-            fontfamily=face.families,
+            fontfamily=fonts.FAMILY,
             fontsize=points,
             parse_math=False,
             **{"ha": "center", "va": "center", **style},

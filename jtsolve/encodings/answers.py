@@ -28,7 +28,7 @@ _NEAR = 1e-4
 """How far from 0 or 1 a floating-point solver may leave a binary variable."""
 
 _CBC = re.compile(r"(Optimal|Stopped on [a-z ]+)\b.*")
-_NAME = re.compile(r"(adjacent|family|complete|before|ends|source|link|never)(_\d+)*")
+_NAME = re.compile(r"(adjacent|family|before|ends|never)(_\d+)*")
 
 _REMEDY = "give the solver's unchanged answer to a file that 'jtsolve encode' made of this instance"
 

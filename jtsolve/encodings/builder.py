@@ -1,7 +1,7 @@
-"""A builder of formulas, with the parts common to `family` and `imset`: edges and the order of the vertices.
+"""A builder of formulas that begin with the edges of the graph, and may have an order of the vertices.
 
 *Edges first.* The variable of the pair a < b has the number b(b−1)/2 + a + 1 and the name adjacent_a_b: the
-first n(n−1)/2 values are a graph in either formulation, and the way back needs nothing else. Pairs that lie
+first n(n−1)/2 values are the graph, and the way back needs nothing else. Pairs that lie
 in no set kept are 0 by a unit clause.
 
 *The order.* before_a_b, a < b: a comes before b. Forbidding cycles of three makes it a total order; the root

@@ -7,8 +7,7 @@ family of every tree enters it:
     Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1                                  (Studený and Cussens, IJAR 2017)
 
 since the complete sets of a perfect order grow from ∅ one vertex at a time. A linear relaxation finds the
-cuts by separation (`backends.clutter`); here they become clauses of the family formulation. In the imset
-formulation a cut would only state that some set of L is complete, which is known.
+cuts by separation (`backends.clutter`); here they become clauses of the family formulation.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A problem as a file for an outside solver: which formulation in which format."""
+"""A problem as a file for an outside solver: the family formulation in one of several formats."""
 
 from __future__ import annotations
 
 from json import dumps
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from jtsolve.encodings import family, imset
+from jtsolve.encodings.family import encode_family, predicted_memory
 from jtsolve.encodings.formats import cpsat_proto, lp, mps, wcnf
 from jtsolve.encodings.rounding import rounded
 from jtsolve.errors import ChoiceError, LimitError
@@ -15,9 +15,9 @@ from jtsolve.options import TREEWIDTH
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
-Target: TypeAlias = Literal["wcnf", "wcnf-family", "lp", "mps", "cpsat-proto"]
+Target: TypeAlias = Literal["wcnf", "lp", "mps", "cpsat-proto"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-"""The imset formulation as WCNF, the family formulation as WCNF, LP and MPS, the imset one for CP-SAT."""
+"""Formats of the family formulation: weighted MaxSAT, linear programs, a model for CP-SAT."""
 
 _FINEST = 30
 """The unit is at least 2^-30 nats, 10^-9, so that the sum of all weights fits 64 bits."""
@@ -30,29 +30,27 @@ def export(problem: Problem, target: Target, memory: int | None = None) -> str:
 
     Args:
         problem: with its constraints.
-        target: formulation and format.
+        target: the format.
         memory: bytes that the formula may take, or None.
 
     Raises:
         LimitError: the formula would take more memory, or has weights beyond 64 bits.
     """
-    formulation = imset if target in {"wcnf", "cpsat-proto"} else family
-    need = formulation.predicted_memory(problem)
+    need = predicted_memory(problem)
     if memory is not None and need > memory:
         raise LimitError(
             f"the formula would take about {need / 1e9:.3g} GB, and {memory / 1e9:.3g} GB are free. Ways "
             f"out: a smaller {TREEWIDTH}; jtsolve convert --prune-below, for fewer sets."
         )
     families, unit = rounded(families_of(problem, choose_root(problem, None)), _FINEST)
-    encode = imset.encode_imset if formulation is imset else family.encode_family
-    formula = encode(families).formula
+    formula = encode_family(families).formula
     treewidth = problem.max_clique_size - 1
     remarks = (
         f"jtsolve: instance {dumps(problem.name)}, {problem.digest()}, treewidth at most {treewidth}",
         f"the score of a tree is within {unit.slack:.3g} nats of the objective",
         "adjacent_a_b, number b(b-1)/2 + a + 1 for a < b: an edge joins variables a and b, counted from 0",
     )
-    if target in {"wcnf", "wcnf-family"}:
+    if target == "wcnf":
         return wcnf(formula, unit, remarks)
     if target == "cpsat-proto":
         return cpsat_proto(formula, unit, remarks)

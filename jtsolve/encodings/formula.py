@@ -26,8 +26,7 @@ class FormulaBytes:
     """Predicted bytes of the parts of a formula as Python objects."""
 
     clause: int = 150
-    set: int = 1000  # of the imset formulation: variable, name, meaning
-    family: int = 1000  # the same, with its rows and clauses
+    family: int = 1000  # variable, name, meaning, rows and clauses
     family_pair: int = 20  # a family's place in the rows of a pair of its members
     tree_edge: int = 1500  # of the balancing formulation: name, entries, rows
     part: int = 20  # a separator's place in the rows of one of its subsets

@@ -108,7 +108,7 @@ class Model:
         return f"Model({self.model!r})"
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html, branching_html
+        from jtsolve.draw.html import as_html, branching_html
         from jtsolve.models.features.export import boxes
 
         if isinstance(self.model, FeatureTree):

@@ -99,7 +99,7 @@ class GaussianTreeModel:
         return f"GaussianTreeModel({size})"
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
+        from jtsolve.draw.html import as_html
 
         return as_html([repr(self)], self.tree, self.names)
 

@@ -92,7 +92,7 @@ class JunctionTreeModel:
         return f"JunctionTreeModel({size})"
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
+        from jtsolve.draw.html import as_html
 
         return as_html([repr(self)], self.tree, self.names)
 

@@ -125,7 +125,7 @@ def draw_selection(selection: Selection, path: str | Path, kind: Literal["svg", 
         ChoiceError: there are more than 400 variables.
         InputError: the file cannot be written.
     """
-    from jtsolve.draw import draw_edges
+    from jtsolve.draw.picture import draw_edges
 
     steps = [list(members(step.region)) for step in selection.steps]
     draw_edges(

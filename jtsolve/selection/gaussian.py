@@ -28,7 +28,8 @@ EXACT = 1e-9
 """Tolerance on W at which the optimality conditions hold to 1e-6."""
 ON_A_PATH = 1e-5
 """Tolerance on W, in units of correlation, where only the support and the likelihood count."""
-_SWEEPS = 10_000
+SWEEPS = 10_000
+"""Maximum number of sweeps of the block descent, far above those of columns that are not nearly dependent."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +70,7 @@ def graphical_lasso(
     penalty: NDArray[np.float64],
     start: CovarianceEstimate | None = None,
     tolerance: float = EXACT,
+    sweeps: int = SWEEPS,
 ) -> CovarianceEstimate:
     """Returns the minimiser.
 
@@ -77,6 +79,7 @@ def graphical_lasso(
         penalty: λ, shape (m, m), symmetric, not negative; the diagonal does not matter.
         start: where to begin: |W − S| ≤ λ off the diagonal, and W positive definite; None for S itself.
         tolerance: on W, in units of the largest variance.
+        sweeps: their maximum number.
 
     Raises:
         InputError: the matrix has no such minimum, or none is reached.
@@ -98,22 +101,26 @@ def graphical_lasso(
             part = CovarianceEstimate(
                 np.ascontiguousarray(start.covariance[at]), np.ascontiguousarray(start.slopes[at])
             )
-        _descend(own, limit, part, tolerance * float(own.diagonal().max()))
+        _descend(own, limit, part, tolerance * float(own.diagonal().max()), sweeps)
         whole.covariance[at] = part.covariance
         whole.slopes[at] = part.slopes
     return whole
 
 
 def _descend(
-    covariance: NDArray[np.float64], penalty: NDArray[np.float64], begin: CovarianceEstimate, tolerance: float
+    covariance: NDArray[np.float64],
+    penalty: NDArray[np.float64],
+    begin: CovarianceEstimate,
+    tolerance: float,
+    sweeps: int,
 ) -> None:
     from jtsolve.selection.kernels.lasso import block_descent
 
-    if block_descent(covariance, penalty, begin.covariance, begin.slopes, tolerance, _SWEEPS) < 0:
+    if block_descent(covariance, penalty, begin.covariance, begin.slopes, tolerance, sweeps) < 0:
         raise InputError(
             "covariance",
             "",
-            f"the graphical lasso does not settle in {_SWEEPS} sweeps: columns are nearly dependent",
+            f"the graphical lasso does not settle in {sweeps} sweeps: columns are nearly dependent",
             "leave out one of each pair of columns that say the same, or raise the penalty",
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jtsolve.averaging.average import THRESHOLD, average, draw_trees
 from jtsolve.averaging.method import Rows
@@ -53,8 +53,7 @@ def posterior(
         return average(
             problem,
             method=method,
-            limits=run.limits,
-            listener=_listener(run),
+            run=run,
             edge_odds=edge_odds,
             prior=prior,
             threshold=threshold,
@@ -68,13 +67,4 @@ def drawn(
 ) -> Draws | None:
     """Returns trees drawn from the posterior; None if no graph meets the constraints."""
     with run.phase("drawing trees"):
-        return draw_trees(
-            problem, count, method=method, limits=run.limits, listener=_listener(run), edge_odds=edge_odds
-        )
-
-
-def _listener(run: Run) -> Any:
-    def report(*, done: float | None, note: str | None, **_: Any) -> None:
-        run.progress(note=note, done=done)
-
-    return report
+        return draw_trees(problem, count, method=method, run=run, edge_odds=edge_odds)

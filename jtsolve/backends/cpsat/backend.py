@@ -1,10 +1,9 @@
-"""Constraint programming with CP-SAT (OR-Tools): exact, in three formulations.
+"""Constraint programming with CP-SAT (OR-Tools): exact, in two formulations.
 
 The problem is prepared (`support.prepare`: a first tree, a root, pruning and cuts by a relaxation), written
 as a formula, and given to CP-SAT in its own process (`cpsat.process`), with the first tree as a hint. Trees
 and bounds come back as they are found.
 
-- `imset`: which sets are complete (`encodings.imset`).
 - `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
 - `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with the same cuts.
 
@@ -29,7 +28,7 @@ from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
-from jtsolve.encodings import balancing, family, imset
+from jtsolve.encodings import balancing, family
 from jtsolve.errors import ChoiceError
 from jtsolve.options import MEMORY, SEED, THREADS, TIME
 
@@ -42,12 +41,10 @@ if TYPE_CHECKING:
 _KIND = "ortools"
 _SOLVER = "jtsolve.backends.cpsat.process"
 _FEATURES: Mapping[str, frozenset[Feature]] = {
-    "imset": imset.FEATURES,
     "family": family.FEATURES,
     "balancing": balancing.FEATURES,
 }
-_PROVING = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
-_STRATEGIES: Mapping[str, tuple[str, ...]] = {"imset": (), "family": _PROVING, "balancing": _PROVING}
+_STRATEGIES = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
 """CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
 
 _OURS: Mapping[str, str] = {
@@ -92,7 +89,7 @@ class ConstraintProgramming:
     start: Backend | None = None
     relaxation: Backend | None = None
     prune: bool = True
-    model: Literal["family", "imset", "balancing"] = "family"
+    model: Literal["family", "balancing"] = "family"
     parameters: tuple[str, ...] | None = None
 
     name: ClassVar[str] = "cpsat"
@@ -140,7 +137,7 @@ class ConstraintProgramming:
         if self.parameters:
             self.estimate(problem, limits).require_memory(self.name, limits)
             self._require_parameters(limits, report)
-        options = {"defaults": _STRATEGIES[self.model], "parameters": self.parameters or ()}
+        options = {"defaults": _STRATEGIES, "parameters": self.parameters or ()}
         call = SolverCall(_KIND, f"{_SOLVER}:solve", self.model, options)
         return solve_prepared(self, call, problem, limits, report)
 

@@ -1,1 +1,1 @@
-"""Integer linear programming with HiGHS or CBC."""
+"""Integer linear programming through PuLP."""

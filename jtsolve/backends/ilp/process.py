@@ -1,26 +1,26 @@
-"""Integer linear programs by PuLP, solved by HiGHS or CBC, in the solver's process.
+"""Integer linear programs by PuLP, in the solver's process: by HiGHS, or by any other solver that PuLP finds.
 
 *Tolerances.* Solvers stop when the remaining gap is within their tolerances, which are absolute: some 10^-6
 of the objective. The objective is scaled by a power of two to a largest coefficient of about 2^20, so that
-for usual scores a tolerance is some 10^-9 nats, and relative to the largest weight some 10^-14. A gap above
-the tolerance of "optimal" is left only where large scores cancel to a tree's score some thirty times smaller,
-or with CBC, which gets 13 digits; then the solver is asked again (`support.solver`). The gap limits are set
-to 0, and every bound is raised by the tolerances that the solver still has.
+for usual scores a tolerance of HiGHS is some 10^-9 nats, and relative to the largest weight some 10^-14. The
+gap limits are set to 0, and every bound is raised by the tolerances that the solver still has. A gap above
+the tolerance of "optimal" is left where large scores cancel to a tree's score some thirty times smaller, or
+by solvers with coarser tolerances; then the solver is asked again (`support.solver`).
 
-*Messages.* HiGHS reports every better tree and bound by callbacks. CBC, a separate program, writes its bounds
-to a log, which is read while it runs, but its tree only at the end: it gets a little less than the time left.
+*Messages.* HiGHS reports every better tree and bound by callbacks. PuLP's common interface to the others has
+neither: their tree comes at the end, and a bound only with a proof of optimality. So a solver gets a little
+less than the time left.
 """
 
 from __future__ import annotations
 
-import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from math import ceil, floor, frexp, gcd, inf, ldexp
-from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import highspy
 import pulp
@@ -40,21 +40,21 @@ class _Numerics:
     """Tolerances and times."""
 
     objective_bits: int = 20  # of the largest coefficient of the objective
-    tolerance: float = 1e-9  # for feasibility, reduced costs, integrality, and the least improvement
-    digits: float = 1e-6  # relative error of a bound in CBC's log, which has some eight digits
+    highs: float = 1e-9  # for feasibility, reduced costs and integrality, as set in HiGHS
+    others: float = 1e-5  # the largest default: CBC's least improvement, Gurobi's integrality
     summed: float = 1e-12  # relative rounding error of a solver's sums
-    reserve: float = 1.0  # seconds of the time limit kept from CBC, for its last steps and to read its answer
-    poll: float = 0.1  # seconds between two looks at the log
+    reserve: float = 1.0  # seconds of the time limit kept for a solver's last steps and to read its answer
 
 
 _NUMERICS = _Numerics()
-_IN_LOG = re.compile(r"best possible:? ([-+.0-9e]+)|Lower bound: +([-+.0-9e]+)")
+_THREADS = {"GUROBI": "Threads", "COPT": "Threads"}
+"""Where a solver's own parameter, not PuLP's, sets the number of threads."""
 
 
 class IntegerProgram:
     """A formula as an integer linear program that minimises, and the meaning of its answers."""
 
-    def __init__(self, send: Send, encoding: Encoding, unit: Unit, *, by_file: bool = False) -> None:
+    def __init__(self, send: Send, encoding: Encoding, unit: Unit, *, highs: bool = True) -> None:
         self.send, self.encoding = send, encoding
         formula = encoding.formula
         _, exponent = frexp(max(map(abs, formula.weights.tolist()), default=0.0))
@@ -68,19 +68,20 @@ class IntegerProgram:
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for row in formula.linear_rows():
             self._add(row)
-        # PuLP writes 13 digits of a cost into a file; `paid` bounds how many costs are paid at a time.
-        written = max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0) if by_file else 0.0
+        # PuLP writes 13 digits of a cost into files for other solvers; a solution has at most `paid` costs.
+        written = 0.0 if highs else max((abs(float(f"{cost:.12e}") - cost) for cost in costs), default=0.0)
         grouped = {number for group in formula.exactly_one for number in group}
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
         summed = len(formula.exactly_one) + sum(formula.largest) - len(grouped)  # the most of any solution
-        tolerances = (1 + summed) * _NUMERICS.tolerance + paid * written
+        tolerance = _NUMERICS.highs if highs else _NUMERICS.others
+        tolerances = (1 + summed) * tolerance + paid * written
         self.tolerance = ldexp(tolerances, -self.shift)
         self.unit = unit
         self.whole = unit.whole(formula.weights)
         self.grid = max(1, gcd(*self.whole))
         self.best = -inf
-        self.told = inf
+        self.sent = inf
 
     def _sum(self, numbers: Sequence[int], coefficients: Sequence[float]) -> Any:
         return pulp.LpAffineExpression(
@@ -111,9 +112,9 @@ class IntegerProgram:
 
     def lower(self, cost: float) -> None:
         """Sends a bound if it is better than before."""
-        if -inf < cost < inf and self.bound(cost) < self.told:
-            self.told = self.bound(cost)
-            self.send(SolverMessage(bound=self.told))
+        if -inf < cost < inf and self.bound(cost) < self.sent:
+            self.sent = self.bound(cost)
+            self.send(SolverMessage(bound=self.sent))
 
     def conclude(self) -> float:
         """Sends the tree of the solver's last solution; returns the bound, given that it was proved optimal.
@@ -163,22 +164,30 @@ class _HiGHS(pulp.HiGHS):  # type: ignore[misc]  # pulp has no types
             lp.solverModel.setSolution(solution)
 
 
+def installed(_send: Send) -> list[str]:
+    """Returns the names of the solvers that PuLP finds, as it spells them."""
+    names: list[str] = pulp.listSolvers(onlyAvailable=True)
+    return names
+
+
 def solve(send: Send, work: SolverInput) -> float:
-    """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree.
+    """Solves a problem and sends trees and bounds.
+
+    Returns:
+        The bound in nats: -inf if there is no tree, inf if optimality was not proved.
 
     Raises:
         RuntimeError: the solver gave up, or its solution is wrong.
     """
     began = time.monotonic()
     encoding, unit = encoded(work)
-    program = IntegerProgram(send, encoding, unit, by_file=work.options["solver"] == "cbc")
+    highs = work.options["solver"] == "HiGHS"
+    program = IntegerProgram(send, encoding, unit, highs=highs)
     known = None if work.tree is None else encoding.values_of(work.tree)
     if known is not None:
         for variable, value in zip(program.variables, known.tolist(), strict=True):
             variable.setInitialValue(value)
-    if work.options["solver"] == "highs":
-        return _by_highs(program, work)
-    return _by_cbc(program, work, began)
+    return _by_highs(program, work) if highs else _by_pulp(program, work, began)
 
 
 def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
@@ -187,7 +196,7 @@ def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
     order = [place[variable.name] for variable in program.variables]
     failures: list[ValueError] = []
 
-    def heard(kind: Any, _message: str, news: Any, _back: Any, _data: Any) -> None:
+    def record(kind: Any, _message: str, news: Any, _back: Any, _data: Any) -> None:
         if kind == kinds.kCallbackMipImprovingSolution:
             try:
                 program.solution([news.mip_solution[at] for at in order])
@@ -201,12 +210,12 @@ def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
         gapAbs=0.0,
         gapRel=0.0,
         threads=work.threads,
-        callbackTuple=(heard, None),
+        callbackTuple=(record, None),
         callbacksToActivate=[kinds.kCallbackMipImprovingSolution, kinds.kCallbackMipLogging],
         random_seed=work.seed % 2**31,
-        mip_feasibility_tolerance=_NUMERICS.tolerance,
-        primal_feasibility_tolerance=_NUMERICS.tolerance,
-        dual_feasibility_tolerance=_NUMERICS.tolerance,
+        mip_feasibility_tolerance=_NUMERICS.highs,
+        primal_feasibility_tolerance=_NUMERICS.highs,
+        dual_feasibility_tolerance=_NUMERICS.highs,
     )
     program.problem.solve(solver)
     if failures:
@@ -219,54 +228,45 @@ def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
     return program.conclude()
 
 
-def _by_cbc(program: IntegerProgram, work: SolverInput, began: float) -> float:
-    """Runs CBC in a folder that the parent process removes even if this one is killed."""
-    folder = Path(work.options["folder"])
-    log = folder / "log"
+def _by_pulp(program: IntegerProgram, work: SolverInput, began: float) -> float:
+    """Runs a solver through PuLP's common interface.
+
+    Files are written to a folder that the parent process removes even if this process is killed.
+    """
     limit = None if work.seconds is None else work.seconds - (time.monotonic() - began) - _NUMERICS.reserve
     if limit is not None and limit <= 0:
         return inf
-    solver = pulp.COIN_CMD(
-        path=pulp.PULP_CBC_CMD.pulp_cbc_path,  # PuLP's own
-        msg=False,
-        gapAbs=0.0,
-        gapRel=0.0,
-        threads=work.threads,
+    solver, exact = configured(
+        work.options["solver"],
         timeLimit=limit,
-        logPath=str(log),
+        gapRel=0.0,
+        gapAbs=0.0,
+        threads=work.threads,
         warmStart=all(variable.varValue is not None for variable in program.variables),
-        options=[f"{name} {_NUMERICS.tolerance}" for name in ("primalT", "dualT", "integerT", "increment")]
-        + [f"randomCbcSeed {work.seed % 2**31}"],
     )
-    solver.tmpDir = str(folder)
-    ended = Event()
-    reader = Thread(target=read_log, args=(log, program, ended), daemon=True)
-    reader.start()
-    try:
-        program.problem.solve(solver)
-    finally:
-        ended.set()
-        reader.join()
+    if isinstance(solver, pulp.LpSolver_CMD):
+        solver.tmpDir = work.options["folder"]
+    program.problem.solve(solver)
     if program.problem.status == pulp.LpStatusInfeasible:
         return -inf
     if program.problem.sol_status == pulp.LpSolutionOptimal:
-        return program.conclude()
-    with suppress(ValueError):  # out of time, CBC may leave an infeasible point
+        bound = program.conclude()
+        return bound if exact else inf
+    with suppress(ValueError):  # out of time, a solver may leave an infeasible point, or none
         program.solution(program.values())
     return inf
 
 
-def read_log(path: Path, program: IntegerProgram, ended: Event) -> None:
-    """Sends the bounds in a log while it is written."""
-    done = 0
-    last = False
-    while not last:
-        last = ended.wait(_NUMERICS.poll)
-        if not path.exists():
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        end = text.rfind("\n") + 1
-        for found in _IN_LOG.finditer(text, done, end):
-            cost = float(found[1] or found[2])
-            program.lower(cost - _NUMERICS.digits * abs(cost))
-        done = max(done, end)
+def configured(name: str, **options: Any) -> tuple[Any, bool]:
+    """Returns a solver of PuLP with those of the options that its interface has.
+
+    Returns:
+        The solver, and whether its relative gap limit was set: without that, "optimal" may mean within a gap.
+    """
+    with catch_warnings():
+        simplefilter("ignore", DeprecationWarning)  # PuLP 4 will no longer bring CBC
+        known = signature(type(pulp.getSolver(name, msg=False))).parameters
+        accepted = {key: value for key, value in options.items() if key in known}
+        if name in _THREADS:
+            accepted[_THREADS[name]] = options["threads"]
+        return pulp.getSolver(name, msg=False, **accepted), "gapRel" in known

@@ -7,12 +7,9 @@ largest costs alone; each stage ends with a model of all hard clauses, which is 
 A known tree gives an upper bound on the cost: a cost that alone would exceed it is never paid and becomes a
 hard clause. Solutions as cheap as the tree stay.
 
-Linear search asks for cheaper and cheaper models: it has trees early, and a bound only at the end.
-
 References:
     Ignatiev, Morgado and Marques-Silva, RC2: an efficient MaxSAT solver, JSAT 2019. Ansótegui, Bonet, Gabàs
-    and Levy, Improving SAT-based weighted MaxSAT solvers, CP 2012 (stratification, hardening). Le Berre and
-    Parrain, The Sat4j library, JSAT 2010 (linear search). Biere et al., CaDiCaL 2.0, CAV 2024.
+    and Levy, Improving SAT-based weighted MaxSAT solvers, CP 2012 (stratification, hardening).
 """
 
 from __future__ import annotations
@@ -33,6 +30,9 @@ if TYPE_CHECKING:
     from jtsolve.encodings.rounding import Unit
     from jtsolve.encodings.wcnf import Wcnf
 
+_SAT = "glucose3"
+"""The SAT solver beneath RC2."""
+
 
 class Reporter:
     """Converts costs to bounds and models to trees, and sends them."""
@@ -47,7 +47,7 @@ class Reporter:
     ) -> None:
         self.send, self.encoding, self.unit, self.task = send, encoding, unit, task
         self.limit = limit
-        self.told = -1
+        self.sent = -1
 
     def bound(self, cost: int) -> float:
         """Returns the bound on all trees, in nats, if every solution has at least this cost."""
@@ -56,8 +56,8 @@ class Reporter:
 
     def lower(self, cost: int) -> None:
         """Sends the bound of an unavoidable cost if it is better than before."""
-        if cost > self.told:
-            self.told = cost
+        if cost > self.sent:
+            self.sent = cost
             self.send(SolverMessage(bound=self.bound(cost)))
 
     def model(self, literals: list[int]) -> int:
@@ -113,27 +113,6 @@ class _ReportingRC2(RC2Stratified):  # type: ignore[misc]  # pysat has no types
         self.filter_assumps()
 
 
-def _by_linear_search(reporter: Reporter, formula: WCNF) -> list[int] | None:
-    """Asks for a cheaper model until there is none; returns the last one, None if there was none.
-
-    The bound on the cost is one weighted constraint, which CaDiCaL propagates natively.
-    """
-    paid = [-soft[0] for soft in formula.soft]
-    best = None
-    with Solver(name="cadical195", bootstrap_with=formula.hard) as solver:
-        if paid:
-            solver.activate_atmost()
-        if paid and reporter.limit is not None:
-            solver.add_atmost(paid, reporter.limit, weights=formula.wght)
-        while solver.solve():
-            best = solver.get_model()
-            cost = reporter.model(best)
-            if cost == 0:
-                break
-            solver.add_atmost(paid, cost - 1, weights=formula.wght)
-    return best
-
-
 def solve(send: Send, work: SolverInput) -> float:
     """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree."""
     encoding, unit = encoded(work)
@@ -147,10 +126,10 @@ def solve(send: Send, work: SolverInput) -> float:
     limit = None if known is None else task.cost(known.tolist())
     reporter = Reporter(send, encoding, unit, task, limit)
     reporter.lower(0)
-    if work.options["solver"] == "lsu" or not task.costs:  # without costs, RC2 makes no model
-        model = _by_linear_search(reporter, formula)
+    if not task.costs:  # RC2 makes no model without costs
+        with Solver(name=_SAT, bootstrap_with=task.hard) as plain:
+            model = plain.get_model() if plain.solve() else None
     else:
-        options = {"solver": work.options["sat"], "adapt": True, "exhaust": True, "minz": True}
-        with _ReportingRC2(formula, reporter, **options) as solver:
+        with _ReportingRC2(formula, reporter, solver=_SAT, adapt=True, exhaust=True, minz=True) as solver:
             model = solver.compute()
     return -inf if model is None else reporter.bound(reporter.model(model))

@@ -19,7 +19,6 @@ from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.core.scores import StoppedError
 from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.family import encode_family
-from jtsolve.encodings.imset import encode_imset
 from jtsolve.encodings.rounding import FINEST, rounded
 from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.families.families import predicted_sets
@@ -56,15 +55,9 @@ _MOST_ASKED = 10
 Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
 
-def _imset(families: Families, _clutters: Clutters) -> Encoding:
-    """Returns the imset formulation, in which clutter cuts are implied."""
-    return encode_imset(families)
-
-
 _ENCODERS: Mapping[str, Callable[[Families, Clutters], Encoding]] = {
     "balancing": encode_balancing,
     "family": encode_family,
-    "imset": _imset,
 }
 
 
@@ -125,7 +118,8 @@ class SolverCall(NamedTuple):
     Attributes:
         kind: of the process, such as the name of the solver library.
         function: "module:function", called with a function that sends a `SolverMessage`, and a `SolverInput`.
-            It returns a bound in nats on the trees that preparation left: -inf if there are none.
+            It returns a bound in nats on the trees that preparation left: -inf if there are none, inf if it
+            ended without a proof.
         model: the formulation.
         options: for the function.
     """
@@ -190,18 +184,18 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
     scores = prepared.problem.scores
     best, bound, families = prepared.tree, prepared.bound, prepared.families
     found: set[frozenset[VarSet]] = set()
-    least = -inf  # the largest score of the trees that the solver no longer looks at
+    least = -inf  # the largest score of the trees that the solver's problem excludes
 
-    def heard(message: SolverMessage) -> None:
+    def record(message: SolverMessage) -> None:
         nonlocal best, bound
         if message.tree is not None:
             found.add(message.tree.edge_sets)
             if best is None or message.tree.score(scores) > best.score(scores):
                 best = message.tree
-        told = None if message.bound is None else max(message.bound, least)
-        if told is not None:
-            bound = min(bound, told)
-        report(tree=message.tree, bound=told)
+        valid = None if message.bound is None else max(message.bound, least)
+        if valid is not None:
+            bound = min(bound, valid)
+        report(tree=message.tree, bound=valid)
 
     if prepared.stop is not None:
         return Outcome(best, bound, prepared.stop, prepared.stats)
@@ -211,8 +205,11 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
         left = None if limits.time is None else limits.time - limits.elapsed
         known = families, prepared.clutters, prepared.tree
         work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
-        final, stop = run(Call(call.kind, call.function, (work,)), heard, report, limits)
+        final, stop = run(Call(call.kind, call.function, (work,)), record, report, limits)
         if final is None:
+            break
+        if final == inf:
+            stop = None if limits.time is None else Stop.TIME
             break
         if final == -inf and best is not None and least == -inf:
             raise InternalError(f"the solver '{call.kind}' found no tree, but one is known")

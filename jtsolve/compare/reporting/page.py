@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.pictures import inline_svg
 from jtsolve.compare.reporting.ranks import rank_tests
-from jtsolve.draw import tree_figure
+from jtsolve.draw.layout import LARGEST
+from jtsolve.draw.picture import tree_figure
 from jtsolve.io.result import tree_of
 
 if TYPE_CHECKING:
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Comparison, ProblemKey
     from jtsolve.io.result import ResultDocument
-
-_LARGEST = 150
-"""Cliques; a larger tree cannot be read on a page."""
 
 
 def html(comparison: Comparison, plan: ComparisonPlan) -> str:
@@ -92,8 +90,8 @@ def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
             f"{key[0]}, {charts.width_name(key[1])}: {row.result.score:.4f} nats, {row.result.status.value}, "
             f"by {row.spec.backend}, seed {row.spec.seed}; {count} cliques"
         )
-        if count > _LARGEST:
-            yield key, f"{caption}; too many to draw here (the most is {_LARGEST})", ""
+        if count > LARGEST:
+            yield key, f"{caption}; too many to draw here (the limit is {LARGEST})", ""
         else:
             yield key, caption, _tree(row.result, caption)
 

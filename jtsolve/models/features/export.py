@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.draw import Box, tree_text
+from jtsolve.draw.branching import Box
+from jtsolve.draw.text import tree_text
 from jtsolve.errors import LimitError
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 

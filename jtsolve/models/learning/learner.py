@@ -75,6 +75,7 @@ class Learner:
             start: see `__call__`.
 
         Raises:
+            ChoiceError: no tree meets the constraints.
             LimitError: no tree was found within the limits.
             KeyboardInterrupt: the run was interrupted before there was a tree.
             RefusedError: the backend does not support the problem.

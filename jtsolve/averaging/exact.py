@@ -1,0 +1,167 @@
+"""The method `exact`: the sums over all graphs, and independent draws from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jtsolve.averaging.diagnostics import distribution
+from jtsolve.averaging.draws import arrange, draw_graphs
+from jtsolve.averaging.features import features_of
+from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.method import Draws
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.posterior import ROUNDING
+from jtsolve.averaging.running import best_tree, require_room
+from jtsolve.averaging.sums import compute
+from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ROOTED, weights_of
+from jtsolve.errors import ChoiceError, InternalError, RefusedError
+from jtsolve.scoring.problem import WHOLE
+
+if TYPE_CHECKING:
+    from jtsolve.averaging.features import Features
+    from jtsolve.averaging.method import Query
+    from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.core.backend import Limits
+    from jtsolve.core.problem import Problem
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.solving import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """Sums over all decomposable graphs, each exactly once.
+
+    Args:
+        treewidths: also the exact posterior of the treewidth, by one more sum for each.
+        draws: independent draws, which give the posterior of the number of edges, and of the treewidth unless
+            it is summed, each with its Monte Carlo error; 0 for none.
+
+    Raises:
+        ChoiceError: the number of draws is negative.
+    """
+
+    name: ClassVar[str] = "exact"
+
+    treewidths: bool = False
+    draws: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws < 0:
+            raise ChoiceError(f"{self.draws} draws cannot be made; give a number of 0 or more")
+
+    def average(self, query: Query) -> GraphPosterior | None:
+        """See `AveragingMethod`."""
+        require_summable(query.problem)
+        _require_drawable(self.draws, query)
+        with query.working() as recorder:
+            parts = self._parts(query, recorder)
+            if parts is None:
+                return None
+            return query.posterior(best_tree(query.problem, query.run), **parts)
+
+    def draw(self, query: Query, count: int) -> Draws | None:
+        """See `AveragingMethod`."""
+        problem, limits = query.problem, query.limits
+        require_summable(problem)
+        _require_drawable(count, query)
+        with query.working() as recorder:
+            sums = compute(weights_of(problem, query.edge_odds), limits, recorder, drawn=True)
+            if sums.log_total == -inf:
+                return None
+            graphs = draw_graphs(arrange(sums, limits, recorder), count, limits, recorder)
+            return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
+
+    def tabulation(
+        self,
+        n: int,  # noqa: ARG002 - the sums read the scores of all sets, however many
+        largest: int,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        prior: str,  # noqa: ARG002
+        *,
+        drawn: bool = False,  # noqa: ARG002
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return WHOLE
+
+    def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> bool:
+        """Tells whether there are exact sums of n variables, and they fit the memory."""
+        if n > MOST_VARIABLES:
+            return False
+        plan = Plan(n, min(largest, n), drawn=drawn or self.draws > 0)
+        return plan.estimate(limits.workers).memory <= limits.memory_bytes
+
+    def _parts(self, query: Query, recorder: Recorder) -> dict[str, Any] | None:
+        """Returns the parts of the posterior, or None if no graph meets the constraints."""
+        problem, limits = query.problem, query.limits
+        weights = weights_of(problem, query.edge_odds, query.prior)
+        sums = compute(weights, limits, recorder, drawn=self.draws > 0)
+        log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
+        if log_total == -inf:
+            return None
+        began = limits.elapsed
+        features = features_of(sums, limits, recorder)
+        seconds["features"] = limits.elapsed - began
+        graphs = None
+        if self.draws:
+            graphs = draw_graphs(arrange(sums, limits, recorder), self.draws, limits, recorder)
+        del sums  # gigabytes
+        _require_identity(features)
+        diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+        if graphs is not None:
+            edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
+            diagnostics |= distribution("edges_in_graph", edges, self.draws)
+            widths = np.array([tree.treewidth for tree in trees_of(map(tuple, graphs.tolist()))])
+            diagnostics |= distribution("treewidth", widths, self.draws)
+        if self.treewidths:
+            diagnostics.pop("treewidth_errors", None)
+            diagnostics["treewidth"] = _treewidths(query, recorder, log_total)
+        return {
+            "log_evidence": log_total,
+            "edges": features.edges(problem.n),
+            "cliques": features.listed(features.clique, query.threshold),
+            "separators": features.listed(features.separator, query.threshold),
+            "connected": features.connected,
+            "method": "exact",
+            "diagnostics": diagnostics,
+            "seconds": seconds,
+        }
+
+
+def require_summable(problem: Problem) -> None:
+    """Refuses a problem that the exact sums do not support.
+
+    Raises:
+        RefusedError: with every reason.
+    """
+    if objections := EXACT.objections(problem):
+        raise RefusedError("exact sums", objections)
+
+
+def _require_drawable(count: int, query: Query) -> None:
+    """Refuses draws from another prior than that over graphs, or more than the memory holds."""
+    if count and query.prior == ROOTED:
+        raise ChoiceError(f"draws count each graph once, not as the prior over {ROOTED}; leave one out")
+    require_room(count, query.problem.n, query.limits)
+
+
+def _require_identity(features: Features) -> None:
+    """Raises InternalError unless the expected number of cliques is one more than that of separators."""
+    surplus = float(features.clique.sum() - features.separator.sum())
+    if not abs(surplus - 1.0) <= ROUNDING:
+        raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
+
+
+def _treewidths(query: Query, recorder: Recorder, log_total: float) -> list[float]:
+    """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
+    below = 0.0
+    found = []
+    for width in range(1, query.problem.max_clique_size):
+        weights = weights_of(query.problem.with_treewidth(width - 1), query.edge_odds, query.prior)
+        upto = exp(min(0.0, compute(weights, query.limits, recorder).log_total - log_total))
+        found.append(max(0.0, upto - below))
+        below = upto
+    return [*found, max(0.0, 1.0 - below)]
