@@ -37,10 +37,10 @@ from jtsolve.study.study import Study
 from jtsolve.study.trees import NamedTree, tree_in, triangulate
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.method import AveragingMethod
-    from jtsolve.averaging.posterior import GraphPosterior
     from collections.abc import Iterable, Mapping
 
+    from jtsolve.averaging.method import AveragingMethod
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore

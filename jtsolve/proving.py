@@ -92,9 +92,7 @@ def written(result: Result, path: Path) -> Result | None:
     return None
 
 
-def prove(
-    problem: Problem, result: Result, run: Run
-) -> tuple[Result, CertificateDocument]:
+def prove(problem: Problem, result: Result, run: Run) -> tuple[Result, CertificateDocument]:
     """Returns a result and a certificate of its bound, which may rise within the tolerance of "optimal".
 
     Args:
@@ -129,9 +127,7 @@ def prove(
     return replace(raised, seconds=seconds), certificate
 
 
-def prove_ranking(
-    problem: Problem, ranking: Ranking, run: Run
-) -> tuple[Ranking, CertificateDocument]:
+def prove_ranking(problem: Problem, ranking: Ranking, run: Run) -> tuple[Ranking, CertificateDocument]:
     """Returns k best trees with a certificate that no other tree scores more than their bound.
 
     Args:

@@ -179,9 +179,7 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     return result
 
 
-def _result(
-    problem: Problem, backend: Backend, run: Run, recorder: Recorder, outcome: Outcome
-) -> Result:
+def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, outcome: Outcome) -> Result:
     """Builds the result from the recorded trees and bounds and the backend's claim."""
     score = recorder.score
     bound = recorder.bound

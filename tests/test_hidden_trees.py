@@ -11,7 +11,7 @@ from fitting import fitted, run_for
 from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import read_codes
 from jtsolve.models.files.document import read_model
 from jtsolve.models.learning.hidden_trees import HiddenTrees
@@ -149,7 +149,10 @@ def test_a_hidden_tree_from_the_command_line_reads_rows_without_hidden_columns(
     )
     options = ("--model", "hidden:2,3", "--score", "bic", "--output", out)
     assert command("fit", train, *options) == 2
-    assert "several numbers of hidden states need validation rows that choose one; give --validate" in command.err
+    assert (
+        "several numbers of hidden states need validation rows that choose one; give --validate"
+        in command.err
+    )
     assert command("fit", train, *options, "--treewidth", "2") == 2
     assert "the model 'hidden' does not use --treewidth" in command.err
     facts = command.json("fit", train, *options, "--validate", valid)

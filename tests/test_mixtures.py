@@ -206,7 +206,14 @@ def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"tolerance": 0.0}, {"iterations": 0}, {"rounds": 0}, {"restarts": 0}, {"components": (0,)}, {"components": (2, 1)}],
+    [
+        {"tolerance": 0.0},
+        {"iterations": 0},
+        {"rounds": 0},
+        {"restarts": 0},
+        {"components": (0,)},
+        {"components": (2, 1)},
+    ],
 )
 def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ChoiceError):

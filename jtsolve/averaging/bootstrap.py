@@ -11,7 +11,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -202,7 +202,9 @@ class _Resampling:
             stop = lambda: self.run.stop is not None  # noqa: E731
             with closing(workers.as_completed(futures, stop=stop)) as finished:
                 for done, future in enumerate(finished):
-                    self.run.progress(note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds))
+                    self.run.progress(
+                        note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds)
+                    )
                     yield workers.taken(future)
 
 

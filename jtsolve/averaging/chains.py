@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import inf, log
+from math import log
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -48,7 +48,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
 from jtsolve.scoring.problem import Tabulation
-from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -61,6 +60,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
+    from jtsolve.solving import Recorder
 
 
 _FEWEST = 100

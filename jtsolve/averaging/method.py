@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from jtsolve.cluster import Cluster
-    from jtsolve.core.run import Limits, Run
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore

@@ -9,8 +9,8 @@ from jtsolve.errors import LimitError
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
-    from jtsolve.core.run import Limits, Run
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
 
 _PER_VERTEX = 200

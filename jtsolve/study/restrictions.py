@@ -20,13 +20,12 @@ from jtsolve.tables.frames import is_listing, is_path, label_of
 from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
-    from jtsolve.core.problem import Constraints
     from collections.abc import Iterable, Sequence
 
     import networkx as nx
 
     from jtsolve.core.graph import UndirectedGraph
-    from jtsolve.core.problem import Problem
+    from jtsolve.core.problem import Constraints, Problem
 
     GraphLike: TypeAlias = Any | UndirectedGraph | nx.Graph | str | Path
     """A graph of jtsolve or networkx, a selected graph, or the path of a graph, result or posterior."""

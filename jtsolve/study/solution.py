@@ -12,12 +12,12 @@ from jtsolve.study.trees import NamedTree
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
-    from jtsolve.core.ranking import Ranking
     from collections.abc import Iterator
 
     import networkx as nx
 
     from jtsolve.core.problem import Problem
+    from jtsolve.core.ranking import Ranking
     from jtsolve.core.tree import JunctionTree
     from jtsolve.errors import JtsolveError
     from jtsolve.models.framed import Model

@@ -93,7 +93,9 @@ SEPARATOR = Option(
     choices=tuple(SEPARATORS),
     within=READ,
 )
-ENCODING = Option("encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ)
+ENCODING = Option(
+    "encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ
+)
 COLUMNS = Option(
     "columns",
     tuple,
@@ -139,7 +141,9 @@ SCHEMA = Option("schema", Path, "Declared states, or cuts, of columns (JSON).", 
 CLASS_COLUMN = Option(
     "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="class"
 )
-MAX_STATES = Option("max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ)
+MAX_STATES = Option(
+    "max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ
+)
 STATES = Option(
     "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
 )
