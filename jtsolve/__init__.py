@@ -48,15 +48,19 @@ __all__ = [
     "JtsolveError",
     "LimitError",
     "Model",
+    "NamedTree",
     "Problem",
     "Solution",
+    "Solutions",
     "average",
     "backends",
     "example",
+    "fit",
     "learn",
     "read",
     "select",
     "solve",
+    "triangulate",
 ]
 
 

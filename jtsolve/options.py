@@ -22,6 +22,7 @@ import shlex
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Option:
             on by default.
         python: its spelling in Python, "…" for the value; empty for a keyword of its name.
         estimator: the same for estimators; empty for the spelling in Python.
+        within: the option of the shell that holds it as KEY=VALUE; empty for one of its own.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Option:
     flag: str = ""
     python: str = ""
     estimator: str = ""
+    within: str = ""
 
     def __post_init__(self) -> None:
         flag = self.flag or f"{'no-' * (self.default is True)}{self.name.replace('_', '-')}"
@@ -129,9 +132,16 @@ def names_as_words(names: Sequence[str]) -> str:
     return stream.getvalue()
 
 
+def _text(value: Any) -> str:
+    """Returns a value as text between commas."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float) else names_as_words(value)
+
+
 def _word(value: Any) -> str:
     """Returns a value as the shell takes it, its end plain to see."""
-    word = str(value) if isinstance(value, str | int | float) else names_as_words(value)
+    word = _text(value)
     return word if re.fullmatch(r"[\w,:=.…-]*[\w…]", word) else shlex.quote(word)
 
 
@@ -176,6 +186,40 @@ MAX_SIZE = Option(
     metavar="K",
     least=1,
     python="treewidth=…",
+)
+KEEP = Option("keep", Path, "Of partitions: keep the counts here.", metavar="FOLDER")
+MODEL = Option(
+    "model",
+    str,
+    "The kind of model, with options as in mixture:components=1,2,4; see 'jtsolve models'.",
+    "tree",
+    "KIND",
+)
+TREE = Option("tree", Path, "Begin with the junction tree of this result.", metavar="RESULT")
+GRAPH = Option("graph", Path, "Begin with a triangulation of this graph.", metavar="GRAPH")
+VALIDATE = Option("validate", Path, "Rows that choose the prior, and among candidates.", metavar="DATA")
+UNSEEN = Option(
+    "unseen",
+    str,
+    "Values that occur only in the validation rows: give them prior mass (share), or fail (error).",
+    "share",
+    "HOW",
+    choices=("share", "error"),
+)
+SMOOTHING = Option(
+    "smoothing",
+    float,
+    "Equivalent sample size of the prior of the tables; default: that of the score, else 1.",
+    metavar="A",
+)
+FORBID = Option("forbid", tuple, "No edge between these two; may be repeated.", metavar="A,B")
+REQUIRE = Option("require", tuple, "An edge between these two; may be repeated.", metavar="A,B")
+CONSTRAINT = Option(
+    "constraint",
+    tuple,
+    "A constraint of the instance format, such as max_cliques=5, or a file of them; may be repeated.",
+    metavar="KEY=VALUE",
+    python="constraints=…",
 )
 METHOD = Option("method", str, metavar="NAME")
 CRITERION = Option("criterion", str, metavar="HOW")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from jtsolve.models.learning.averaged import fit_averaged
 from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
@@ -25,7 +26,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
-from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
+from jtsolve.cli.mixtures import read_sizes
 from problems import dense, gaussian, named
 
 import jtsolve.core.backend
@@ -24,7 +25,6 @@ import jtsolve.io.foreign
 import jtsolve.io.instance
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.cli.mixtures import read_sizes
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.run import run as run_spec

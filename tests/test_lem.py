@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 from itertools import combinations, product
 from math import log
-from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from fitting import fitted, interrupt, run_for
 from test_cli_models import Command
 
-from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -26,14 +26,10 @@ from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning import context_trees
-from jtsolve.models.learning.context_trees import (
-    ContextTrees,
-    fit_context_tree,
-    fit_context_tree_validated,
-)
-from jtsolve.models.learning.fit import fit
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, _Growth, fit_lem, fit_lem_validated
+from jtsolve.models.learning.context_trees import ContextTrees
+from jtsolve.models.learning.lem import PUBLISHED, Lem, _Growth
+from jtsolve.models.learning.tree import Tree
+from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.tables.table import DataTable
@@ -116,7 +112,7 @@ def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT00
     table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
     delta, q = float(10 ** generator.uniform(-3, -1)), int(generator.integers(2, 5))
     how = Lem(test="delta", delta=delta, q=q, queyranne=queyranne, min_rows=0, max_cells=1 << 12)
-    growth = _Growth(table, how, None, None)
+    growth = _Growth(table, how, Run())
     rows = np.arange(growth.table.rows)
     found = growth.partition(growth.root, rows)
     expected = lmip(table, np.arange(table.rows), growth.root, q, delta)
@@ -171,7 +167,7 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
         min_rows=10,
         support=5,
     )
-    tree = fit_lem(table, how)
+    tree = fitted(how, table)
     splits = 0
     stack = [(0, np.arange(table.rows))]
     while stack:
@@ -224,7 +220,7 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
 def test_greedy_and_exhaustive_features_of_one_literal_are_the_same(seed: int) -> None:
     table = noisy(seed, 6, 300, 3)
     how = Lem(1, 2, 0.01, "delta", min_rows=10, support=5)
-    growths = [_Growth(table, replace(how, exhaustive=each), None, None) for each in (False, True)]
+    growths = [_Growth(table, replace(how, exhaustive=each), Run()) for each in (False, True)]
     rows = np.arange(growths[0].table.rows)
     assert growths[0].best_feature(growths[0].root, rows) == growths[1].best_feature(growths[1].root, rows)
 
@@ -235,14 +231,14 @@ def test_the_parity_of_three_variables_is_found_with_q_3_and_not_with_q_2() -> N
     for test in ("delta", "g", "bic"):
         how = Lem(test=test, delta=0.05, alpha=1e-4)
         for q, parts in ((2, [[0], [1], [2], [3]]), (3, [[0, 1, 2], [3]])):
-            growth = _Growth(table_of(codes), replace(how, q=q), None, None)
+            growth = _Growth(table_of(codes), replace(how, q=q), Run())
             assert growth.partition(growth.root, np.arange(growth.table.rows)) == parts
 
 
-@pytest.mark.parametrize("how", [TESTED, Lem(test="bic"), Lem(length=2, q=3), PUBLISHED])
+@pytest.mark.parametrize("how", [Lem(), Lem(test="bic"), Lem(length=2, q=3), PUBLISHED])
 def test_every_learner_gives_a_distribution(how: Lem) -> None:
     table = noisy(3, 6, 400, 3)
-    tree = fit_lem(table, how)
+    tree = fitted(how, table)
     rows = np.indices([column.arity for column in tree.columns]).reshape(tree.n, -1).astype(np.int32)
     assert np.exp(queries.log_likelihood(tree, rows)).sum() == pytest.approx(1, abs=1e-12)
     assert tree.provenance["stop"] == "finished"
@@ -251,12 +247,12 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
 def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
-    hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1, threads=1)))
+    hybrid = fitted(ContextTrees(), train, treewidth=1)
     assert np.mean(queries.log_likelihood(hybrid, test)) > -entropy - 0.02
     first = hybrid.nodes[0]
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}
-    model = fit(Learner(treewidth=2, threads=1)(train), train)
+    model = fitted(Tree(), train, treewidth=2, backend="forward")
     assert np.mean(log_likelihood(model, test)) < -entropy - 0.2
 
 
@@ -267,15 +263,13 @@ def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -> None:
     table = contexts(seed, 600)[0] if seed % 2 else noisy(seed, 6, 400, 3)
-    learner = Learner(treewidth=2, threads=1)
-    root = learner(table)
-    model = fit(root, table, ess=1e-6)
+    model = fitted(Tree(), table, treewidth=2, backend="forward", ess=1e-6)
     bic = float(log_likelihood(model, table).sum()) - 0.5 * log(table.rows) * model.parameters
-    found = fit_context_tree(table, ContextTrees(learner, root, support=5, ess=1e-6))
+    found = fitted(ContextTrees(support=5), table, treewidth=2, tree=model.tree, ess=1e-6)
     assert penalised(found, table, 0.5) >= bic - 1e-3
     weighted = replace(table, weights=np.full(table.rows, 3))
     repeated = replace(table, codes=np.repeat(table.codes, 3, axis=1))
-    trees = [fit_context_tree(rows, ContextTrees(learner, support=5)) for rows in (weighted, repeated)]
+    trees = [fitted(ContextTrees(support=5), rows, treewidth=2) for rows in (weighted, repeated)]
     logs = [queries.log_likelihood(tree, table) for tree in trees]
     assert np.allclose(logs[0], logs[1], atol=1e-12, rtol=0)
 
@@ -285,17 +279,17 @@ def test_a_split_that_is_worth_its_leaf_up_to_rounding_is_not_made() -> None:
     for seed in range(20):
         codes = np.random.default_rng(seed).integers(0, 2, (2, 400 + seed))
         codes[1, :150] = codes[0, :150]
-        tree = fit_context_tree(table_of(codes), ContextTrees(Learner(treewidth=1, threads=1)))
+        tree = fitted(ContextTrees(), table_of(codes), treewidth=1)
         assert len(tree.nodes) == 1
 
 
 def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     train, valid = contexts(1, 500)[0], contexts(2, 500)[0]
-    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
-    best = fit_context_tree_validated(train, valid, how)
+    how = ContextTrees(support=10)
+    best = fitted(how, train, valid, 1)
     mean = float(np.mean(queries.log_likelihood(best, valid)))
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
-    plain = fit_context_tree(train, how)
+    plain = fitted(how, train, treewidth=1)
     assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
     scores = best.provenance["scores_tried"]
     assert list(scores) == ["bic", "aic"]
@@ -303,35 +297,29 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     holes = valid.codes.astype(np.int64)
     holes[np.random.default_rng(0).random(holes.shape) < 0.05] = -1
     for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
-        found = fit_context_tree_validated(train, codes, how)
+        found = fitted(how, train, codes, 1)
         assert found.provenance["validation_log_likelihood"] == pytest.approx(
             float(np.mean(queries.log_likelihood(found, codes)))
         )
-    lem = fit_lem_validated(train, valid, Lem(test="delta"))
+    lem = fitted(Lem(test="delta"), train, valid)
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(queries.log_likelihood(lem, valid)))
     )
     for rows in (valid, holes):  # one circuit for all priors is as good as a tree for each
-        priors = (0.1, 1.0, 10.0)
-        single = [fit_lem_validated(train, rows, thresholds=(0.01,), candidates=(ess,)) for ess in priors]
-        found = fit_lem_validated(train, rows, thresholds=(0.01,), candidates=priors)
+        single = [fitted(Lem(), train, ess=ess) for ess in PRIORS]
+        found = fitted(Lem(thresholds=(0.01,)), train, rows)
         means = [float(np.mean(queries.log_likelihood(tree, rows))) for tree in single]
-        assert [tree.provenance["validation_log_likelihood"] for tree in single] == pytest.approx(means)
         assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
-        assert found.provenance["smoothing_ess"] == priors[int(np.argmax(means))]
-    tried = fit_lem_validated(train, valid, Lem(test="delta"), thresholds=(0.002, 5.0, 0.002))
+        assert found.provenance["smoothing_ess"] == PRIORS[int(np.argmax(means))]
+    tried = fitted(Lem(test="delta", thresholds=(0.002, 5.0, 0.002)), train, valid)
     first, worse = [one["validation_log_likelihood"] for one in tried.provenance["thresholds_tried"]]
     assert first > worse
-    with pytest.raises(ChoiceError, match="no threshold"):
-        fit_lem_validated(train, valid, thresholds=())
-    with pytest.raises(ChoiceError, match="no penalty"):
-        fit_context_tree_validated(train, valid, how, penalties=())
 
 
 def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
     table, _ = contexts(3, 1000)
-    tree = fit_context_tree(table, ContextTrees(Learner(treewidth=1, threads=1)))
+    tree = fitted(ContextTrees(), table, treewidth=1)
     components: list[JunctionTreeModel] = []
     weights: list[float] = []
     stack: list[tuple[int, dict[int, int], float]] = [(0, {}, 1.0)]
@@ -369,14 +357,16 @@ def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
 )
 def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]) -> None:
     table = table_of(codes)
-    for tree in (fit_lem(table), fit_lem(table, replace(PUBLISHED, length=1)), fit_context_tree(table)):
+    kinds = (Lem(), replace(PUBLISHED, length=1), ContextTrees())
+    for kind in kinds:
+        width = 2 if kind.uses else None
+        tree = fitted(kind, table, treewidth=width)
         assert sum(np.exp(queries.log_likelihood(tree, table))) > 0
-    constant = DataTable(("a", "b"), (("only",), ("x", "y")), np.array([[0, 0], [0, 1]]))
-    for tree in (fit_lem(constant), fit_context_tree(constant)):
+        constant = DataTable(("a", "b"), (("only",), ("x", "y")), np.array([[0, 0], [0, 1]]))
+        tree = fitted(replace(kind, q=2) if isinstance(kind, Lem) else kind, constant, treewidth=width)
         assert np.allclose(np.exp(queries.log_likelihood(tree, constant)), 0.5)
-    alone = DataTable(("a",), (("only",),), np.array([[0, 0]]))
-    for tree in (fit_lem(alone), fit_context_tree(alone)):
-        assert queries.log_likelihood(tree, alone).tolist() == [0, 0]
+        alone = DataTable(("a",), (("only",),), np.array([[0, 0]]))
+        assert queries.log_likelihood(fitted(kind, alone, treewidth=width), alone).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -389,7 +379,6 @@ def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]
         ({"alpha": 1.0}, "level"),
         ({"queyranne": True}, "one threshold"),
         ({"length": 0}, "at least 1"),
-        ({"ess": 0.0}, "equivalent sample size"),
     ],
 )
 def test_settings_out_of_range_are_refused(change: dict[str, object], message: str) -> None:
@@ -401,29 +390,29 @@ def test_more_settings_out_of_range_are_refused() -> None:
     for change, message in (
         ({"penalty": -1.0}, "penalty"),
         ({"support": 0}, "support"),
-        ({"ess": 0.0}, "equi"),
     ):
         with pytest.raises(ChoiceError, match=message):
             ContextTrees(**change)
     with pytest.raises(ChoiceError, match="as many variables"):
-        fit_lem(noisy(1, 3), Lem(length=4))
+        fitted(Lem(length=4), noisy(1, 3))
     with pytest.raises(LimitError, match="joint states"):
-        fit_lem(noisy(1, 6), Lem(q=6, max_cells=32))
+        fitted(Lem(q=6, max_cells=32), noisy(1, 6))
     with pytest.raises(LimitError, match="Algorithm 2 ends in a table"):
-        fit_lem(
-            noisy(1, 6), Lem(test="delta", delta=1e-9, exhaustive=True, partition_first=False, max_cells=8)
-        )
+        fitted(Lem(test="delta", delta=1e-9, exhaustive=True, max_cells=8), noisy(1, 6))
+    for kind in (Lem(), ContextTrees()):
+        with pytest.raises(ChoiceError, match="needs a prior"):
+            fitted(kind, noisy(1, 3), treewidth=1, ess=0.0)
 
 
 def test_constraints_hold_at_the_leaves_by_the_names_of_the_variables() -> None:
     table = noisy(1, rows=1500)
-    free = fit_context_tree(table, ContextTrees(Learner(treewidth=1)))
+    free = fitted(ContextTrees(), table, treewidth=1)
     pairs = [_pairs(leaf) for leaf in free.leaves]
     assert free.splits
     assert any(pairs)
     forbidden = pairs[-1] or pairs[0]
     limits = Constraints(forbidden_edges=frozenset(1 << u | 1 << v for u, v in forbidden))
-    held = fit_context_tree(table, ContextTrees(Learner(treewidth=1, constraints=limits)))
+    held = fitted(ContextTrees(), table, treewidth=1, constraints=limits)
     assert held.splits
     assert all(_pairs(leaf).isdisjoint(forbidden) for leaf in held.leaves)
 
@@ -433,75 +422,46 @@ def _pairs(leaf: TableLeaf | TreeLeaf) -> set[tuple[int, int]]:
     return {(leaf.variables[u], leaf.variables[v]) for u, v in leaf.model.tree.graph_edges}
 
 
-def test_a_deadline_leaves_a_valid_model() -> None:
+def test_the_end_of_the_time_leaves_a_valid_model() -> None:
     table = noisy(2, 6, 500)
-    tree = fit_lem(table, deadline=monotonic() - 1)
+    tree = fitted(Lem(), table, seconds=0)
     assert tree.provenance["stop"] == "time"
     assert not tree.splits
-    with pytest.raises(LimitError, match="time ended"):
-        fit_context_tree(table, deadline=monotonic() - 1)
-    root = REGISTRY["forward"]
-    given = Learner(backend=root, treewidth=1, threads=1)(table)
-    late = fit_context_tree(table, ContextTrees(root=given), deadline=monotonic() - 1)
+    given = fitted(Tree(), table, treewidth=1, backend="forward").tree
+    late = fitted(ContextTrees(), table, treewidth=1, tree=given, seconds=0)
     assert late.provenance["stop"] == "time"
     assert len(late.leaves) == 1
 
 
-def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = contexts(1, 2000)
-    calls = 0
-
-    def interrupt(_words: str) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise KeyboardInterrupt
-
-    for tree in (fit_lem(table, progress=interrupt), fit_context_tree(table, progress=interrupt)):
+    for kind in (Lem(), ContextTrees()):
+        tree = fitted(kind, table, treewidth=1, run=run_for(act=interrupt))
         rows = queries.sample(tree, 10)
         assert np.isfinite(queries.log_likelihood(tree, rows)).all()
-        calls = 0
-    stopped = fit_context_tree(table, progress=interrupt)
-    assert stopped.provenance["stop"] == "interrupted"
-    calls = 1
-    assert fit_lem_validated(table, table, progress=interrupt).provenance["stop"] == "interrupted"
+        assert tree.provenance["stop"] == "interrupted"
+    assert fitted(Lem(), table, table, run=run_for(act=interrupt)).provenance["stop"] == "interrupted"
 
     def fail(_growth: object, _part: object) -> None:
         raise LimitError("no memory")
 
-    monkeypatch.setattr(context_trees._Growth, "look", fail)
+    monkeypatch.setattr(context_trees._Growth, "split", fail)
     with pytest.raises(LimitError, match="no memory"):
-        fit_context_tree(table)
+        fitted(ContextTrees(), table, treewidth=1)
 
 
-@pytest.mark.parametrize("said", ["bic, penalty 0.5", "leaves looked", "aic, penalty 0.5", "0.35"])
-def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> None:
-    def stop(words: str) -> None:
-        if said in words:
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("said", ["score bic, penalty 0.5", "leaves tried", "score aic, penalty 0.5", "0.35"])
+def test_an_interruption_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> None:
+    def stop(run: Run, note: str) -> None:
+        if said in note:
+            run.interrupt()
 
     train, valid = contexts(1, 300)[0], contexts(2, 300)[0]
-    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
-    tree = fit_context_tree_validated(train, valid, how, progress=stop)
+    tree = fitted(ContextTrees(support=10), train, valid, 1, run=run_for(act=stop))
     assert tree.provenance["stop"] == "interrupted"
     assert tree.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(queries.log_likelihood(tree, valid)))
     )
-
-
-def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = iter((KeyboardInterrupt, None))
-
-    def interrupted(tree: FeatureTree, rows: DataTable, logs: list[NDArray[np.float64]]) -> object:
-        if error := next(calls, None):
-            raise error
-        return queries.log_likelihoods(tree, rows, logs)
-
-    monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihoods", interrupted)
-    train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
-    tree = fit_lem_validated(train, valid)
-    assert tree.provenance["stop"] == "interrupted"
-    assert tree.provenance["smoothing_ess"] == tree.provenance["smoothing_candidates"][0]
 
 
 # The command line
@@ -523,7 +483,7 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
     valid = written(tmp_path / "valid.csv", contexts(2, 300)[0])
     model = tmp_path / "m.json"
     base = ("fit", train, "--output", model)
-    facts = command.json(*base, "--features", "trees", "--treewidth", "1", "--validate", valid)
+    facts = command.json(*base, "--model", "features", "--treewidth", "1", "--validate", valid)
     assert facts["splits"] > 0
     assert facts["stop"] == "finished"
     assert command("loglik", model, valid) == 0
@@ -592,7 +552,7 @@ def _value(lines: list[str], row: dict[str, str]) -> float:
 def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 300)[0])
     model = tmp_path / "m.json"
-    options = ("--features", "trees:support=20", "--treewidth", "1", "--components", "2")
+    options = ("--model", "mixture:2,of=features,of.support=20", "--treewidth", "1")
     facts = command.json("fit", train, "--output", model, *options)
     assert facts["components"] == 2
     assert facts["splits"] > 0
@@ -617,19 +577,19 @@ def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -
     train = written(tmp_path / "train.csv", contexts(1, 300)[0])
     valid = written(tmp_path / "valid.csv", contexts(2, 150)[0])
     model = tmp_path / "m.json"
-    base = ("fit", train, "--output", model, "--features", "lem:support=10", "--components")
-    facts = command.json(*base, "2,3", "--validate", valid)
+    base = ("fit", train, "--output", model, "--validate", valid, "--model")
+    facts = command.json(*base, "mixture:2,3,of=lem,of.support=10")
     assert facts["sizes_tried"][0]["components"] == 2
     assert "treewidth" not in facts["sizes_tried"][0]
     found = read_model(model)
     assert isinstance(found, Mixture)
     assert all(one.splits for one in found.feature_trees)
-    assert found.provenance["method"] == "lem:support=10"
+    assert found.provenance["method"] == "mixture:2,3,of=lem(support=10)"
     assert "backend" not in found.provenance
     answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
     assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
-    assert command(*base, "1", "--validate", valid) == 0
-    assert "1 component: " in command.out
+    assert command(*base, "mixture:1,of=lem,of.support=10") == 0
+    assert "components 1: " in command.out
     assert isinstance(read_model(model), FeatureTree)
 
 
@@ -637,26 +597,24 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
     base = ("fit", train, "--output", model)
-    assert command(*base, "--features", "lem:test=bic", "--quiet") == 0
-    assert command(*base, "--features", "published:length=1", "--validate", train) == 0
+    assert command(*base, "--model", "lem:test=bic", "--quiet") == 0
     result = tmp_path / "r.json"
     instance = tmp_path / "i.json"
     assert command("score", train, "--max-size", "2", "--output", instance) == 0
     assert command("solve", instance, "--output", result) == 0
-    trees = ("--features", "trees", "--treewidth", "1")
+    trees = ("--model", "features", "--treewidth", "1")
     assert command(*base, *trees, "--tree", result) == 0
     for options, message in (
-        (("--features", "x"), "there are trees, lem"),
-        (("--features", "trees"), "give --treewidth K"),
-        (("--features", "lem", "--treewidth", "2"), "leave out --treewidth"),
-        (("--features", "lem:q=x"), "not of type int"),
-        (("--features", "lem:foo=1"), "no option 'foo'"),
-        (("--features", "lem", "--components", "2", "--treewidth", "1"), "leave out --treewidth"),
-        (("--features", "trees", "--components", "2"), "give --treewidth K"),
-        (("--components", "2"), "--treewidth K"),
-        ((*trees, "--components", "2", "--tree", "x.json"), "a mixture learns its own"),
-        (("--features", "lem", "--score", "bge"), "real numbers"),
-        ((*trees, "--tree", result, "--drop", "V1"), "not the columns"),
+        (("--model", "x"), "there is no model 'x'"),
+        (("--model", "features"), "give --treewidth K"),
+        (("--model", "lem", "--treewidth", "2"), "does not use --treewidth"),
+        (("--model", "lem:q=x"), "give a whole number"),
+        (("--model", "lem:foo=1"), "no option 'foo'"),
+        (("--model", "mixture:2,of=lem", "--treewidth", "1"), "does not use --treewidth"),
+        (("--model", "mixture:2,of=features"), "give --treewidth K"),
+        (("--model", "mixture"), "give --treewidth K"),
+        (("--model", "mixture", "--treewidth", "1", "--tree", result), "does not use --tree"),
+        (("--model", "lem", "--score", "bge"), "real numbers"),
     ):
         assert command(*base, *options) == 2, options
         assert message in command.err

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 from math import log
-from time import monotonic
+from typing import Any
 
 import numpy as np
 import pytest
+from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome
+from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -22,12 +24,13 @@ from jtsolve.models.columns import Column
 from jtsolve.models.features.queries import log_likelihood as features_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
+from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import Lem, fit_lem
-from jtsolve.models.learning.mixture_em import EmOptions, _EmRun, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.lem import Lem
+from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.learning.refit import refitted
+from jtsolve.models.learning.tree import Tree
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.scoring.scores.ml import MaximumLikelihood
@@ -151,10 +154,9 @@ def two_parts(rows: int, seed: int) -> DataTable:
 
 def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
     train, test = two_parts(2000, 1), two_parts(2000, 2)
-    how = EmOptions(learner=Learner(treewidth=1), seed=1)
-    one, two = (fit_mixture(train, k, how) for k in (1, 2))
-    single = fit(Learner(treewidth=1)(train), train)
-    mean = of_mixture.log_likelihood(one, test).mean()
+    one, two = (fitted(Mixtures((k,)), train, treewidth=1, seed=1) for k in (1, 2))
+    single = fit(Learner(treewidth=1)(train, Run()), train)
+    mean = log_likelihood(one, test).mean()
     assert mean == pytest.approx(log_likelihood(single, test).mean(), abs=1e-9)
     assert of_mixture.log_likelihood(two, test).mean() > mean + 0.05
     assert two.parameters == sum(c.parameters for c in two.components) + 1
@@ -166,84 +168,69 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
     table = table_of(40, 7, weights=True)
     assert table.weights is not None
     repeated = DataTable(table.names, table.states, np.repeat(table.codes, table.weights, axis=1))
-    how = EmOptions(learner=Learner(treewidth=1), seed=3, rounds=2)
-    mixture = fit_mixture(table, 2, how)
-    again = fit_mixture(repeated, 2, how)
+    mixture, again = (fitted(Mixtures(rounds=2), rows, treewidth=1, seed=3) for rows in (table, repeated))
     assert np.array_equal(mixture.weights, again.weights)
     assert [c.tree for c in mixture.junction_trees] == [c.tree for c in again.junction_trees]
 
 
 def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
     train, validation = two_parts(1000, 1), two_parts(1000, 2)
-    told: list[str] = []
-    how = EmOptions(learner=Learner(treewidth=1), restarts=2)
-    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), progress=told.append)
+    run = run_for()
+    mixture = fitted(Mixtures((1, 2, 4, 8), restarts=2), train, validation, treewidth=1, run=run)
     tried = mixture.provenance["sizes_tried"]
     likelihoods = [one["validation_log_likelihood"] for one in tried]
     assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1
     mean = of_mixture.log_likelihood(mixture, validation).mean()
     assert mean == pytest.approx(max(likelihoods), abs=1e-9)
-    assert any("of validation" in words for words in told)
+    assert any("per validation row" in words for words in run.notes)
     assert {one["treewidth"] for one in tried} == {1}
-    with pytest.raises(ChoiceError, match="no size"):
-        fit_mixture_validated(train, validation, sizes=())
+    with pytest.raises(ChoiceError, match="validation rows that choose one"):
+        fitted(Mixtures((1, 2)), train, treewidth=1)
 
 
 def test_validation_chooses_narrower_trees_where_they_are_better() -> None:
     train, validation = table_of(40, 1), table_of(400, 2)  # independent columns
-    how = EmOptions(learner=Learner(MaximumLikelihood(), treewidth=2), ess=0.1)
-    mixture = fit_mixture_validated(train, validation, how, sizes=(1,), candidates=(0.1,))
-    tried = mixture.provenance["sizes_tried"]
+    model = fitted(Mixtures((1,)), train, validation, 2, score=MaximumLikelihood(), ess=0.1)
+    tried = model.provenance["sizes_tried"]
     assert [(one["components"], one["treewidth"]) for one in tried] == [(1, 2), (1, 1)]
-    assert [tree.tree.treewidth for tree in mixture.junction_trees] == [1]
-    only = fit_mixture_validated(train, validation, how, sizes=(1,), treewidths=())
-    assert [one["treewidth"] for one in only.provenance["sizes_tried"]] == [2]
-
-
-def test_weighted_validation_rows_count_as_often_as_they_say() -> None:
-    train, validation = table_of(60, 1), table_of(40, 2, weights=True)
-    assert validation.weights is not None
-    repeated = DataTable(
-        validation.names, validation.states, np.repeat(validation.codes, validation.weights, axis=1)
-    )
-    how = EmOptions(learner=Learner(treewidth=1))
-    found = [
-        fit_mixture_validated(train, rows, how, sizes=(1, 2)).provenance["sizes_tried"]
-        for rows in (validation, repeated)
-    ]
-    for one, other in zip(*found, strict=True):
-        assert one["validation_log_likelihood"] == pytest.approx(other["validation_log_likelihood"])
+    best = max(tried, key=lambda one: one["validation_log_likelihood"])
+    assert model.tree.treewidth == best["treewidth"]
 
 
 def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
     table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 0, 1], [0, 1, 1]]))
-    assert len(fit_mixture(table, 3, EmOptions(learner=Learner(treewidth=1))).components) == 3
+    assert len(fitted(Mixtures((3,)), table, treewidth=1).components) == 3
     with pytest.raises(ChoiceError, match="3 distinct rows"):
-        fit_mixture(table, 4)
-    with pytest.raises(ChoiceError, match="give 1 to 3"):
-        fit_mixture(table, 0)
+        fitted(Mixtures((4,)), table, treewidth=1)
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"ess": 0.0}, {"tolerance": 0.0}, {"iterations": 0}, {"rounds": 0}, {"restarts": 0}, {"seed": -1}],
+    [
+        {"tolerance": 0.0},
+        {"iterations": 0},
+        {"rounds": 0},
+        {"restarts": 0},
+        {"components": (0,)},
+        {"components": (2, 1)},
+    ],
 )
-def test_wrong_options_are_refused(wrong: dict[str, float]) -> None:
+def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ChoiceError):
-        EmOptions(**wrong)  # type: ignore[arg-type]
+        Mixtures(**wrong)
 
 
 def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
     table = two_parts(200, 1)
-    exact = Learner(backend=REGISTRY["dp"], treewidth=2)(table)
+    exact = Learner(backend=REGISTRY["dp"], treewidth=2)(table, Run())
     assert max(clique.bit_count() for clique in exact.cliques) <= 3
-    assert Learner(backend=None, treewidth=9)(table).n == 6
+    assert Learner(backend=None, treewidth=9)(table, Run()).n == 6
     with pytest.raises(ChoiceError, match="treewidth"):
         Learner(treewidth=-1)
     few = Constraints(max_cliques=3)  # or the forest would do
     table = DataTable(("a", "b", "c", "d", "e"), (("0", "1"),) * 5, np.eye(5, dtype=np.uint8))
     with pytest.raises(LimitError, match="found no tree"):
-        Learner(backend=REGISTRY["brute"], treewidth=2, constraints=few, time=1e-9)(table)
+        Learner(backend=REGISTRY["brute"], treewidth=2, constraints=few)(table, run_for(0))
 
 
 # Context trees as components
@@ -257,12 +244,12 @@ def two_switches(rows: int, seed: int) -> DataTable:
     return DataTable(tuple("abcdef"), (("0", "1"),) * 6, codes)
 
 
-CONTEXTS = ContextTrees(Learner(treewidth=1, threads=1), support=5)
+CONTEXTS = ContextTrees(support=5)
 
 
 def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts() -> None:
     table = two_switches(600, 1)
-    mixture = fit_mixture(table, 2, EmOptions(CONTEXTS, rounds=2, iterations=5))
+    mixture = fitted(Mixtures(of=CONTEXTS, rounds=2, iterations=5), table, treewidth=1)
     assert len(mixture.feature_trees) == 2
     assert any(one.splits for one in mixture.feature_trees)
     rows = np.array(list(product((0, 1), repeat=6))).T
@@ -285,8 +272,8 @@ def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts(
 
 def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None:
     table, times = two_switches(300, 2), np.arange(300) % 3
-    tree = fit_context_tree(table, CONTEXTS)
-    lem = fit_lem(table, Lem(length=2, support=5))
+    tree = fitted(CONTEXTS, table, treewidth=1)
+    lem = fitted(Lem(length=2, support=5), table)
     repeated = DataTable(table.names, table.states, np.repeat(table.codes, times, axis=1))
     for one in (tree, lem):
         weighted = refitted(one, table, 2.0, times.astype(float))
@@ -300,13 +287,8 @@ def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None
 
 def test_lem_learns_components_too() -> None:
     table = two_switches(400, 1)
-    mixture = fit_mixture_validated(
-        table,
-        two_switches(200, 2),
-        EmOptions(Lem(support=5), rounds=1, iterations=3),
-        sizes=(2,),
-        candidates=(1.0,),
-    )
+    kind = Mixtures(of=Lem(support=5), rounds=1, iterations=3)
+    mixture = fitted(kind, table, two_switches(200, 2))
     assert len(mixture.feature_trees) == 2
     assert any(one.splits for one in mixture.feature_trees)
     rows = np.array(list(product((0, 1), repeat=6))).T
@@ -315,31 +297,23 @@ def test_lem_learns_components_too() -> None:
 
 def test_components_of_two_kinds_are_no_mixture() -> None:
     table = two_switches(50, 1)
-    tree = fit_context_tree(table, CONTEXTS)
-    other = fit(Learner(treewidth=1)(table), table)
+    tree, other = fitted(CONTEXTS, table, treewidth=1), fitted(Tree(), table, treewidth=1)
     with pytest.raises(ValueError, match="others feature trees"):
         Mixture(np.array([0.5, 0.5]), (tree, other))
 
 
-def test_a_deadline_within_the_first_round_leaves_a_mixture_of_the_trees_so_far() -> None:
+def test_a_run_that_ends_within_the_first_round_leaves_a_mixture_of_the_trees_so_far() -> None:
     table = two_switches(300, 3)
-    late = False
 
-    def search(_self: Learner, *_arguments: object) -> JunctionTree:
-        nonlocal late
-        if late:
-            raise LimitError("late")
-        late = True
-        return JunctionTree(6, tuple(1 << v for v in range(6)), tuple((0, v) for v in range(1, 6)))
+    def interrupt_the_second(run: Run, note: str) -> None:
+        if note.startswith("tree 2"):
+            run.interrupt()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Learner, "__call__", search)
-        patch.setattr(_EmRun, "is_late", property(lambda _self: late))
-        mixture = fit_mixture(table, 3, EmOptions(Learner(treewidth=1)))
+    mixture = fitted(Mixtures((3,)), table, treewidth=1, run=run_for(act=interrupt_the_second))
     assert len(mixture.components) == 3
-    assert mixture.provenance["stop"] == "time"
-    with pytest.raises(LimitError, match="before the first mixture"):
-        fit_mixture(table, 3, deadline=monotonic() - 1)
+    assert mixture.provenance["stop"] == "interrupted"
+    late = fitted(Mixtures((3,)), table, treewidth=1, seconds=0)
+    assert late.provenance["stop"] == "time"
 
 
 def test_the_search_for_a_tree_begins_at_the_old_one() -> None:
@@ -350,9 +324,9 @@ def test_the_search_for_a_tree_begins_at_the_old_one() -> None:
         begun.append(self.tree)
         return Outcome(None)
 
-    old = Learner(treewidth=1)(table)
+    old = Learner(treewidth=1)(table, Run())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Known, "solve", solve_from)
-        Learner(treewidth=2)(table, start=old)
+        Learner(treewidth=2)(table, Run(), old)
     assert begun == [old]
-    assert Learner(backend=REGISTRY["dp"], treewidth=2)(table, start=old).treewidth <= 2
+    assert Learner(backend=REGISTRY["dp"], treewidth=2)(table, Run(), old).treewidth <= 2

@@ -9,7 +9,7 @@ from jtsolve.averaging.method import Query
 from jtsolve.averaging.registry import method_of
 from jtsolve.averaging.running import require_room
 from jtsolve.averaging.weights import GRAPHS, require_prior
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster
     from jtsolve.core.problem import Problem
-    from jtsolve.solving import Listener
 
 THRESHOLD = 0.01
 """Cliques and separators below it are not listed."""
@@ -27,8 +26,7 @@ def average(
     problem: Problem,
     *,
     method: str | AveragingMethod = "auto",
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     edge_odds: float = 1.0,
     threshold: float = THRESHOLD,
     prior: str = GRAPHS,
@@ -41,8 +39,7 @@ def average(
         problem: scores and constraints.
         method: see `registry`: "auto" takes exact sums where the problem and the memory allow it, else
             chains.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         prior: "graphs": each counts once; "rooted-junction-trees": once for each of its junction trees with
@@ -63,7 +60,7 @@ def average(
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
     _require_odds(edge_odds)
     require_prior(prior)
-    query = Query(problem, limits or Limits(), listener, edge_odds, prior, threshold, cluster, rows)
+    query = Query(problem, run or Run(), edge_odds, prior, threshold, cluster, rows)
     return method_of(method).average(query)
 
 
@@ -72,8 +69,7 @@ def draw_trees(
     count: int,
     *,
     method: str | AveragingMethod = "auto",
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     edge_odds: float = 1.0,
 ) -> Draws | None:
     """Draws graphs from the posterior, and returns their canonical junction trees.
@@ -82,8 +78,7 @@ def draw_trees(
         problem: scores and constraints.
         count: how many trees.
         method: as in `average`.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none.
 
     Returns:
@@ -99,7 +94,7 @@ def draw_trees(
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     _require_odds(edge_odds)
-    query = Query(problem, limits or Limits(), listener, edge_odds, GRAPHS, THRESHOLD)
+    query = Query(problem, run or Run(), edge_odds, GRAPHS, THRESHOLD)
     require_room(count, problem.n, query.limits)
     return method_of(method).draw(query, count)
 

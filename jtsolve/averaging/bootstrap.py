@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from math import inf
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from jtsolve.averaging.auto import Auto
 from jtsolve.averaging.strengths import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
-from jtsolve.progress import tell
-from jtsolve.solving import interruptible
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.scoring.problem import Tabulation
-    from jtsolve.solving import Interruption, Listener
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
@@ -74,7 +72,7 @@ class Bootstrap:
             raise ChoiceError(
                 "bootstrap draws rows, and an instance has none; give data, in Python what learn returns"
             )
-        problem, limits = query.problem, query.limits
+        problem = query.problem
         posterior = self.posterior.average(query)
         if posterior is None:
             return None
@@ -82,9 +80,7 @@ class Bootstrap:
         learner = Learner(query.rows.score, self.backend, width, constraints=problem.constraints)
         try:
             table = query.rows.read()
-            strengths = bootstrap(
-                table, self.replicates, learner, limits, query.listener, cluster=query.cluster
-            )
+            strengths = bootstrap(table, self.replicates, learner, query.run, cluster=query.cluster)
         except (LimitError, KeyboardInterrupt) as error:
             stop = Stop.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Stop.TIME
             why = {"stop": stop.value, "reason": str(error)}
@@ -106,8 +102,7 @@ def bootstrap(
     table: AnyTable,
     count: int,
     learner: Learner,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     *,
     cluster: Cluster | None = None,
 ) -> Strengths:
@@ -119,9 +114,8 @@ def bootstrap(
     Args:
         table: the data; rows weigh as much as they stand for.
         count: resamples.
-        learner: finds the tree of each; the limits take the place of its own.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        learner: finds the tree of each.
+        run: limits and seed, progress and interruption; None for the defaults.
         cluster: searches, a task for each resample; None for this process, one after the other.
 
     Raises:
@@ -136,14 +130,13 @@ def bootstrap(
         raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
     if isinstance(table, PartitionedTable):
         raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
-    limits = limits or Limits()
-    learner = replace(learner, threads=limits.threads, seed=limits.seed, memory=limits.memory_bytes)
+    run = run or Run()
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
     name, stop = "", Stop.FINISHED
-    seeds = np.random.SeedSequence(limits.seed).spawn(count)
-    with interruptible() as interruption:
-        job = _Resampling(table, learner, limits, listener, interruption)
+    seeds = np.random.SeedSequence(run.seed).spawn(count)
+    with run.interruptible():
+        job = _Resampling(table, learner, run)
         try:
             for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
                 for u, v in found.edges:
@@ -155,13 +148,13 @@ def bootstrap(
             if not done:
                 raise
             stop = Stop.LOST
-        if not done and interruption.wanted:
+        if not done and run.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     if not done:
         raise LimitError("the time ended before the first resample; allow more time")
     if stop is Stop.FINISHED and done < count:
-        stop = Stop.INTERRUPTED if interruption.wanted else Stop.TIME
-    return Strengths(seen / done, done, count, optimal, name, limits.seed, stop)
+        stop = run.stop or Stop.TIME
+    return Strengths(seen / done, done, count, optimal, name, run.seed, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,34 +172,19 @@ class _Resampling:
 
     table: Table
     learner: Learner
-    limits: Limits
-    listener: Listener | None
-    interruption: Interruption
-
-    @property
-    def left(self) -> float | None:
-        """The seconds left, or None for no limit."""
-        return None if self.limits.time is None else self.limits.time - self.limits.elapsed
-
-    @property
-    def ended(self) -> bool:
-        """Whether to begin nothing any more."""
-        return self.interruption.wanted or (self.left is not None and self.left <= 0)
+    run: Run
 
     def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
         """Yields the findings one after the other."""
         for done, seed in enumerate(seeds):
-            left = self.left
-            if self.ended:
+            if not self.run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
                 return
-            share = None if left is None else left / (len(seeds) - done)
-            counted = None if self.listener is None else _ResampleProgress(self.listener, done, len(seeds))
-            learner = replace(self.learner, time=share)
+            part = self.run.part(self.run.left / (len(seeds) - done), silent=True)
             try:
-                result = learner.search(_drawn(self.table, seed), listener=counted)
+                result = self.learner.search(_drawn(self.table, seed), part)
             except KeyboardInterrupt:
-                self.interruption.wanted = True
-            if self.interruption.wanted:  # the resample is incomplete
+                return
+            if self.run.stop is Stop.INTERRUPTED:  # the resample is incomplete
                 return
             yield _found(result)
 
@@ -214,21 +192,28 @@ class _Resampling:
         """Yields what workers find, as it comes."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
-            left = self.left
-            if self.ended:
+            if self.run.stop is not None:
                 return
             turns = -(-len(seeds) // workers.threads)
-            learner = replace(self.learner, time=None if left is None else left / turns, threads=1)
-            futures = [workers.submit(_searched, data, learner, seed) for seed in seeds]
-            with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
+            seconds = None if self.run.left == inf else self.run.left / turns
+            futures = [
+                workers.submit(_searched, data, self.learner, seconds, self.run.seed, seed) for seed in seeds
+            ]
+            stop = lambda: self.run.stop is not None  # noqa: E731
+            with closing(workers.as_completed(futures, stop=stop)) as finished:
                 for done, future in enumerate(finished):
-                    tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
+                    self.run.progress(
+                        note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds)
+                    )
                     yield workers.taken(future)
 
 
-def _searched(table: Table, learner: Learner, seed: np.random.SeedSequence) -> _Resample:
+def _searched(
+    table: Table, learner: Learner, seconds: float | None, seed: int, drawing: np.random.SeedSequence
+) -> _Resample:
     """Returns the findings of a resample; called on a worker."""
-    return _found(learner.search(_drawn(table, seed)))
+    run = Run(Limits(seconds, threads=1, seed=seed))
+    return _found(learner.search(_drawn(table, drawing), run))
 
 
 def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
@@ -253,17 +238,3 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     weights = generator.multinomial(table.total, each / table.total)
     kept = np.flatnonzero(weights)
     return replace(table, codes=table.codes[:, kept], weights=weights[kept])
-
-
-@dataclass(frozen=True, slots=True)
-class _ResampleProgress:
-    """Tells how many resamples are done, in place of the progress of the backend."""
-
-    listener: Listener
-    done: int
-    count: int
-
-    def __call__(self, **news: Any) -> None:
-        part = min(1.0, news["done"] or 0.0)
-        note = f"resample {self.done + 1} of {self.count}"
-        self.listener(**{**news, "done": (self.done + part) / self.count, "note": note})

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from math import inf, log
+from math import log
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -48,19 +48,19 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
 from jtsolve.scoring.problem import Tabulation
-from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.method import Query, Work
+    from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster, Future, Workers
     from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
+    from jtsolve.solving import Recorder
 
 
 _FEWEST = 100
@@ -165,15 +165,15 @@ class Chains:
 
     def average(self, query: Query) -> GraphPosterior:
         """See `AveragingMethod`. The chains may not have converged: the posterior says so."""
-        with query.working() as work:
-            best, sample, seconds = self._run(query, work)
+        with query.working() as recorder:
+            best, sample, seconds = self._run(query, recorder)
             return query.posterior(best, seconds={"chains": seconds}, **posterior_of(sample, query.threshold))
 
     def draw(self, query: Query, count: int) -> Draws:
         """See `AveragingMethod`; the graphs of all chains, equally spaced."""
-        with query.working() as work:
-            _, sample, _ = self._run(query, work)
-            if work.recorder.stop is Stop.INTERRUPTED:
+        with query.working() as recorder:
+            _, sample, _ = self._run(query, recorder)
+            if query.run.stop is Stop.INTERRUPTED:
                 raise KeyboardInterrupt
         if not sample.converged:
             found = sample.diagnostics
@@ -197,7 +197,7 @@ class Chains:
         """See `AveragingMethod`."""
         return FOR_CHAINS
 
-    def _run(self, query: Query, work: Work) -> tuple[JunctionTree | None, Sample, float]:
+    def _run(self, query: Query, recorder: Recorder) -> tuple[JunctionTree | None, Sample, float]:
         """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""
         if query.prior != GRAPHS:
             raise ChoiceError(
@@ -205,26 +205,19 @@ class Chains:
                 "sums"
             )
         require_movable(query.problem)
-        start = _first_tree(query, work)
+        # A search that leaves the chains most of the time.
+        start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))
         began = query.limits.elapsed
         sample = run_chains(
             query.problem,
             query.edge_odds,
             query.limits,
-            work.recorder,
+            recorder,
             how=self,
             start=start,
             cluster=query.cluster,
         )
         return start, sample, query.limits.elapsed - began
-
-
-def _first_tree(query: Query, work: Work) -> JunctionTree | None:
-    """Returns a good tree for chains to start from, by a search that leaves them most of the time."""
-    limits = query.limits
-    left = inf if limits.time is None else limits.time - limits.elapsed
-    own = replace(limits, time=max(1e-9, limits.elapsed + min(CHAINS.search, 0.2 * left)))
-    return best_tree(query.problem, own, Recorder(query.problem, own, query.listener, work.interruption))
 
 
 def require_movable(problem: Problem) -> None:

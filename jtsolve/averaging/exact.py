@@ -57,22 +57,22 @@ class Exact:
         """See `AveragingMethod`."""
         require_summable(query.problem)
         _require_drawable(self.draws, query)
-        with query.working() as work:
-            parts = self._parts(query, work.recorder)
+        with query.working() as recorder:
+            parts = self._parts(query, recorder)
             if parts is None:
                 return None
-            return query.posterior(best_tree(query.problem, query.limits, work.recorder), **parts)
+            return query.posterior(best_tree(query.problem, query.run), **parts)
 
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
         problem, limits = query.problem, query.limits
         require_summable(problem)
         _require_drawable(count, query)
-        with query.working() as work:
-            sums = compute(weights_of(problem, query.edge_odds), limits, work.recorder, drawn=True)
+        with query.working() as recorder:
+            sums = compute(weights_of(problem, query.edge_odds), limits, recorder, drawn=True)
             if sums.log_total == -inf:
                 return None
-            graphs = draw_graphs(arrange(sums, limits, work.recorder), count, limits, work.recorder)
+            graphs = draw_graphs(arrange(sums, limits, recorder), count, limits, recorder)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def tabulation(

@@ -13,18 +13,17 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.running import ended
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import StoppedError
-from jtsolve.solving import Recorder, interruptible
+from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Interruption, Listener
     from jtsolve.tables.partitions import AnyTable
 
 MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge")
@@ -43,21 +42,13 @@ class Rows(NamedTuple):
     read: Callable[[], AnyTable]
 
 
-class Work(NamedTuple):
-    """A run in progress: its report, and whether the user interrupted it."""
-
-    recorder: Recorder
-    interruption: Interruption
-
-
 @dataclass(frozen=True, slots=True)
 class Query:
     """The posterior that is asked for.
 
     Args:
         problem: scores and constraints.
-        limits: time, memory, threads and seed.
-        listener: receives progress.
+        run: limits and seed, progress and interruption.
         edge_odds: prior odds of an edge against none.
         prior: one of `weights.PRIORS`.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
@@ -66,28 +57,31 @@ class Query:
     """
 
     problem: Problem
-    limits: Limits
-    listener: Listener | None
+    run: Run
     edge_odds: float
     prior: str
     threshold: float
     cluster: Cluster | None = None
     rows: Rows | None = None
 
+    @property
+    def limits(self) -> Limits:
+        """The limits of the run."""
+        return self.run.limits
+
     @contextmanager
-    def working(self) -> Iterator[Work]:
-        """Yields a run that Ctrl-C and the limits end.
+    def working(self) -> Iterator[Recorder]:
+        """Yields the report of work that Ctrl-C and the limits end.
 
         Raises:
             LimitError: the time ended before any result.
             KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
         """
-        with interruptible() as interruption:
-            recorder = Recorder(self.problem, self.limits, self.listener, interruption)
+        with self.run.interruptible():
             try:
-                yield Work(recorder, interruption)
+                yield Recorder(self.problem, self.run)
             except StoppedError:
-                raise ended(recorder) from None
+                raise ended(self.run) from None
 
     def posterior(
         self,

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.result import Stop
 from jtsolve.errors import LimitError
-from jtsolve.solving import choose, verified
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.solving import Recorder
 
 _PER_VERTEX = 200
 """Bytes of a drawn tree for each vertex."""
@@ -28,18 +27,17 @@ def require_room(count: int, n: int, limits: Limits) -> None:
         )
 
 
-def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
+def best_tree(problem: Problem, run: Run) -> JunctionTree | None:
     """Returns the tree of the highest score that `auto` finds within the limits, or None."""
     try:
-        backend = choose(problem, limits).backend
-        return verified(problem, backend, limits, recorder).tree
+        return solve(problem, None, run).tree
     except LimitError:
         return None
 
 
-def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
+def ended(run: Run) -> Exception | KeyboardInterrupt:
     """Returns what to raise where the sums were ended: half of them say nothing."""
-    if recorder.stop is Stop.INTERRUPTED:
+    if run.stop is Stop.INTERRUPTED:
         return KeyboardInterrupt()
     return LimitError(
         "the time limit came before there was anything to say: half of the sums are no answer, nor are "

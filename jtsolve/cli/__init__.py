@@ -19,7 +19,7 @@ from typer.main import get_command
 
 from jtsolve.cli.average import average
 from jtsolve.cli.check import check
-from jtsolve.cli.choices import backends, scores
+from jtsolve.cli.choices import backends, methods, models, scores
 from jtsolve.cli.compare import compare
 from jtsolve.cli.convert import convert
 from jtsolve.cli.data import data
@@ -27,6 +27,7 @@ from jtsolve.cli.decode import decode
 from jtsolve.cli.encode import encode
 from jtsolve.cli.export import export
 from jtsolve.cli.fit import fit
+from jtsolve.cli.help import PanelCommand
 from jtsolve.cli.impute import impute
 from jtsolve.cli.loglik import loglik
 from jtsolve.cli.mpe import mpe
@@ -36,7 +37,6 @@ from jtsolve.cli.recommend import recommend
 from jtsolve.cli.report import report
 from jtsolve.cli.run import run as run_one
 from jtsolve.cli.sample import sample
-from jtsolve.cli.sample_trees import sample_trees
 from jtsolve.cli.score import score
 from jtsolve.cli.select import select
 from jtsolve.cli.show import show
@@ -54,6 +54,8 @@ for command in (
     check,
     backends,
     scores,
+    models,
+    methods,
     recommend,
     compare,
     report,
@@ -64,11 +66,10 @@ for command in (
     show,
     select,
     average,
-    sample_trees,
 ):
-    app.command("run" if command is run_one else None)(command)
+    app.command("run" if command is run_one else None, cls=PanelCommand)(command)
 for of_models in (fit, loglik, impute, query, mpe, sample, export):
-    app.command()(of_models)
+    app.command(cls=PanelCommand)(of_models)
 app.add_typer(data, name="data")
 
 

@@ -1,28 +1,29 @@
-"""`jtsolve average`: the posterior over all decomposable graphs."""
+"""`jtsolve average`: the posterior over all decomposable graphs, or trees drawn from it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jtsolve.cli import completion
 from jtsolve.cli.options import (
     LOCAL,
+    SEARCH,
     ConstraintOptions,
     DataOptions,
     Executor,
     Instance,
     Json,
     LimitOptions,
-    PosteriorScoringOptions,
+    MaxSize,
     Quiet,
     ResultFile,
+    ScoreName,
     Seed,
     Treewidth,
     cluster_named,
-    flags_given,
     grouped,
     held,
-    make_score,
 )
 from jtsolve.cli.output import (
     FOUND,
@@ -34,24 +35,14 @@ from jtsolve.cli.output import (
     emit,
     require_writable,
 )
-from jtsolve.cli.scoring import DataFile, score_file, silent
+from jtsolve.cli.problems import read_or_score
 from jtsolve.errors import ChoiceError
-from jtsolve.progress import is_watched
-from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.method import AveragingMethod, Rows
+    from jtsolve.averaging.method import Draws
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.cli.scoring import Say
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.problem import Tabulation
-    from jtsolve.scoring.score import LocalScore
-
-
-AveragingMethodText = Annotated[
-    str, typer.Option(metavar="METHOD", help="auto, exact, chains or bootstrap; options: chains:rounds=400.")
-]
 
 
 @grouped
@@ -59,24 +50,49 @@ def average(
     context: typer.Context,
     *,
     instance: Instance,
-    method: AveragingMethodText = "auto",
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="METHOD",
+            help="With options, as in chains:rounds=400; see 'jtsolve methods'.",
+            rich_help_panel=SEARCH,
+            autocompletion=completion.among(completion.methods),
+        ),
+    ] = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
-        float, typer.Option(metavar="X", help="Prior odds of an edge; 1: all graphs are equally likely.")
+        float,
+        typer.Option(
+            metavar="X",
+            help="Prior odds of an edge; 1: all graphs are equally likely.",
+            rich_help_panel=SEARCH,
+        ),
     ] = 1.0,
     prior: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="graphs: each counts once; rooted-junction-trees: once for each of them.",
+            help="graphs, or rooted-junction-trees: each graph counts once per rooted junction tree.",
+            rich_help_panel=SEARCH,
+            hidden=True,
         ),
     ] = "graphs",
+    trees: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=0, help="Draw N trees instead: a line of JSON each.", rich_help_panel=SEARCH
+        ),
+    ] = 0,
     threshold: Annotated[
         float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
     ] = 0.01,
+    constrain: ConstraintOptions,
+    score: ScoreName = None,
+    max_size: MaxSize = None,
+    table: DataOptions,
     spend: LimitOptions,
-    executor: Executor = LOCAL,
     seed: Seed = 0,
+    executor: Executor = LOCAL,
     output: ResultFile = None,
     plot: Annotated[
         Path | None,
@@ -84,22 +100,19 @@ def average(
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
-    constrain: ConstraintOptions,
-    scoring: PosteriorScoringOptions,
-    table: DataOptions,
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
 
     Data are scored by bdeu unless --score names another; a file whose name does not say that it holds data
     is read as such with --score.
 
-    Each graph counts once, weighted by its score and the prior. The exact sums give probabilities of edges,
+    Each graph counts once, weighted by its score and the prior. Exact sums give probabilities of edges,
     cliques and separators without samples; chains serve where the tables do not fit, and say whether they
-    converged.
+    converged. --method bootstrap:200 finds the best trees of 200 resamples of the rows, and reports the share
+    of those that have each edge. Ctrl-C and the time limit keep the resamples done.
 
-    --method bootstrap:200 searches 200 resamples of the rows for their best trees, and says in which share
-    each edge is. Ctrl-C and the time limit keep the resamples done. --executor dask runs chains and resamples
-    as tasks, on --threads workers of this machine or on those of a scheduler.
+    With --trees: exact draws are independent; graphs of chains are equally spaced, and none is drawn if these
+    have not converged. Each comes with its score and its canonical junction tree.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.
@@ -110,60 +123,73 @@ def average(
     kind = None if plot is None else plot.suffix.lower().removeprefix(".")
     if kind not in (None, "svg", "png"):
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
-    from jtsolve.averaging.registry import METHODS
+    if trees and plot is not None:
+        raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
-    limits, how = spend.limits(context.obj, seed), METHODS.parse(method)
-    cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
-    shown = not quiet and is_watched()
-    problem = read_or_score(
-        instance,
-        scoring,
-        table,
-        treewidth,
-        constrain,
-        limits,
-        silent if json or quiet else emit,
-        method=how,
-        prior=prior,
-        shown=shown,
-    )
-
-    from jtsolve.averaging.average import average as average_over
-    from jtsolve.averaging.document import posterior_to_json
-    from jtsolve.cli.posterior import describe_posterior
     from jtsolve.core.files import write_atomically
-    from jtsolve.progress import progress
+    from jtsolve.study.averaging import METHODS, drawn, posterior
 
-    with progress("averaging", shown=shown) as listener:
-        posterior = average_over(
+    how, run = METHODS.parse(method), spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
+
+    def rule(n: int, largest: int) -> "Tabulation":
+        return how.tabulation(n, largest, run.limits, prior, drawn=trees > 0)
+
+    problem, study, data = read_or_score(
+        instance,
+        run,
+        score=score,
+        default="bdeu",
+        options=table,
+        constrain=constrain,
+        treewidth=treewidth,
+        max_size=max_size,
+        rule=rule,
+    )
+    if trees:
+        draws = drawn(problem, trees, how, run, edge_odds=edge_odds)
+        if draws is None:
+            complain("no graph meets the constraints")
+            raise typer.Exit(INFEASIBLE)
+        text = _lines(problem, draws)
+        if output is None:
+            emit(text)
+        else:
+            write_atomically(output, text)
+        return
+    with held(cluster_named(executor, spend.threads)) as cluster:
+        found = posterior(
             problem,
-            method=how,
-            limits=limits,
-            listener=listener,
+            how,
+            run,
             edge_odds=edge_odds,
             prior=prior,
             threshold=threshold,
             cluster=cluster,
-            rows=_rows(instance, scoring, table, limits),
+            study=study,
+            table=data,
         )
-    if posterior is None:
+    if found is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
-    lost = _loss(posterior)
-    data = posterior_to_json(posterior)
+
+    from jtsolve.averaging.document import posterior_to_json
+    from jtsolve.cli.posterior import describe_posterior
+
+    lost = _loss(found)
+    document = posterior_to_json(found)
     if output is not None:
-        write_atomically(output, data)
+        write_atomically(output, document)
     if plot is not None:
-        posterior.draw(plot, "svg" if kind == "svg" else "png")
+        found.draw(plot, "svg" if kind == "svg" else "png")
     if json:
-        emit(data)
+        emit(document)
     elif not quiet:
-        emit(describe_posterior(posterior))
-    if not posterior.converged:
+        emit(describe_posterior(found))
+    if not found.converged:
         complain("the chains have not converged: their figures must not be used")
     if lost is not None:
         raise typer.Exit(lost)
-    raise typer.Exit(FOUND if posterior.converged else NOT_CONVERGED)
+    raise typer.Exit(FOUND if found.converged else NOT_CONVERGED)
 
 
 def _loss(posterior: "GraphPosterior") -> int | None:
@@ -181,56 +207,22 @@ def _loss(posterior: "GraphPosterior") -> int | None:
     return NO_TREE
 
 
-def _rows(
-    path: Path, scoring: PosteriorScoringOptions, table: DataOptions, limits: "Limits"
-) -> "Rows | None":
-    """Returns the rows of a data file, which are read again; None for an instance."""
-    from jtsolve.averaging.method import Rows
+def _lines(problem: "Problem", draws: "Draws") -> bytes:
+    """Returns a line of JSON for each drawn tree."""
+    import json
+    from functools import cache, partial
 
-    if not _is_data(path, scoring):
-        return None
-    file = DataFile.of(path, _score(scoring), table.reading(), quiet=True)
-    return Rows(file.score, lambda: file.read(limits))
+    from jtsolve.io.documents import names_of
 
-
-def _is_data(path: Path, scoring: PosteriorScoringOptions) -> bool:
-    return scoring.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
-
-
-def _score(scoring: PosteriorScoringOptions) -> "LocalScore":
-    """Returns the score of data: a log marginal likelihood by default, so that weights are probabilities."""
-    return make_score(scoring.score or "bdeu", scoring.ess)
-
-
-def read_or_score(
-    path: Path,
-    scoring: PosteriorScoringOptions,
-    table: DataOptions,
-    treewidth: int | None,
-    constrain: ConstraintOptions,
-    limits: "Limits",
-    say: "Say",
-    *,
-    method: "AveragingMethod",
-    prior: str = "graphs",
-    drawn: bool = False,
-    shown: bool,
-) -> "Problem":
-    """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
-    from jtsolve.io.instance import read_problem
-
-    if not _is_data(path, scoring):
-        if given := [*flags_given(scoring), *flags_given(table)]:
-            raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
-        return constrain.on(read_problem(path)).with_treewidth(treewidth)
-    bound = constrain.treewidth if treewidth is None else treewidth
-    max_size = scoring.max_size or (None if bound is None else bound + 1)
-    if max_size is None:
-        raise ChoiceError("nothing says how large the scored sets are; give --treewidth K or --max-size K")
-    data = DataFile.of(path, _score(scoring), table.reading())
-
-    def rule(n: int, largest: int) -> "Tabulation":
-        return method.tabulation(n, largest, limits, prior, drawn=drawn)
-
-    problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
-    return constrain.on(problem).with_treewidth(treewidth)
+    named, encode = cache(partial(names_of, names=problem.names)), json.JSONEncoder(ensure_ascii=False).encode
+    lines = {}
+    for tree in set(draws.trees):
+        entry = {
+            "score": tree.score(problem.scores),
+            "treewidth": tree.treewidth,
+            "cliques": list(map(named, tree.cliques)),
+            "separators": list(map(named, tree.separators)),
+            "tree_edges": tree.edges,
+        }
+        lines[tree] = encode(entry)
+    return "".join(f"{lines[tree]}\n" for tree in draws.trees).encode()

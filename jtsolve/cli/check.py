@@ -57,7 +57,7 @@ def check(
     from jtsolve.verify.result import check as faults_of
 
     document = _read(result)
-    problem = constrain.on(read_problem(instance))
+    problem = constrain.restrictions().on(read_problem(instance))
     tighter: tuple[str, ...] = ()
     if isinstance(document, ResultDocument):
         faults, status = faults_of(problem, document), document.status.value

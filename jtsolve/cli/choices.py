@@ -1,4 +1,4 @@
-"""`jtsolve backends` and `jtsolve scores`: the values to choose from, and what their options mean."""
+"""`jtsolve backends`, `scores`, `models`, `methods`: the values to choose from, and their options."""
 
 from collections.abc import Callable
 from textwrap import fill
@@ -53,6 +53,42 @@ def scores(
     from jtsolve.scoring.registry import REGISTRY
 
     _show(REGISTRY, name, json, lambda _: {}, lambda _: ("", []))
+
+
+def models(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Explain the options of one kind.",
+            autocompletion=completion.among(completion.models),
+        ),
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """List the kinds of models that 'jtsolve fit --model' takes, or explain the options of one."""
+    from jtsolve.study.kinds import MODELS
+
+    _show(MODELS, name, json, lambda _: {}, lambda _: ("", []))
+
+
+def methods(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Explain the options of one method.",
+            autocompletion=completion.among(completion.methods),
+        ),
+    ] = None,
+    *,
+    json: Json = False,
+) -> None:
+    """List the methods of 'jtsolve average', or explain the options of one."""
+    from jtsolve.study.averaging import METHODS
+
+    _show(METHODS, name, json, lambda _: {}, lambda _: ("", []))
 
 
 def _show(

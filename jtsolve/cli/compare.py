@@ -1,28 +1,17 @@
 """`jtsolve compare`: backends × instances × treewidths × seeds, one process per run."""
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import (
-    LOCAL,
-    ConstraintOptions,
-    DataOptions,
-    Executor,
-    ScoringOptions,
-    cluster_named,
-    flags_given,
-    flags_of,
-    grouped,
-    make_score,
-)
-from jtsolve.cli.output import FAULTY, murmur
+from jtsolve.cli.options import ConstraintOptions, Executor, ScoreName, grouped
+from jtsolve.cli.output import FAULTY, murmur, show_findings
 from jtsolve.errors import ChoiceError
-from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.options import EXECUTOR
 from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
@@ -31,6 +20,8 @@ if TYPE_CHECKING:
     from jtsolve.compare.running.local import Executor as Place
     from jtsolve.compare.spec import Spec
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
+    from jtsolve.study.restrictions import Restrictions
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +66,7 @@ def compare(
     ] = None,
     grid: GridOptions,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
-    executor: Executor = LOCAL,
+    executor: Executor = EXECUTOR.default,
     resume: Annotated[
         bool, typer.Option("--resume", help="Do the missing runs of the comparison in RUN/.")
     ] = False,
@@ -85,21 +76,21 @@ def compare(
     no_warm_up: Annotated[
         bool, typer.Option("--no-warm-up", help="Skip the uncounted first runs, which compile kernels.")
     ] = False,
-    scoring: ScoringOptions,
-    coding: DataOptions,
+    score: ScoreName = None,
     constrain: ConstraintOptions,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
     You can stop it at any moment; --resume does the missing runs, also beside the words that began the
-    comparison. Exit code 1: a tree is wrong, or runs contradict each other.
+    comparison. Data files are scored for the widest treewidth; a grid file says how they are read. Exit code
+    1: a tree is wrong, or runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
 
     folder = Folder(output)
     chosen = _executor(executor, jobs)
-    request = _request(instances or [], grid, scoring, coding, constrain)
+    request = _request(instances or [], score, grid, constrain)
     if resume:
         plan = folder.plan()
         changed = [word for word, value in request.items() if plan.request.get(word) != value]
@@ -114,7 +105,7 @@ def compare(
                 f"{folder.path}: there is a comparison here already; do the missing runs with --resume, or "
                 "give another --output"
             )
-        chosen_grid = _grid(instances or [], grid, _score(instances or [], scoring, coding))
+        chosen_grid = _grid(instances or [], grid, score)
         plan = _planned(folder, chosen_grid, constrain, request, jobs, quiet=quiet)
         folder.write_plan(plan)
     if plan_only:
@@ -131,48 +122,42 @@ def compare(
 
 def _executor(name: str, jobs: int) -> "Place":
     """Returns where to run."""
-    cluster = cluster_named(name, jobs)
-    if cluster is None:
+    if name == EXECUTOR.default:
         from jtsolve.compare.running.local import LocalExecutor
 
         return LocalExecutor(jobs)
+    from jtsolve.cluster import Cluster
     from jtsolve.compare.running.dask import DaskExecutor
 
-    return DaskExecutor(cluster)
+    return DaskExecutor(Cluster.named(name, jobs))
 
 
-def _request(instances: "Sequence[str]", *groups: Any) -> dict[str, Any]:
+def _request(instances: "Sequence[str]", score: str | None, *groups: Any) -> dict[str, Any]:
     """Returns the words of a command that its plan depends on: a value by flag, and the instances."""
     request: dict[str, Any] = {"INSTANCES": list(instances)} if instances else {}
+    if score is not None:
+        request["--score"] = score
     for group in groups:
-        for name, flag in flags_of(group).items():
-            value = getattr(group, name)
-            request[flag] = str(value) if isinstance(value, Path) else value
+        for entry in fields(group):
+            value = getattr(group, entry.name)
+            if value != entry.default:
+                flag = f"--{entry.name.replace('_', '-')}"
+                request[flag] = str(value) if isinstance(value, Path) else value
     return request
 
 
-def _score(places: "Sequence[str]", scoring: ScoringOptions, coding: DataOptions) -> "ScoreChoice | None":
-    """Returns how to score data; None if the files are instances, or data by the defaults."""
-    from jtsolve.compare.grid import ScoreChoice
-
-    given = [*flags_given(scoring), *flags_given(coding)]
-    if not given:
-        return None
-    if scoring.score is None and not all(place.lower().endswith(DATA_SUFFIXES) for place in places):
-        raise ChoiceError(f"{given[0]} is for data; name a score, such as --score {DEFAULT_SCORE}")
-    return ScoreChoice(
-        name=make_score(scoring.score, scoring.ess).name,
-        ess=scoring.ess,
-        max_size=scoring.max_size,
-        **{name: str(value) if isinstance(value, Path) else value for name, value in coding.given().items()},
-    )
-
-
-def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | None") -> "Grid":
+def _grid(places: Sequence[str], options: GridOptions, score: str | None) -> "Grid":
     """Returns the grid of the options, or of a file, whose values the options replace."""
     import msgspec
 
-    from jtsolve.compare.grid import Grid, is_grid_file, parse_treewidths, read_grid, split_backends
+    from jtsolve.compare.grid import (
+        Grid,
+        ScoreChoice,
+        is_grid_file,
+        parse_treewidths,
+        read_grid,
+        split_backends,
+    )
 
     known: dict[str, Any] = {name: value for name, value in asdict(options).items() if value is not None}
     if "backends" in known:
@@ -180,7 +165,7 @@ def _grid(places: Sequence[str], options: GridOptions, score: "ScoreChoice | Non
     if "treewidths" in known:
         known["treewidths"] = parse_treewidths(known["treewidths"])
     if score is not None:
-        known["score"] = score
+        known["score"] = ScoreChoice(name=score)
     if len(places) == 1 and is_grid_file(Path(places[0])):
         grid = msgspec.structs.replace(read_grid(Path(places[0])), **known)
     elif not places or "backends" not in known:
@@ -205,14 +190,14 @@ def _planned(
     """Returns the plan of a grid; scores its data files, and writes instances under the constraints."""
     from datetime import UTC, datetime
 
-    from jtsolve.cli.scoring import silent
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.grid import INSTANCE_SUFFIXES, expand, find_files
     from jtsolve.core.machine import cores, describe, free_memory
+    from jtsolve.core.run import Console, Limits, Run
 
-    say: Callable[[str], None] = silent if quiet else murmur
+    run = Run(Limits(), Console(None, str.strip if quiet else murmur, str.strip if quiet else show_findings))  # type: ignore[arg-type]
     suffixes = INSTANCE_SUFFIXES if grid.score is None else DATA_SUFFIXES
-    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), say)
+    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), run)
     specs: list[Spec] = expand(
         grid,
         files,
@@ -230,13 +215,14 @@ def _instances(
     grid: "Grid",
     constrain: ConstraintOptions,
     files: Sequence[Path],
-    say: Callable[[str], None],
+    run: "Run",
 ) -> list[Path]:
     """Returns the instances of files: data are scored, and all constrained, into RUN/instances."""
     from jtsolve.compare.grid import ScoreChoice, labels
     from jtsolve.io.instance import read_problem, write_problem
 
-    constrained = grid.constraints is not None or constrain.given
+    restrictions = constrain.restrictions()
+    constrained = grid.constraints is not None or bool(restrictions)
     instances = []
     for path, label in zip(files, labels(files), strict=True):
         is_data = grid.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
@@ -244,19 +230,19 @@ def _instances(
             instances.append(path)
             continue
         if is_data:
-            say(f"scoring {path}")
-            problem = _scored(path, grid, grid.score or ScoreChoice(), constrain, say)
+            run.say(f"scoring {path}")
+            problem = _scored(path, grid, grid.score or ScoreChoice(), restrictions, run)
         else:
             problem = read_problem(path)
         place = folder.path / "instances"
         folder.make()
         place.mkdir(exist_ok=True)
         instances.append(place / f"{label.replace('/', '-')}.json.gz")
-        write_problem(_constrained(problem, grid, constrain), instances[-1])
+        write_problem(_constrained(problem, grid, restrictions), instances[-1])
     return instances
 
 
-def _constrained(problem: "Problem", grid: "Grid", constrain: ConstraintOptions) -> "Problem":
+def _constrained(problem: "Problem", grid: "Grid", restrictions: "Restrictions") -> "Problem":
     """Returns a problem under the constraints of the grid file and of the options."""
     from dataclasses import replace
 
@@ -266,29 +252,29 @@ def _constrained(problem: "Problem", grid: "Grid", constrain: ConstraintOptions)
         more = constraints_from_document(grid.constraints, problem.names, "the grid", "constraints")
         with with_names(problem.names, "the grid", "constraints"):
             problem = replace(problem, constraints=problem.constraints.joined(more))
-    return constrain.on(problem)
+    return restrictions.on(problem)
 
 
 def _scored(
-    path: Path,
-    grid: "Grid",
-    choice: "ScoreChoice",
-    constrain: ConstraintOptions,
-    say: Callable[[str], None],
+    path: Path, grid: "Grid", choice: "ScoreChoice", restrictions: "Restrictions", run: "Run"
 ) -> "Problem":
     """Returns the problem of a data file."""
-    from jtsolve.cli.scoring import DataFile, score_file, silent
-    from jtsolve.core.backend import Limits
+    from jtsolve.cli.score import score_all
+    from jtsolve.study.arguments import score_of
+    from jtsolve.study.data import Data
+    from jtsolve.study.study import Study
 
     widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
     max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
-    if max_size is None and constrain.treewidth is not None:
-        max_size = constrain.treewidth + 1
+    if max_size is None and restrictions.treewidth is not None:
+        max_size = restrictions.treewidth + 1
     if max_size is None:
-        raise ChoiceError("nothing says how large the scored sets are; give --max-size or --treewidths")
-    score = make_score(choice.name, choice.ess)
-    data = DataFile.of(path, score, choice.reading(), quiet=say is silent)
-    return score_file(data, max_size, Limits(), say, named=constrain.of)
+        raise ChoiceError(
+            "nothing says how large the scored sets are; give --treewidths, or max_size in a grid"
+        )
+    name = choice.name if choice.ess is None else f"{choice.name}:ess={choice.ess!r}"
+    study = Study(Data(path, choice.reading()), score_of(name), max_size=max_size)
+    return score_all(study, run, check=restrictions.of)
 
 
 def _execute(
@@ -298,7 +284,7 @@ def _execute(
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board
     from jtsolve.compare.running.warmup import warm_up
-    from jtsolve.progress import is_watched
+    from jtsolve.console import is_watched
 
     console = None
     if not quiet and is_watched():

@@ -30,6 +30,20 @@ def scores() -> Iterable[str]:
     return REGISTRY.names
 
 
+def models() -> Iterable[str]:
+    """Returns the names of kinds of models."""
+    from jtsolve.study.kinds import MODELS
+
+    return MODELS.names
+
+
+def methods() -> Iterable[str]:
+    """Returns the names of methods of averaging."""
+    from jtsolve.averaging.registry import METHODS
+
+    return METHODS.names
+
+
 def formulas() -> Iterable[str]:
     """Returns the formats of formulas."""
     from jtsolve.encodings.export import TARGETS

@@ -155,7 +155,6 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
-    from jtsolve.cli.scoring import heeding
     from jtsolve.models.columns import hidden_of, open_rows, states_of, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import columns_of_states, log_likelihood
@@ -174,7 +173,7 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
         hidden=hidden,
-        tell=heeding(data, strict=how.strict) if isinstance(data, Path) else None,
+        tell=_findings(data, how.strict) if isinstance(data, Path) else None,
     )
     values: Any = (
         values_of(file, model.names)
@@ -215,3 +214,15 @@ def _complete(values: Any, file: "FileRows", options: DataOptions) -> Any:
             "leave out --missing to sum them out, or give --missing drop-rows",
         )
     return ~missing if options.missing == "drop-rows" else np.ones(missing.size, dtype=bool)
+
+
+def _findings(data: Path, strict: bool) -> Any:  # noqa: FBT001
+    from jtsolve.cli.output import show_findings
+    from jtsolve.tables.check import require_none
+
+    def handle(findings: Any) -> None:
+        if strict:
+            require_none(findings, str(data))
+        show_findings(f"data check of {data.name}", findings)
+
+    return handle

@@ -1,10 +1,10 @@
-"""The options that several commands share, each written once, and groups of them.
+"""The options that several commands share, declared from `jtsolve.options`, and groups of them.
 
 `grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
 """
 
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -16,10 +16,13 @@ from jtsolve.cli import completion
 from jtsolve.errors import ChoiceError
 from jtsolve.options import (
     BACKEND,
-    ESS,
+    CONSTRAINT,
     EXECUTOR,
+    FORBID,
+    KEEP,
     MAX_SIZE,
     MEMORY,
+    REQUIRE,
     SCORE,
     SEED,
     THREADS,
@@ -27,29 +30,37 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.options import DATA, all_names_in, names_in
+from jtsolve.tables.options import DATA, READ, all_names_in, names_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Backend, Limits
-    from jtsolve.core.problem import Constraints, Problem
-    from jtsolve.io.documents import ConstraintsDocument
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.options import Reading
 
-AUTO = BACKEND.default
+LOCAL = EXECUTOR.default
+SEARCH, OF_DATA, CONSTRAINTS, LIMITS = "Search", "Data", "Constraints", "Limits"
+"""Panels of the help."""
 
 
-def declared(option: Option, complete: Callable[[str], Any] | None = None, more: str = ".") -> Any:
+def declared(
+    option: Option,
+    panel: str | None = None,
+    complete: Callable[[str], Any] | None = None,
+    *,
+    expert: bool = False,
+) -> Any:
     """Returns the declaration of an option for typer.
 
     Args:
         option: to declare.
+        panel: of the help; None for the last one.
         complete: offers values that are found as the shell asks.
-        more: the end of its help.
+        expert: whether only `--help-all` lists it.
     """
     if option.choices:
         complete = completion.among(lambda: option.choices)
@@ -57,13 +68,17 @@ def declared(option: Option, complete: Callable[[str], Any] | None = None, more:
         option.flag,
         metavar=option.metavar,
         min=option.least,
-        help=option.help.removesuffix(".") + more,
+        help=option.help,
         readable=False,
         autocompletion=complete,
+        rich_help_panel=panel,
+        hidden=expert,
     )
 
 
-Instance = Annotated[Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance file.")]
+Instance = Annotated[
+    Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance, or the data file.")
+]
 Data = Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")]
 Model = Annotated[
     Path,
@@ -76,73 +91,19 @@ ResultFile = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Treewidth = Annotated[int | None, declared(TREEWIDTH)]
-Seed = Annotated[int, declared(SEED)]
-
-# Search
-
-BackendName = Annotated[str, declared(BACKEND, completion.among(completion.backends))]
-BackendOptions = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="An option of the backend; may be repeated.")
-]
-TimeLimit = Annotated[float | None, declared(TIME)]
-MemoryLimit = Annotated[float | None, declared(MEMORY)]
-Threads = Annotated[int | None, declared(THREADS)]
-
-LOCAL = "local"
-Executor = Annotated[str, declared(EXECUTOR)]
-Keep = Annotated[
-    Path | None,
-    typer.Option(
-        file_okay=False, readable=False, metavar="FOLDER", help="Of partitions: keep the counts here."
-    ),
-]
-
-# Data
-
-_SCORES = completion.among(completion.scores)
-_DEFAULTS = f"; default: {DEFAULT_SCORE}, or bdeu with --ess."
-ScoreName = Annotated[str | None, declared(SCORE, _SCORES, _DEFAULTS)]
-ScoreOfData = Annotated[str | None, declared(SCORE, _SCORES, _DEFAULTS + " Reads any file as data.")]
-ScoreOfPosterior = Annotated[str | None, declared(SCORE, _SCORES, "; default: bdeu. Reads any file as data.")]
-Ess = Annotated[float | None, declared(ESS)]
-MaxSize = Annotated[int | None, declared(MAX_SIZE)]
-
-# Constraints
-
-Forbid = Annotated[
-    list[str] | None, typer.Option(metavar="A,B", help="No edge between these two; may be repeated.")
-]
-Require = Annotated[
-    list[str] | None, typer.Option(metavar="A,B", help="An edge between these two; may be repeated.")
-]
-ForbidClique = Annotated[
-    list[str] | None, typer.Option(metavar="A,B,…", help="Not a maximal clique; may be repeated.")
-]
-MinSeparator = Annotated[
-    int | None, typer.Option(metavar="K", min=0, help="The least separator size; 1: a connected graph.")
-]
-MaxSeparator = Annotated[int | None, typer.Option(metavar="K", min=0, help="The largest separator size.")]
-MaxCliques = Annotated[int | None, typer.Option(metavar="K", min=1, help="The most maximal cliques.")]
-ConstraintsFile = Annotated[
-    Path | None,
-    typer.Option(readable=False, metavar="FILE", help="Constraints by the names of the instance format."),
-]
-WithinGraph = Annotated[
-    Path | None,
-    typer.Option(
-        readable=False,
-        metavar="FILE",
-        help="No edge outside a triangulation of this graph, result, results or posterior; of a selection, "
-        "of its superset.",
-    ),
-]
-RequireGraph = Annotated[
-    Path | None, typer.Option(readable=False, metavar="FILE", help="Every edge of this graph or result.")
-]
-
-# Queries
-
+Treewidth = Annotated[int | None, declared(TREEWIDTH, SEARCH)]
+Seed = Annotated[int, declared(SEED, LIMITS)]
+BackendName = Annotated[str, declared(BACKEND, SEARCH, completion.among(completion.backends))]
+TimeLimit = Annotated[float | None, declared(TIME, LIMITS)]
+MemoryLimit = Annotated[float | None, declared(MEMORY, LIMITS)]
+Threads = Annotated[int | None, declared(THREADS, LIMITS)]
+Executor = Annotated[str, declared(EXECUTOR, LIMITS, expert=True)]
+Keep = Annotated[Path | None, declared(KEEP, LIMITS, expert=True)]
+ScoreName = Annotated[str | None, declared(SCORE, OF_DATA, completion.among(completion.scores))]
+MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
+Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]
+Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
+Constraint = Annotated[list[str] | None, declared(CONSTRAINT, CONSTRAINTS)]
 Given = Annotated[
     list[str] | None,
     typer.Option(metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE; may be repeated."),
@@ -162,29 +123,6 @@ DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed d
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """Which backend searches."""
-
-    backend: BackendName = AUTO
-    option: BackendOptions = None
-
-    def chosen(self) -> "Backend | None":
-        """Returns the backend, or None for `auto`."""
-        from jtsolve.backends.registry import REGISTRY
-        from jtsolve.core.choice_texts import pairs, split
-
-        given = self.option or []
-        if self.backend == AUTO:
-            if given:
-                raise ChoiceError(
-                    f"the option '{given[0]}' is for a backend, but auto chooses that; give --backend NAME"
-                )
-            return None
-        name, options = split(self.backend)
-        return REGISTRY.make(name, options | pairs(given))
-
-
-@dataclass(frozen=True, slots=True)
 class LimitOptions:
     """What a run may spend."""
 
@@ -192,33 +130,32 @@ class LimitOptions:
     memory_limit: MemoryLimit = None
     threads: Threads = None
 
-    def limits(self, started: float, seed: int = 0) -> "Limits":
-        """Returns the limits, which reading keeps from now on."""
-        from jtsolve.core.backend import Limits
+    def run(self, started: float, seed: int = 0, *, silent: bool = False, quiet: bool = False) -> "Run":
+        """Returns the run of a command.
+
+        Args:
+            started: `time.monotonic()` at the start of the program.
+            seed: of everything random.
+            silent: whether nothing but the result is printed; findings of the data check are.
+            quiet: whether nothing but errors is printed.
+        """
+        from jtsolve.cli.output import emit, show_findings
+        from jtsolve.console import display_here
         from jtsolve.core.files import guard_reading
         from jtsolve.core.machine import memory_bytes
+        from jtsolve.core.run import Console, Limits, Run
+
+        def drop(*_: object) -> None:
+            """Prints nothing."""
 
         limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
         guard_reading(limits.guard())
-        return limits
-
-
-@dataclass(frozen=True, slots=True)
-class ScoringOptions:
-    """How to score data, for commands that take instances too."""
-
-    score: ScoreOfData = None
-    max_size: MaxSize = None
-    ess: Ess = None
-
-
-@dataclass(frozen=True, slots=True)
-class PosteriorScoringOptions:
-    """How to score data for a posterior: by a log marginal likelihood, so that weights are probabilities."""
-
-    score: ScoreOfPosterior = None
-    max_size: MaxSize = None
-    ess: Ess = None
+        console = Console(
+            None if quiet else display_here(),
+            drop if quiet or silent else emit,
+            drop if quiet else show_findings,
+        )
+        return Run(limits, console)
 
 
 def _group(options: "Sequence[Option]") -> Any:
@@ -227,25 +164,39 @@ def _group(options: "Sequence[Option]") -> Any:
     held: list[Any] = []
     for option in options:
         kind, absent = kinds.get(option.type, (option.type | None, None))
-        stated = option.type in (int, str) and option.default is not None
-        default = f"; default: {option.default}." if stated else "."
-        shown = declared(option, more=default)
         entry = field(default=absent, metadata={"option": option})
-        held.append((option.name, Annotated[kind, shown], entry))
+        held.append((option.name, Annotated[kind, declared(option, OF_DATA)], entry))
     return make_dataclass("Group", held, frozen=True)
 
 
-class DataOptions(_group(DATA)):  # type: ignore[misc]
+_OWN = tuple(option for option in DATA if not option.within)
+_WITHIN = {option.name: option for option in DATA if option.within}
+Read = Annotated[
+    list[str] | None,
+    typer.Option(
+        READ,
+        metavar="KEY=VALUE",
+        help=f"How the file is written: {', '.join(_WITHIN)}; may be repeated.",
+        rich_help_panel=OF_DATA,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class DataOptions(_group(_OWN)):  # type: ignore[misc]
     """How to read a data file: the options of `tables.options`, as the shell takes them."""
+
+    read: Read = None
 
     def given(self) -> dict[str, Any]:
         """Returns the given options by name, with the values of a hand-written file."""
-        values = {option: getattr(self, option.name) for option in DATA}
-        return {
+        values = {option: getattr(self, option.name) for option in _OWN}
+        found = {
             option.name: not option.default if option.type is bool else value
             for option, value in values.items()
             if value is not None and value is not False
         }
+        return found | _read_in(self.read or [])
 
     def reading(self) -> "Reading":
         """Returns how to read it.
@@ -262,7 +213,41 @@ class DataOptions(_group(DATA)):  # type: ignore[misc]
         """Returns the words for a missing value in rows for a model: its own, unless others are given."""
         from jtsolve.tables.options import gaps_of
 
-        return all_names_in(self.missing_values) or gaps_of(model)
+        words = self.given().get("missing_values")
+        return gaps_of(model) if words is None else all_names_in(words)
+
+
+def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
+    """Returns the options in texts "separator=tab,decimal=comma"; a part without a key continues a value."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        key = ""
+        for part in text.split(","):
+            name, equals, value = part.partition("=")
+            if equals and name in _WITHIN:
+                key, found[name] = name, value
+            elif key:
+                found[key] += f",{part}"
+            else:
+                raise ChoiceError(
+                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
+                )
+    for name, value in found.items():
+        found[name] = _typed(_WITHIN[name], value)
+    return found
+
+
+def _typed(option: Option, text: str) -> Any:
+    """Returns the value in a text."""
+    if option.type is bool:
+        if text not in ("true", "false"):
+            raise ChoiceError(f"{READ} {option.name}={text}: write true or false")
+        return text == "true"
+    if option.type is int:
+        if not text.isdecimal():
+            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number")
+        return int(text)
+    return [text] if option.type is tuple else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,83 +256,31 @@ class ConstraintOptions:
 
     forbid: Forbid = None
     require: Require = None
-    forbid_clique: ForbidClique = None
-    min_separator: MinSeparator = None
-    max_separator: MaxSeparator = None
-    max_cliques: MaxCliques = None
-    constraints: ConstraintsFile = None
-    within_graph: WithinGraph = None
-    require_graph: RequireGraph = None
+    constraint: Constraint = None
 
-    @property
-    def given(self) -> bool:
-        """Whether there are any."""
-        return bool(flags_given(self))
+    def restrictions(self) -> "Restrictions":
+        """Returns the constraints by names."""
+        from jtsolve.study.restrictions import Restrictions
 
-    def documents(self) -> "list[tuple[ConstraintsDocument, str]]":
-        """Returns the constraints of the file and of the other options, each with its source for messages."""
-        from jtsolve.io.documents import ConstraintsDocument
-        from jtsolve.io.settings import read_constraints
+        pairs = [
+            [edge_in(text, option) for text in texts or []]
+            for texts, option in ((self.forbid, FORBID.flag), (self.require, REQUIRE.flag))
+        ]
+        return Restrictions.given(*pairs, self.constraint)
 
-        found = (
-            [] if self.constraints is None else [(read_constraints(self.constraints), str(self.constraints))]
-        )
-        document = ConstraintsDocument(
-            max_separator_size=self.max_separator,
-            min_separator_size=self.min_separator or 0,
-            forbidden_edges=[edge_in(text, "--forbid") for text in self.forbid or []],
-            required_edges=[edge_in(text, "--require") for text in self.require or []],
-            forbidden_cliques=[list(names_in(text)) for text in self.forbid_clique or []],
-            max_cliques=self.max_cliques,
-        )
-        return [*found, (document, "options")]
 
-    def of(self, names: "Sequence[str]") -> "Constraints":
-        """Returns the constraints on variables of these names.
+def chosen_backend(name: str) -> "Backend | None":
+    """Returns the backend that a text describes; None for auto."""
+    from jtsolve.study.arguments import backend_of
 
-        Raises:
-            InputError: the file is invalid, a name is unknown, or constraints contradict each other.
-        """
-        from jtsolve.core.problem import Constraints
-        from jtsolve.io.documents import constraints_from_document, with_names
+    return backend_of(name)
 
-        joint = Constraints()
-        for document, source in self.documents():
-            own = constraints_from_document(document, names, source, "constraints")
-            with with_names(names, source, "constraints"):
-                joint = joint.joined(own)
-        if self.within_graph is None and self.require_graph is None:
-            return joint
 
-        from jtsolve.core.triangulation import constraints_within
-        from jtsolve.io.supersets import read_screened, read_superset
+def chosen_score(name: str | None, default: str) -> "LocalScore":
+    """Returns the score that a text describes; the default for None."""
+    from jtsolve.study.arguments import score_of
 
-        files = ((self.within_graph, read_screened), (self.require_graph, read_superset))
-        around, inside = (
-            None if path is None else read(path).aligned(names, str(path)) for path, read in files
-        )
-        with with_names(names, "options", "constraints"):
-            return joint.joined(constraints_within(around, inside))
-
-    def on(self, problem: "Problem") -> "Problem":
-        """Returns the problem under its own constraints and these.
-
-        Raises:
-            InputError: as `of`.
-        """
-        from dataclasses import replace
-
-        from jtsolve.io.documents import with_names
-
-        more = self.of(problem.names)
-        with with_names(problem.names, "options", "constraints"):
-            return replace(problem, constraints=problem.constraints.joined(more))
-
-    @property
-    def treewidth(self) -> int | None:
-        """The treewidth that the file of constraints allows, or None."""
-        bounds = [document.max_treewidth for document, _ in self.documents()]
-        return min((bound for bound in bounds if bound is not None), default=None)
+    return score_of(name, default)
 
 
 def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
@@ -360,21 +293,9 @@ def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
     return Cluster.named(executor, workers or cores())
 
 
-@contextmanager
-def held(cluster: "Cluster | None") -> "Iterator[Cluster | None]":
-    """Yields a cluster with its connection; None for None."""
-    if cluster is None:
-        yield None
-        return
-    with cluster.held() as connected:
-        yield connected
-
-
-def make_score(name: str | None, ess: float | None) -> "LocalScore":
-    """Returns the score of that name; None is bdeu with an equivalent sample size, else the default."""
-    from jtsolve.scoring.registry import named_score
-
-    return named_score(name or (DEFAULT_SCORE if ess is None else "bdeu"), ess)
+def held(cluster: "Cluster | None") -> "AbstractContextManager[Cluster | None]":
+    """Returns a cluster with its connection; None for None."""
+    return nullcontext() if cluster is None else cluster.held()
 
 
 def edge_in(text: str, option: str) -> tuple[str, str]:
@@ -397,18 +318,11 @@ def flags_given(options: Any) -> list[str]:
     >>> flags_given(DataOptions(drop=["a"], class_column="b"))
     ['--drop', '--class']
     """
-    return list(flags_of(options).values())
-
-
-def flags_of(options: Any) -> dict[str, str]:
-    """Returns, by field, the flags of a group that differ from their default."""
     changed = [entry for entry in fields(options) if getattr(options, entry.name) != entry.default]
-    return {
-        entry.name: option.flag
-        if (option := entry.metadata.get("option"))
-        else f"--{entry.name.replace('_', '-')}"
+    return [
+        option.flag if (option := entry.metadata.get("option")) else f"--{entry.name.replace('_', '-')}"
         for entry in changed
-    }
+    ]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,6 +59,13 @@ def murmur(message: str) -> None:
     with suppress(AttributeError, OSError):
         sys.stderr.write(f"{on_one_line(message, _LONGEST_LINE)}\n")
         sys.stderr.flush()
+
+
+def show_findings(title: str, findings: Sequence[object]) -> None:
+    """Writes findings to standard error, a line each; nothing if there are none."""
+    if findings:
+        for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
+            murmur(line)
 
 
 def emit(text: str | bytes) -> None:

@@ -30,16 +30,17 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solving import choose, look_at
+    from jtsolve.solving import choose, survey_of
 
-    limits = spend.limits(context.obj)
+    run = spend.run(context.obj)
+    limits = run.limits
     problem = read_problem(instance).with_treewidth(treewidth)
     advice = advise(problem, limits)
-    survey = look_at(problem, limits)
+    survey = survey_of(problem, run)
     taken: str | None = None
     refusals: tuple[str, ...] = ()
     try:
-        choice = choose(problem, limits, survey=survey)
+        choice = choose(problem, run, survey=survey)
         taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)

@@ -12,13 +12,11 @@ from jtsolve.cli.options import (
     LimitOptions,
     Quiet,
     Seed,
-    TimeLimit,
+    chosen_score,
     grouped,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.scoring import COMPILING, DataFile
 from jtsolve.errors import ChoiceError
-from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from jtsolve.core.selection import Selection
@@ -57,7 +55,7 @@ def select(
     over: Annotated[
         str | None, typer.Option(metavar="TEXT", help="junction-tree[:LARGEST SEPARATOR], or plain.")
     ] = None,
-    time_limit: TimeLimit = None,
+    spend: LimitOptions,
     seed: Seed = 0,
     columns: DataOptions,
     json: Json = False,
@@ -72,29 +70,20 @@ def select(
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
 
-    from jtsolve.core.compiling import announced
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
     from jtsolve.io.supersets import read_superset
-    from jtsolve.progress import progress, tell
-    from jtsolve.scoring.registry import named_score
     from jtsolve.selection.choices import Plan
-    from jtsolve.selection.running import within_limits
+    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.selecting import selected
 
     if above is not None and superset is None:
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
     known = None if superset is None else read_superset(superset, above)
     plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
     suffix_of(output, arcs=plan.directs)
-    limits = LimitOptions(time_limit).limits(context.obj, seed)
-    shown = not (json or quiet) and is_watched()
-    file = DataFile.of(data, named_score(plan.score), columns.reading(), quiet=quiet)
-    with progress(f"reading {data.name}", shown=shown) as listener:
-        table = file.read(limits, listener)
-    with (
-        progress("selecting", shown=shown) as listener,
-        announced(lambda: tell(listener, COMPILING)),
-    ):
-        found = within_limits(lambda told: plan.run(table, seed, told), limits, listener)
+    run = spend.run(context.obj, seed, silent=json, quiet=quiet)
+    table = StudyData(data, columns.reading()).read(chosen_score(plan.score, plan.score), run)
+    found = selected(plan, table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)
 

@@ -1,62 +1,37 @@
-"""`jtsolve solve`: the best junction tree of an instance, or the k best."""
+"""`jtsolve solve`: the best junction tree of an instance or a data file, or the best ones in order."""
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jtsolve.cli.options import (
+    BackendName,
     ConstraintOptions,
     DataOptions,
+    Executor,
     Instance,
     Json,
+    Keep,
     LimitOptions,
+    MaxSize,
     Quiet,
     ResultFile,
-    ScoringOptions,
-    SearchOptions,
+    ScoreName,
     Seed,
     Treewidth,
-    flags_given,
+    chosen_backend,
     grouped,
-    make_score,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
-from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, show_findings, silent
-from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.progress import is_watched
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable, show_findings
+from jtsolve.cli.problems import read_or_score
+from jtsolve.errors import ChoiceError
+from jtsolve.options import BACKEND, EXECUTOR
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from jtsolve.core.backend import Backend, Limits
-    from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
-    from jtsolve.io.certificate import CertificateDocument
     from jtsolve.solving import Choice
-    from jtsolve.tables.check import Finding
-
-Answer = TypeVar("Answer")
-
-
-class KBestQuery(NamedTuple):
-    """The k best trees, or those within some nats of the best, or both."""
-
-    k: int | None
-    within: float | None
-
-
-class Printout(NamedTuple):
-    """The exit code, why a certificate is missing, findings, and functions for the document and a text."""
-
-    code: int
-    refusal: JtsolveError | None
-    findings: "tuple[Finding, ...]"
-    data: "Callable[[], bytes]"
-    text: "Callable[[], str]"
 
 
 @grouped
@@ -64,31 +39,39 @@ def solve(
     context: typer.Context,
     *,
     instance: Instance,
-    search: SearchOptions,
     treewidth: Treewidth = None,
+    backend: BackendName = BACKEND.default,
+    k_best: Annotated[
+        int | None, typer.Option(metavar="K", help="The K best trees, in order.", rich_help_panel="Search")
+    ] = None,
+    within: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NATS",
+            help="All trees within NATS of the best; with --k-best, K at most.",
+            rich_help_panel="Search",
+        ),
+    ] = None,
+    constrain: ConstraintOptions,
+    score: ScoreName = None,
+    max_size: MaxSize = None,
+    table: DataOptions,
     spend: LimitOptions,
     seed: Seed = 0,
+    executor: Executor = EXECUTOR.default,
+    keep: Keep = None,
     output: ResultFile = None,
-    json: Json = False,
-    quiet: Quiet = False,
     certificate: Annotated[
         Path | None,
         typer.Option(readable=False, metavar="FILE", help="Write a proof of the bound (.json, .json.gz)."),
     ] = None,
-    k_best: Annotated[int | None, typer.Option(metavar="K", help="The K best trees, in order.")] = None,
-    within: Annotated[
-        float | None,
-        typer.Option(metavar="NATS", help="All trees within NATS of the best; with --k-best, K at most."),
-    ] = None,
-    constrain: ConstraintOptions,
-    scoring: ScoringOptions,
-    table: DataOptions,
+    json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find the best junction tree of an instance, or of a data file.
 
     Data files end in .csv, .tsv, .txt, .data, .parquet, .arrow, .feather, .arff or .dat, compressed or not;
-    any other file is read as data with --score. The options after --score are for data files, and more than
-    26 columns need a --treewidth.
+    any other file is read as data with --score. More than 26 columns need a --treewidth.
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
 
@@ -103,191 +86,64 @@ def solve(
             require_writable(path, instance)
     if certificate is not None and output is not None and certificate.resolve() == output.resolve():
         raise ChoiceError(f"--certificate and --output both name {output}; give two files")
-    query = None
+    searcher = chosen_backend(backend)
+    run = spend.run(context.obj, seed, silent=json, quiet=quiet)
+
+    from jtsolve.core.ranking import Ranking
+    from jtsolve.kbest import require_number
+    from jtsolve.study.solving import answer
+
     if k_best is not None or within is not None:
-        from jtsolve.kbest import require_number
-
         require_number(k_best, within)
-        query = KBestQuery(k_best, within)
-    backend = search.chosen()
-    limits = spend.limits(context.obj, seed)
-
-    shown = not quiet and is_watched()
-    if scoring.score is None and not instance.name.lower().endswith(DATA_SUFFIXES):
-        problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
-    else:
-        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table.reading(), quiet=quiet)
-        from jtsolve.scoring.problem import largest_scored
-
-        bound = constrain.treewidth if treewidth is None else treewidth
-        max_size = scoring.max_size or (None if bound is None else largest_scored(backend, bound))
-        say = silent if json or quiet else emit
-        problem = _scored(data, max_size, backend, limits, say, named=constrain.of, shown=shown)
-    problem = constrain.on(problem).with_treewidth(treewidth)
-    if query is None:
-        answer = _one(problem, backend, limits, certificate, shown=shown)
-    else:
-        answer = _several(problem, backend, limits, query, certificate, shown=shown)
+    problem, _, _ = read_or_score(
+        instance,
+        run,
+        score=score,
+        default=DEFAULT_SCORE,
+        options=table,
+        constrain=constrain,
+        treewidth=treewidth,
+        max_size=max_size,
+        backend=searcher,
+        executor=executor,
+        keep=keep,
+        threads=spend.threads,
+    )
+    found = answer(problem, run, backend=searcher, certificate=certificate, k=k_best, within=within)
 
     from jtsolve.core.files import write_atomically
-
-    try:
-        if output is not None:
-            write_atomically(output, answer.data())
-    finally:  # an answer that took hours is printed even if it cannot be written
-        if json:
-            emit(answer.data())
-        elif not quiet:
-            emit(answer.text())
-        if not quiet:
-            show_findings("check of the answer", answer.findings)
-    if answer.refusal is not None:
-        raise answer.refusal
-    raise typer.Exit(answer.code)
-
-
-def _instance(path: Path, for_data: list[str]) -> "Problem":
-    """Returns the problem in an instance file; refuses options for data."""
-    from jtsolve.io.instance import read_problem
-
-    if for_data:
-        raise ChoiceError(
-            f"{', '.join(for_data)}: for data files only; add --score {DEFAULT_SCORE} to read {path.name} as "
-            "data"
-        )
-    return read_problem(path)
-
-
-def _scored(
-    data: DataFile,
-    max_size: int | None,
-    backend: "Backend | None",
-    limits: "Limits",
-    say: Say,
-    *,
-    named: "Callable[[Sequence[str]], object]",
-    shown: bool,
-) -> "Problem":
-    """Returns the problem of a data file, with a table of scores where that pays for the backend.
-
-    `named` is given the columns' names before they are scored, and may raise an error.
-    """
-    from jtsolve.scoring.problem import tabulation_for
-
-    plan = plan_file(data, max_size, limits, tabulation_for(backend), shown=shown)
-    named(plan.scorer.table.names)
-    say(forecast(plan))
-    return score_plan(plan, data.name, say, shown=shown)
-
-
-def _one(
-    problem: "Problem",
-    backend: "Backend | None",
-    limits: "Limits",
-    certificate: Path | None,
-    *,
-    shown: bool,
-) -> Printout:
-    """Returns the best tree."""
-    from jtsolve.cli.summary import describe
-    from jtsolve.io.result import result_to_document, result_to_json
-    from jtsolve.progress import progress
-    from jtsolve.proving import prove, require_exact, with_own_certificate, written
-    from jtsolve.solving import choose, findings_of, require_backend
-    from jtsolve.solving import solve as solve_problem
-
-    if backend is not None:
-        require_backend(problem, backend)
-    choice = _choice(problem, backend, limits, choose)
-    if certificate is not None:
-        require_exact(choice.backend)
-    chosen, certificate = with_own_certificate(choice.backend, certificate)
-    with progress(_predicted(choice), shown=shown) as listener:
-        result = solve_problem(problem, chosen, limits, listener)
-        refusal = None
-        certified = None if certificate is None else written(result, certificate)
-        if certified is None:
-            proof = partial(prove, problem, result, limits, listener)
-            result, refusal = _certified(result, proof, certificate)
-        else:
-            result = certified
-    return Printout(
-        _exit_code(result),
-        refusal,
-        findings_of(problem, result.tree),
-        lambda: result_to_json(result),
-        lambda: describe(result_to_document(result), "the result", _facts(choice)),
-    )
-
-
-def _several(
-    problem: "Problem",
-    backend: "Backend | None",
-    limits: "Limits",
-    query: KBestQuery,
-    certificate: Path | None,
-    *,
-    shown: bool,
-) -> Printout:
-    """Returns the best trees in order."""
-    from jtsolve.cli.summary import describe_ranking
-    from jtsolve.io.ranking import ranking_to_document, ranking_to_json
-    from jtsolve.kbest import choose_ranker, k_best, require_ranker
-    from jtsolve.progress import progress
-    from jtsolve.proving import prove_ranking, require_exact
     from jtsolve.solving import findings_of
 
-    if backend is not None:
-        require_ranker(problem, backend)
-    choice = _choice(problem, backend, limits, choose_ranker)
-    if certificate is not None:
-        require_exact(choice.backend)
-    with progress(_predicted(choice), shown=shown) as listener:
-        ranking = k_best(problem, choice.backend, limits, listener, k=query.k, within=query.within)
-        proof = partial(prove_ranking, problem, ranking, limits, listener)
-        ranking, refusal = _certified(ranking, proof, certificate)
-    return Printout(
-        _exit_code(best := ranking.results[0] if ranking.results else ranking.last),
-        refusal,
-        findings_of(problem, best.tree),
-        lambda: ranking_to_json(ranking),
-        lambda: describe_ranking(ranking_to_document(ranking), "the results", _facts(choice)),
-    )
+    if isinstance(found.found, Ranking):
+        from jtsolve.cli.summary import describe_ranking
+        from jtsolve.io.ranking import ranking_to_document, ranking_to_json
 
+        ranking = found.found
+        best = ranking.results[0] if ranking.results else ranking.last
+        data = ranking_to_json(ranking)
+        document = ranking_to_document(ranking)
+    else:
+        from jtsolve.cli.summary import describe
+        from jtsolve.io.result import result_to_document, result_to_json
 
-def _certified(
-    answer: Answer, prove: "Callable[[], tuple[Answer, CertificateDocument]]", path: Path | None
-) -> tuple[Answer, JtsolveError | None]:
-    """Writes a certificate if one is asked for; returns the answer, and why there is none."""
-    from jtsolve.io.certificate import write_certificate
-
-    if path is None:
-        return answer, None
+        best = found.found
+        data = result_to_json(best)
     try:
-        answer, proof = prove()
-        write_certificate(path, proof)
-    except (InputError, LimitError) as refusal:
-        return answer, refusal
-    return answer, None
-
-
-def _choice(
-    problem: "Problem",
-    backend: "Backend | None",
-    limits: "Limits",
-    choose: "Callable[[Problem, Limits], Choice]",
-) -> "Choice":
-    """Returns the backend asked for, or the choice of auto."""
-    from jtsolve.solving import Choice
-
-    if backend is None:
-        return choose(problem, limits)
-    return Choice(backend, backend.estimate(problem, limits), "as asked for")
-
-
-def _predicted(choice: "Choice") -> str:
-    memory, seconds = choice.estimate.memory / 1e9, choice.estimate.seconds
-    return f"{choice.backend.name}: {memory:.2g} GB and {seconds:.2g} s predicted"
+        if output is not None:
+            write_atomically(output, data)
+    finally:  # an answer that took hours is printed even if it cannot be written
+        facts = _facts(found.choice)
+        if json:
+            emit(data)
+        elif not quiet and isinstance(found.found, Ranking):
+            emit(describe_ranking(document, "the results", facts))
+        elif not quiet:
+            emit(describe(result_to_document(best), "the result", facts))
+        if not quiet:
+            show_findings("check of the answer", findings_of(problem, best.tree))
+    if found.uncertified is not None:
+        raise found.uncertified
+    raise typer.Exit(_exit_code(best))
 
 
 def _exit_code(result: "Result") -> int:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.notebook import as_html
+from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,3 +201,23 @@ class Result:
     def treewidth(self) -> int | None:
         """The tree's treewidth, or None without a tree."""
         return None if self.tree is None else self.tree.treewidth
+
+
+def require_tree(result: Result) -> JunctionTree:
+    """Returns the tree of a result.
+
+    Raises:
+        ChoiceError: no tree meets the constraints, which is proved.
+        KeyboardInterrupt: the run was interrupted before there was one.
+        LimitError: none was found within the limits.
+    """
+    if result.tree is not None:
+        return result.tree
+    if result.status is Status.INFEASIBLE:
+        raise ChoiceError("no tree meets the constraints, which is proved; relax them")
+    if result.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    raise LimitError(
+        f"backend '{result.backend}' found no tree within the limits; allow more time or memory, or take a "
+        "faster backend, such as forward"
+    )

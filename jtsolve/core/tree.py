@@ -95,6 +95,11 @@ class JunctionTree:
         """The edges of the chordal graph as sets of two, as in `Constraints.forbidden_graphs`."""
         return frozenset(1 << u | 1 << v for u, v in self.graph_edges)
 
+    def relabelled(self, places: Sequence[int]) -> JunctionTree:
+        """Returns the tree in which variable v is called `places[v]`, a permutation of 0, …, n - 1."""
+        cliques = tuple(varset(places[v] for v in members(clique)) for clique in self.cliques)
+        return JunctionTree(self.n, cliques, self.edges)
+
     def score(self, scores: LocalScores) -> float:
         """Returns Σ s(C) − Σ s(S) in nats; -inf if a clique or separator has no score."""
         terms = [scores.score(clique) for clique in self.cliques]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from jtsolve.core.files import read_file
-from jtsolve.core.result import Status, Stop
+from jtsolve.core.result import Incumbent, Result, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
 from jtsolve.io.documents import (
     ConstraintsDocument,
+    constraints_from_document,
     constraints_to_document,
     decode,
     json_bytes,
@@ -26,8 +28,6 @@ from jtsolve.io.documents import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-    from jtsolve.core.result import Result
 
 
 FORMAT = "jtsolve-result"
@@ -119,16 +119,28 @@ def require_total(seconds: Mapping[str, float], source: str, place: str) -> None
         )
 
 
-def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[str, ...]]:
-    """Returns the tree of a result, and its variables in an order that agrees with every clique.
+def tree_of(
+    document: ResultDocument, source: str, names: Sequence[str] | None = None
+) -> tuple[JunctionTree, tuple[str, ...]]:
+    """Returns the tree of a result, and its variables.
+
+    Args:
+        document: the result.
+        source: of it, for messages.
+        names: of the variables, in the order wanted; None for an order that agrees with every clique.
 
     Raises:
-        InputError: there is no tree, or the cliques do not form a junction tree.
+        InputError: there is no tree, its variables have other names, or the cliques do not form a junction tree.
     """
     if not document.cliques:
         status = document.status.value
         raise InputError(source, "$.cliques", f"there is no tree (status {status})", "give a result with one")
-    names = _variables(document.cliques)
+    own = _variables(document.cliques)
+    names = own if names is None else tuple(names)
+    if set(own) != set(names):
+        raise InputError(
+            source, "$.cliques", "its variables are not the columns of the data", "name the same columns"
+        )
     index = {name: v for v, name in enumerate(names)}
     cliques = [varset(index[name] for name in clique) for clique in document.cliques]
     try:
@@ -137,6 +149,44 @@ def tree_of(document: ResultDocument, source: str) -> tuple[JunctionTree, tuple[
         raise InputError(
             source, "$.cliques", str(error), "solve again; 'jtsolve check' lists every fault"
         ) from None
+
+
+def result_of(document: ResultDocument, source: str, names: Sequence[str] | None = None) -> Result:
+    """Returns the result in a document, unverified; see `check`.
+
+    Args:
+        document: as read.
+        source: of it, for messages.
+        names: of the variables, in order; None for an order that agrees with every clique.
+
+    Raises:
+        InputError: the cliques do not form a junction tree over these variables, or the claims contradict each
+            other.
+    """
+    tree, own = tree_of(document, source, names) if document.cliques else (None, tuple(names or ()))
+    constraints = document.instance.constraints
+    unbounded = -inf if document.status is Status.INFEASIBLE else inf
+    try:
+        return Result(
+            instance=document.instance.name,
+            digest=document.instance.digest,
+            names=own,
+            constraints=constraints_from_document(constraints, own, source, "$.instance.constraints"),
+            backend=document.backend.name,
+            options=document.backend.options,
+            status=document.status,
+            stop=document.stop,
+            tree=tree,
+            score=document.score,
+            bound=unbounded if document.bound is None else document.bound,
+            seconds=document.seconds,
+            trace=tuple(Incumbent(*step) for step in document.trace),
+            seed=document.seed,
+            environment=document.environment,
+            stats=document.stats,
+        )
+    except ValueError as error:
+        raise InputError(source, "", str(error), "solve again; 'jtsolve check' lists every fault") from None
 
 
 def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:

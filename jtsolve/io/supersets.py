@@ -98,3 +98,12 @@ def _likely(posterior: _Posterior, least: float, source: str) -> UndirectedGraph
             raise InputError(source, "$.edges", missing, "list every pair of variables")
     likely = [(index[u], index[v]) for u, v, probability in posterior.edges if probability >= least]
     return UndirectedGraph.from_edges(names, likely)
+
+
+def is_of_numbers(path: str | Path) -> bool:
+    """Tells whether a file holds a graph that was selected from real numbers."""
+    if ".json" not in Path(path).name.lower() or format_of(read_file(path)) != FORMAT:
+        return False
+    document = read_document(path)
+    kind = None if document.selection is None else document.selection.data.get("kind")
+    return document.strengths is not None or kind in ("gaussian", "nonparanormal")

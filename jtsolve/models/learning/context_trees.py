@@ -21,37 +21,37 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf, log
-from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.columns import codes_of, columns_of
+from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
 from jtsolve.models.features.nodes import Product, Split, TreeLeaf
 from jtsolve.models.features.queries import log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import gaps_of
-from jtsolve.models.learning.fit import CANDIDATES, Counts, count
-from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, onto, pieces, rows_of
+from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.options import SMOOTHING
 from jtsolve.scoring.scores.aic import Aic
 from jtsolve.tables.distinct import distinct_rows
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.features.nodes import Node
-    from jtsolve.tables.table import Codes
-
-    ProgressMessage = Callable[[str], None]
+    from jtsolve.models.learning.learner import Learner
+    from jtsolve.models.learning.task import FitTask
+    from jtsolve.tables.table import Codes, DataTable
 
 PENALTIES = (0.5, 0.35, 0.25, 0.18)
 """Values of λ tried with rows for validation; ½ is BIC."""
@@ -66,126 +66,107 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class ContextTrees:
-    """How to learn a context tree.
+    """A feature tree that branches where the data pay for it, with junction trees at the leaves.
 
     Args:
-        learner: learns the junction trees of the leaves.
-        root: the junction tree of all data; None for the learner's.
-        penalty: λ, at least 0: each parameter costs λ ln N.
+        penalty: λ, at least 0: each parameter costs λ ln N; validation rows choose it.
         support: rows that a literal needs on both sides, at least 1.
-        ess: equivalent sample size of the prior of every table and split, above 0.
 
     Raises:
         ChoiceError: a number is out of range.
     """
 
-    learner: Learner = Learner()  # noqa: RUF009 - a frozen value
-    root: JunctionTree | None = None
     penalty: float = 0.5
     support: int = 30
-    ess: float = 1.0
+
+    name: ClassVar[str] = "features"
+    uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints", "tree"})
 
     def __post_init__(self) -> None:
         if not 0 <= self.penalty < inf:
             raise ChoiceError(f"the penalty is {self.penalty}; give a number of 0 or more, such as 0.5 (BIC)")
         if self.support < 1:
             raise ChoiceError(f"the support is {self.support}; give at least 1 row")
-        if not 0 < self.ess < inf:
-            raise ChoiceError(f"the equivalent sample size is {self.ess}; give a number above 0")
 
+    def fit(self, task: FitTask, run: Run) -> FeatureTree:
+        """Returns the context tree of a table; it begins with the task's junction tree, if that has one.
 
-def fit_context_tree(
-    table: DataTable,
-    how: ContextTrees | None = None,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
-) -> FeatureTree:
-    """Returns the context tree of a table.
+        Of validation rows, λ, the price of a split, is tried from the largest on, until one is no better than
+        the last. The score of the junction trees, the price of an edge, is the task's at the largest λ, in at
+        most half of the time, then AIC, the cheapest, at all; the task's goes on if it was the better
+        of the two. The provenance says under "stop" why the growth ended.
 
-    Ctrl-C and the deadline end it with the tree so far; the provenance says under "stop" why it ended.
+        Raises:
+            ChoiceError: no treewidth is given, or the prior is none.
+            InputError: the task's junction tree does not match the table.
+            LimitError: the run ended before the junction tree of the root.
+            KeyboardInterrupt: the run was interrupted before it.
+        """
+        table, _ = task.states(self.name)
+        learner = task.learner(self.name)
+        if task.ess <= 0:
+            raise ChoiceError(
+                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
+            )
+        if task.validation is None:
+            growth = _Growth(table, self, learner, task.tree, run)
+            growth.grow(self.penalty)
+            found = growth.tree(self.penalty, task.ess, {})
+        else:
+            found = self._chosen(table, learner, task, run)
+        backend = "auto" if learner.backend is None else learner.backend.name
+        facts = task.searched(backend) | {"score": found.provenance["features"]["score"]}
+        return replace(found, provenance=MappingProxyType({**found.provenance, **facts}))
 
-    Args:
-        table: the data, with its weights.
-        how: the options.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+    def structure(
+        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
+    ) -> FeatureTree:
+        """See `ComponentKind`; each growth begins anew."""
+        del start
+        growth = _Growth(table, self, task.learner(self.name), None, run.part(silent=True))
+        growth.grow(self.penalty)
+        return growth.tree(self.penalty, task.ess, {})
 
-    Raises:
-        InputError: the tree given for the root does not match the table.
-        LimitError: time ran out before the junction tree of the root.
-        KeyboardInterrupt: Ctrl-C came before it.
-    """
-    how = how or ContextTrees()
-    growth = _Growth(table, how, progress, deadline)
-    growth.grow(how.penalty)
-    return growth.tree(how.penalty, how.ess, {})
+    def facts(self, task: FitTask) -> dict[str, Any]:
+        """See `ComponentKind`."""
+        backend = task.learner(self.name).backend
+        return {"method": self.name} | task.searched("auto" if backend is None else backend.name)
 
-
-def fit_context_tree_validated(
-    table: DataTable,
-    validation: DataTable | Codes,
-    how: ContextTrees | None = None,
-    *,
-    penalties: Sequence[float] = PENALTIES,
-    candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
-) -> FeatureTree:
-    """Returns the context tree with the penalties and the prior under which validation rows are likeliest.
-
-    λ, the price of a split, is tried from the largest on, until one is no better than the last. The score of
-    the junction trees, the price of an edge, is the learner's at the largest λ, in at most half of the time,
-    then AIC, the cheapest, at all; the learner's goes on if it was the better one of the two. Ties go to the
-    first candidates. Everything else is as in `fit_context_tree`.
-
-    Args:
-        table: the training data.
-        validation: other rows of the same columns; codes may have -1 for missing values.
-        how: the options; its own penalty and prior do not count.
-        penalties: values of λ to try, at least one.
-        candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
-
-    Raises:
-        ChoiceError: there is nothing to try.
-        InputError, LimitError, KeyboardInterrupt: as `fit_context_tree`.
-    """
-    if not penalties or not candidates:
-        raise ChoiceError("there is no penalty or no prior to try; give at least one of each")
-    how = how or ContextTrees()
-    first, *others = sorted(penalties, reverse=True)
-    half = None if deadline is None else (monotonic() + deadline) / 2
-    best = own = _Trials(_Growth(table, how, progress, half), validation, candidates)
-    own.run([first])
-    stop, tried = own.growth.stop, {how.learner.score.name: own.mean}
-    if stop is not Stop.INTERRUPTED and how.learner.score != Aic():
-        cheap = replace(how, learner=replace(how.learner, score=Aic()))
-        try:
-            other = _Trials(_Growth(table, cheap, progress, deadline), validation, candidates)
-            other.run([first, *others])
-            stop, tried[Aic.name] = other.growth.stop, other.mean
-            best = max(own, other, key=lambda trials: trials.mean)
-        except KeyboardInterrupt:
-            stop = Stop.INTERRUPTED
-        except LimitError:
-            if deadline is None or monotonic() < deadline:
-                raise
-            stop = Stop.TIME
-    if best is own and stop is not Stop.INTERRUPTED:
-        is_whole = own.growth.stop is Stop.FINISHED
-        own.growth.deadline = deadline
-        own.run(others if is_whole else [first, *others])
-        stop, tried[how.learner.score.name] = own.growth.stop, own.mean
-    best.growth.stop = stop
-    facts = {
-        "validation_log_likelihood": best.mean,
-        "scores_tried": tried,
-        "penalties_tried": best.tried,
-        "smoothing_candidates": list(candidates),
-    }
-    return best.growth.tree(best.penalty, best.ess, facts)
+    def _chosen(self, table: DataTable, learner: Learner, task: FitTask, run: Run) -> FeatureTree:
+        """Returns the context tree by the penalties and the prior for which validation rows are likeliest."""
+        assert task.validation is not None, "asked of a task with validation rows"
+        first, *others = sorted(PENALTIES, reverse=True)
+        best = own = _Trials(
+            _Growth(table, self, learner, task.tree, run.part(run.left / 2)), task.validation
+        )
+        own.run([first])
+        tried = {learner.score.name: own.best.mean}
+        if run.stop is None and learner.score != Aic():
+            cheap = replace(learner, score=Aic())
+            try:
+                other = _Trials(_Growth(table, self, cheap, task.tree, run), task.validation)
+                other.run([first, *others])
+                tried[Aic.name] = other.best.mean
+                best = max(own, other, key=lambda trials: trials.best.mean)
+            except (LimitError, KeyboardInterrupt):
+                if run.stop is None:
+                    raise
+        if best is own and run.stop is None:
+            if own.growth.stop is not Stop.FINISHED:  # the first penalty was tried on half of a growth
+                own.best, others = Best(), [first, *others]
+            own.growth.run = run
+            own.run(others)
+            tried[learner.score.name] = own.best.mean
+        best.growth.stop = run.stop or best.growth.stop
+        assert best.best.model is not None, "there is at least one penalty"
+        penalty, ess = best.best.model
+        facts = {
+            "validation_log_likelihood": best.best.mean,
+            "scores_tried": tried,
+            "penalties_tried": [one["penalty"] for one in best.best.tried],
+            "smoothing_candidates": list(PRIORS),
+        }
+        return best.growth.tree(penalty, ess, facts)
 
 
 @dataclass(slots=True, eq=False)
@@ -224,47 +205,46 @@ class _Growth:
     """
 
     def __init__(
-        self, table: DataTable, how: ContextTrees, progress: ProgressMessage | None, deadline: float | None
+        self, table: DataTable, how: ContextTrees, learner: Learner, root: JunctionTree | None, run: Run
     ) -> None:
-        self.source, self.how, self.deadline = table, how, deadline
+        self.source, self.how, self.learner, self.run = table, how, learner, run
         self.table = distinct_rows(table)
         self.columns = columns_of(table)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
         self.rows = max(2.0, float(self.weights.sum()))
         self.price = 0.0
-        self.progress = progress or (lambda _words: None)
         self.stop = Stop.FINISHED
         context = Context.of([column.arity for column in self.columns])
-        self.parts = [self.leaf(context, np.arange(self.table.rows), how.root)]
+        self.parts = [self.leaf(context, np.arange(self.table.rows), root)]
         self.waiting = [(-self.parts[0].total, 0)]
         self.unpaid: list[int] = []
 
     def grow(self, penalty: float) -> None:
-        """Splits leaves, those of most rows first, until no split pays, the deadline, or Ctrl-C.
+        """Splits leaves, those of most rows first, until no split pays or the run ends.
 
-        A smaller penalty than before goes on from there.
+        A smaller penalty than the last one continues from there.
         """
         self.price, self.stop = penalty * log(self.rows), Stop.FINISHED
-        try:
-            dear, self.unpaid = self.unpaid, []
-            for i in dear:
-                if not self.enter(i):
-                    self.wait((i,))
-            while self.waiting:
-                if self.deadline is not None and monotonic() >= self.deadline:
-                    self.stop = Stop.TIME
-                    return
-                self.look(heappop(self.waiting)[1])
-                self.progress(f"{len(self.parts)} leaves looked at, {len(self.waiting)} waiting")
-        except KeyboardInterrupt:
-            self.stop = Stop.INTERRUPTED
-        except LimitError:
-            if self.deadline is None or monotonic() < self.deadline:
-                raise
-            self.stop = Stop.TIME
+        dear, self.unpaid = self.unpaid, []
+        for i in dear:
+            if not self.enter(i):
+                self.wait((i,))
+        while self.waiting:
+            if self.run.stop is not None:
+                break
+            i = heappop(self.waiting)[1]
+            try:
+                self.split(i)
+            except (LimitError, KeyboardInterrupt):
+                if self.run.stop is None:
+                    raise
+                break
+            note = f"{len(self.parts)} leaves tried, {len(self.waiting)} waiting"
+            self.run.progress(note=note)
+        self.stop = self.run.stop or Stop.FINISHED
 
-    def look(self, i: int) -> None:
-        """Finds the best split of a leaf, and goes on at its sides if it pays, otherwise at its pieces."""
+    def split(self, i: int) -> None:
+        """Finds the best split of a leaf, and continues at its sides if it pays, otherwise at its pieces."""
         part = self.parts[i]
         feature = None if part.sides else self.literal(part)
         if feature is not None:
@@ -366,13 +346,13 @@ class _Growth:
             return _Part(context, rows, None, total)
         table = rows_of(self.table, self.columns, context, rows)
         if tree is None:
-            learner = self.how.learner
+            learner = self.learner
             own = (
                 learner
                 if table.n == self.table.n
                 else replace(learner, constraints=learner.constraints.onto(variables))
             )
-            tree = own(table, self.deadline)
+            tree = own(table, self.run.part(silent=True))
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
             tree = onto(tree, variables)
         counts = count(tree, table)
@@ -401,7 +381,7 @@ class _Growth:
             "features": {
                 "penalty": penalty,
                 "support": self.how.support,
-                "score": self.how.learner.score.name,
+                "score": self.learner.score.name,
             },
             "smoothing_ess": ess,
             "stop": self.stop.value,
@@ -433,46 +413,28 @@ class _Growth:
 
 
 class _Trials:
-    """Penalties tried on one growth, and the best of them.
+    """Penalties tried on one growth, the largest first.
 
     Attributes:
-        mean: log-likelihood of a row for validation under the best, in nats.
-        penalty: the best λ.
-        ess: the best prior.
-        tried: values of λ.
+        best: the best penalty and prior.
     """
 
-    def __init__(self, growth: _Growth, validation: DataTable | Codes, candidates: Sequence[float]) -> None:
-        self.growth, self.candidates = growth, candidates
-        self.rows = _HeldOut(growth, validation, candidates)
-        self.mean, self.penalty, self.ess = -inf, inf, candidates[0]
-        self.tried: list[float] = []
+    def __init__(self, growth: _Growth, validation: Codes) -> None:
+        self.growth = growth
+        self.rows = _HeldOut(growth, validation)
+        self.best: Best[tuple[float, float]] = Best()
 
     def run(self, penalties: Sequence[float]) -> None:
-        """Tries penalties, the largest first, until one is no better, the deadline, or Ctrl-C."""
-        growth = self.growth
-        for penalty in penalties:
-            growth.grow(penalty)
-            try:
-                mean = self.weigh(penalty)
-            except KeyboardInterrupt:
-                growth.stop = Stop.INTERRUPTED
-                if not self.tried:  # there must be one
-                    self.weigh(penalty)
-                return
-            if growth.stop is not Stop.FINISHED or mean < self.mean or penalty < self.penalty:
-                return
+        """Tries penalties, the largest first, until one is no better or the run ends."""
 
-    def weigh(self, penalty: float) -> float:
-        """Returns the mean log-likelihood for a penalty with the best prior."""
-        means = self.rows.means(penalty)
-        at = int(np.argmax(means))
-        self.tried.append(penalty)
-        if means[at] > self.mean:
-            self.mean, self.penalty, self.ess = float(means[at]), penalty, self.candidates[at]
-        score = self.growth.how.learner.score.name
-        self.growth.progress(f"{score}, penalty {penalty}: {means[at]:.4f} nats per row of validation")
-        return float(means[at])
+        def learn(penalty: float) -> tuple[tuple[float, float], float]:
+            self.growth.grow(penalty)
+            means = self.rows.means(penalty)
+            at = int(np.argmax(means))
+            return (penalty, PRIORS[at]), float(means[at])
+
+        score = self.growth.learner.score.name
+        self.best.search(penalties, learn, lambda one: {"score": score, "penalty": one}, self.growth.run)
 
 
 class _HeldOut:
@@ -481,16 +443,11 @@ class _HeldOut:
     Complete rows need nothing but counts in each leaf. Others are asked of the feature tree.
     """
 
-    def __init__(self, growth: _Growth, validation: DataTable | Codes, candidates: Sequence[float]) -> None:
-        self.growth, self.candidates = growth, candidates
-        if isinstance(validation, DataTable):
-            codes, weights = codes_of(growth.columns, validation), validation.weights
-        else:
-            codes, weights = validation, None
+    def __init__(self, growth: _Growth, codes: Codes) -> None:
+        self.growth, self.candidates = growth, PRIORS
         gaps = gaps_of(growth.columns, codes)
-        each = np.ones(codes.shape[1]) if weights is None else weights.astype(np.float64)
-        self.partial, self.partial_weights = codes[:, gaps], each[gaps]
-        self.codes, self.weights = codes[:, ~gaps], each[~gaps]
+        self.partial, self.codes = codes[:, gaps], codes[:, ~gaps]
+        self.weights = np.ones(self.codes.shape[1])
         self.inside = {0: np.arange(self.codes.shape[1])}
         self.found: dict[int, NDArray[np.float64]] = {}
 
@@ -511,8 +468,8 @@ class _HeldOut:
                 total += self.of_leaf(i)
         for k, ess in enumerate(self.candidates) if self.partial.size else ():
             logs = log_likelihood(growth.tree(penalty, ess, {}), self.partial)
-            total[k] += float(self.partial_weights @ logs)
-        mean: NDArray[np.float64] = total / (self.weights.sum() + self.partial_weights.sum())
+            total[k] += float(logs.sum())
+        mean: NDArray[np.float64] = total / (self.codes.shape[1] + self.partial.shape[1])
         return mean
 
     def of_split(self, i: int) -> NDArray[np.float64]:

@@ -22,6 +22,7 @@ from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
+from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from jtsolve.models.layout import Layout
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes, ContinuousTable
-
-CANDIDATES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-"""Equivalent sample sizes tried by `fit_validated`: half a decade apart, from almost none to 1000 rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +150,7 @@ def fit_validated(
     table: DataTable | PartitionedTable,
     validation: DataTable | Codes,
     *,
-    candidates: Sequence[float] = CANDIDATES,
+    candidates: Sequence[float] = PRIORS,
     weights: ArrayLike | None = None,
 ) -> JunctionTreeModel:
     """Returns the model with the prior that maximises the likelihood of validation rows.

@@ -20,11 +20,10 @@ are matrix products over the rows of a batch, in 32-bit floats; the tables retur
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import inf
-from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,26 +31,30 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
+from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column, codes_of, columns_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.learning.validation import Best
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.triangulation import Factor, calibrated_on
+from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.learning.task import FitTask
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import Codes
 
     Floats = NDArray[np.float32]
-    ProgressMessage = Callable[[str], None]
 
 _DECAY = 0.6
 """Steps shrink as batches to this power, above ½ for convergence."""
@@ -69,114 +72,100 @@ _WIDE = 1024
 
 @dataclass(frozen=True, slots=True)
 class HiddenTrees:
-    """How to learn a hidden Chow–Liu tree.
+    """A hidden Chow–Liu tree: above each column a variable of hidden states, these joined by the best forest.
 
     Args:
-        states: numbers of hidden states, at least 2, tried in this order until one is no better; rows for
-            validation choose among several.
-        ess: equivalent sample size of the prior of every table, above 0.
-        batch: rows of a batch, at least 1.
+        states: numbers of hidden states, at least 2, tried in this order until one is no better;
+            validation rows choose among several.
+        components: number of trees from different starts, mixed with equal weights.
+        batch: rows of a batch.
         step: the least step before it is cut, above 0 and at most 1.
-        seed: of the first tables and the order of the rows.
-        learner: of the forest, of treewidth 1, with its constraints.
-        trees: how many are mixed, at least 1; the i-th has the seed plus i, and the states of the first.
 
     Raises:
-        ChoiceError: a setting is out of range.
+        ChoiceError: an option is out of range.
     """
 
     states: tuple[int, ...] = (16,)
-    ess: float = 1.0
+    components: int = 1
     batch: int = 300
     step: float = 0.1
-    seed: int = 0
-    learner: Learner = field(default_factory=lambda: Learner(backend=REGISTRY["chowliu"], treewidth=1))
-    trees: int = 1
+
+    name: ClassVar[str] = "hidden"
+    main: ClassVar[str] = "states"
+    uses: ClassVar[frozenset[str]] = frozenset({"constraints"})
 
     def __post_init__(self) -> None:
         if not self.states or min(self.states) < 2:  # noqa: PLR2004 - one state hides nothing
             raise ChoiceError(f"the numbers of hidden states are {self.states}; give at least one, from 2 on")
-        if not (0 < self.ess < inf and 0 < self.step <= 1) or self.seed < 0:
-            raise ChoiceError(
-                "the equivalent sample size must be above 0, the step above 0 and at most 1, and the seed at "
-                "least 0"
-            )
-        if min(self.batch, self.trees) < 1:
+        if not 0 < self.step <= 1:
+            raise ChoiceError(f"the step is {self.step}; give a number above 0 and at most 1")
+        if min(self.batch, self.components) < 1:
             raise ChoiceError("a batch must have at least one row, and at least one tree be mixed")
-        if self.learner.treewidth > 1:
+
+    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
+        """Returns the hidden tree, or a mixture of several; of column "a" the hidden one is "hidden a".
+
+        It ends when the validation rows, or else the data, are no likelier. The provenance says under "stop"
+        why it ended, and under "hidden_tree" what was tried.
+
+        Raises:
+            ChoiceError: several numbers of hidden states and no validation rows, or a column has the name
+                of a hidden one.
+            LimitError: no forest was found in time, or a batch does not fit in memory.
+            KeyboardInterrupt: the run was interrupted before the first pass.
+        """
+        table, score = task.states(self.name)
+        if task.validation is None and len(self.states) > 1:
             raise ChoiceError(
-                f"hidden variables form a forest: give treewidth 1, not {self.learner.treewidth}"
+                f"several numbers of hidden states need validation rows that choose one; give {VALIDATE}"
             )
+        if task.ess <= 0:
+            raise ChoiceError(
+                f"a hidden tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
+            )
+        columns = columns_of(table)
+        if clash := {_hidden(column.name) for column in columns}.intersection(table.names):
+            raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
+        chowliu = Learner(score, REGISTRY["chowliu"], 1, task.constraints)
+        forest = _Forest.of(chowliu(table, run.part(silent=True)))
+        rows = _Rows.of(table, columns)
+        held = rows if task.validation is None else _Rows.of(task.validation, columns)
 
+        def learn(states: int, seed: int = run.seed) -> tuple[_Tables, float]:
+            em = _Em(forest, rows, held, self, states, task.ess, seed)
+            em.run(run)
+            if em.best is None:
+                raise KeyboardInterrupt
+            return em.best, em.mean
 
-def fit_hidden_tree(
-    table: DataTable,
-    how: HiddenTrees | None = None,
-    validation: DataTable | Codes | None = None,
-    *,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
-) -> JunctionTreeModel | Mixture:
-    """Returns a hidden Chow–Liu tree, or a mixture; of column "a" the hidden one is "hidden a".
-
-    The deadline and Ctrl-C end it with the best tables so far; the provenance says under "stop" why it ended,
-    and under "hidden_tree" what was tried.
-
-    Args:
-        table: the data, with its weights.
-        how: the settings.
-        validation: rows by which it ends and chooses, as a table or codes, with -1 for missing values; None
-            for the data, for one number of hidden states.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
-
-    Raises:
-        ChoiceError: several numbers of hidden states and no rows to choose by, or a column has the name of a
-            hidden one.
-        LimitError: no forest was found in time, or a batch does not fit in memory.
-        KeyboardInterrupt: Ctrl-C came before the first pass.
-    """
-    how = how or HiddenTrees()
-    if validation is None and len(how.states) > 1:
-        raise ChoiceError(
-            "rows for validation choose among numbers of hidden states; give rows, or one number"
+        best: Best[_Tables] = Best()
+        best.search(self.states, learn, lambda states: {"states": states}, run)
+        assert best.model is not None, "the first trial has a model, or raises an error"
+        every = [best.model]
+        for seed in range(run.seed + 1, run.seed + self.components):
+            if run.stop is not None:
+                break
+            every.append(learn(best.model.states, seed)[0])
+        tried = [
+            {"states": one["states"], "log_likelihood": one["validation_log_likelihood"]}
+            for one in best.tried
+        ]
+        facts = {"states": best.model.states, "tried": tried, "seed": run.seed, "trees": len(every)}
+        provenance = MappingProxyType(
+            {
+                **table.provenance,
+                "hidden_tree": facts,
+                "smoothing_ess": task.ess,
+                "stop": (run.stop or Stop.FINISHED).value,
+                "score": score.name,
+                "backend": "chowliu",
+                "jtsolve": __version__,
+            }
         )
-    columns = columns_of(table)
-    if clash := {_hidden(column.name) for column in columns}.intersection(table.names):
-        raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
-    forest = _Forest.of(how.learner(table, deadline))
-    rows = _Rows.of(table, columns)
-    held = rows if validation is None else _Rows.of(validation, columns)
-    best: _Tables | None = None
-    mean, tried, stop = -inf, [], Stop.FINISHED
-    for states in how.states:
-        run = _Em(forest, rows, held, replace(how, states=(states,)))
-        stop = run.go(progress or (lambda _words: None), deadline)
-        tried.append({"states": states, "log_likelihood": run.mean})
-        if run.mean <= mean:
-            break
-        best, mean = run.best, run.mean
-        if stop is not Stop.FINISHED:
-            break
-    if best is None:
-        raise KeyboardInterrupt
-    every = [best]
-    for seed in range(how.seed + 1, how.seed + how.trees):
-        if stop is not Stop.FINISHED:
-            break
-        run = _Em(forest, rows, held, replace(how, states=(best.states,), seed=seed))
-        stop = run.go(progress or (lambda _words: None), deadline)
-        every += [] if run.best is None else [run.best]
-    remarks = {
-        "hidden_tree": {"states": best.states, "tried": tried, "seed": how.seed, "trees": len(every)},
-        "smoothing_ess": how.ess,
-        "stop": stop.value,
-    }
-    provenance = MappingProxyType({**table.provenance, **remarks})
-    models = tuple(tables.model(forest, columns) for tables in every)
-    if len(models) == 1:
-        return replace(models[0], provenance=provenance)
-    return Mixture(np.full(len(models), 1 / len(models)), models, provenance)
+        models = tuple(tables.model(forest, columns) for tables in every)
+        if len(models) == 1:
+            return replace(models[0], provenance=provenance)
+        return Mixture(np.full(len(models), 1 / len(models)), models, provenance)
 
 
 def _hidden(name: str) -> str:
@@ -284,18 +273,26 @@ class _Em:
         mean: their mean log-likelihood, in nats.
     """
 
-    def __init__(self, forest: _Forest, rows: _Rows, held: _Rows, how: HiddenTrees) -> None:
-        self.forest, self.rows, self.held, self.how = forest, rows, held, how
-        (states,) = how.states
+    def __init__(  # noqa: PLR0917 - one for each attribute
+        self,
+        forest: _Forest,
+        rows: _Rows,
+        held: _Rows,
+        kind: HiddenTrees,
+        states: int,
+        ess: float,
+        seed: int,
+    ) -> None:
+        self.forest, self.rows, self.held, self.kind, self.ess = forest, rows, held, kind, ess
         n, widest = len(rows.arities), max(rows.arities)
-        batch = 3 * max(how.batch, _WIDE) * (states + widest)
+        batch = 3 * max(kind.batch, _WIDE) * (states + widest)
         require_room(
             n * (batch + 4 * states * (states + widest)),
             "the messages",
             "fewer hidden states, a smaller batch",
             4,
         )
-        self.states, self.generator = states, np.random.default_rng([how.seed, states])
+        self.states, self.generator = states, np.random.default_rng([seed, states])
         counts = [np.bincount(own, rows.weights, minlength=widest) for own in rows.codes]
         shares = np.array(counts) / rows.weights.sum() + 1 / rows.weights.sum()
         self.open = np.arange(widest) < np.array(rows.arities)[:, None]
@@ -306,38 +303,32 @@ class _Em:
         self.best: _Tables | None = None
         self.mean = -inf
 
-    def go(self, progress: ProgressMessage, deadline: float | None) -> Stop:
-        """Runs EM until the held-out rows are no likelier; returns why it stopped."""
-        try:
-            return self.passes(progress, inf if deadline is None else deadline)
-        except KeyboardInterrupt:
-            return Stop.INTERRUPTED
-
-    def passes(self, progress: ProgressMessage, deadline: float) -> Stop:
-        """Alternates passes over the data and looks at the held-out rows."""
-        step, batches, cuts, worse = self.how.step, 0, 0, 0
+    def run(self, run: Run) -> None:
+        """Alternates passes over the data and a test on the held-out rows, until they are no likelier."""
+        step, batches, cuts, worse = self.kind.step, 0, 0, 0
         while True:
             for chosen in self.batches():
                 batches += 1
+                # The steps of stochastic approximation decay until the first cut.
                 self.learn(chosen, step if cuts else max(step, (batches + 1) ** -_DECAY))
-                if monotonic() >= deadline:
+                if run.stop is not None:
                     break
             mean = self.held_out()
             worse = 0 if mean > self.mean + _GAIN else worse + 1
             if mean > self.mean:
                 self.best, self.mean = self.tables(), mean
-            progress(f"{self.states} hidden states, {batches} batches: {self.mean:.4f} nats per row")
-            if monotonic() >= deadline:
-                return Stop.TIME
+            note = f"{self.states} hidden states, {batches} batches: {self.mean:.4f} nats per row"
+            if not run.progress(note=note):
+                return
             if worse == _PATIENCE:
                 if cuts == _CUTS:
-                    return Stop.FINISHED
+                    return
                 cuts, worse, step = cuts + 1, 0, step * _CUT
 
     def batches(self) -> Iterator[NDArray[np.int64]]:
         """Yields the rows in a random order."""
         order = self.generator.permutation(self.rows.codes.shape[1])
-        yield from np.split(order, range(self.how.batch, len(order), self.how.batch))
+        yield from np.split(order, range(self.kind.batch, len(order), self.kind.batch))
 
     def learn(self, chosen: NDArray[np.int64], step: float) -> None:
         """Moves the counts towards those expected in a batch, and fits the tables to them."""
@@ -356,7 +347,7 @@ class _Em:
             self.step_counts[v] += self.step[v] * (given @ below[v].T)
         ones *= weights * scale
         self.shown_counts += beliefs @ ones.transpose(0, 2, 1)
-        self.maximise(self.how.ess)
+        self.maximise(self.ess)
 
     def maximise(self, ess: float) -> None:
         """Fits the tables to the counts."""

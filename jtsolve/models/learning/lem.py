@@ -5,7 +5,7 @@ variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins 
 feature scores 1 / Σ over the parts Q of their joint states where it fails, plus the same where it holds; the
 best one becomes a split, and each part goes on by itself. `Lem(exhaustive=True)` is Algorithm 2, which scores
 all features of one length; otherwise features grow greedily, literal by literal, while the score improves
-(section 4). `PUBLISHED` are the paper's settings, `TESTED` those that work.
+(section 4). `PUBLISHED` are the paper's settings; the defaults test independence by a G test.
 
 Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. What it
 leaves open is decided as follows.
@@ -29,13 +29,13 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from math import inf, prod
 from statistics import NormalDist
-from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
@@ -44,24 +44,21 @@ from jtsolve.models.features.nodes import Product
 from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
-from jtsolve.models.learning.fit import CANDIDATES
+from jtsolve.models.learning.validation import PRIORS, Best
+from jtsolve.options import SMOOTHING
 from jtsolve.tables.distinct import distinct_rows
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.counted_tree import CountedNode
-    from jtsolve.tables.table import Codes
+    from jtsolve.models.learning.task import FitTask
+    from jtsolve.tables.table import Codes, DataTable
 
-    ProgressMessage = Callable[[str], None]
-
-DELTAS = (0.002, 0.005, 0.01, 0.02, 0.05)
-"""Values of δ tried with rows for validation, in nats."""
-LEVELS = (0.05, 0.01, 0.001)
-"""Levels of the G test tried with rows for validation."""
 TESTS = ("delta", "g", "bic")
 _EQUAL = 1e-12
 """Differences of ln scores that count as ties."""
@@ -70,7 +67,7 @@ _LEAST_ROWS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Lem:
-    """How to learn a feature tree by LEM.
+    """A feature tree by LEM (Gogate, Webb and Domingos 2010): conjunctions at splits, tables at leaves.
 
     Args:
         length: literals of the longest feature, k; of every feature if exhaustive. At least 1.
@@ -86,7 +83,7 @@ class Lem:
         support: weight of rows that a split needs on both sides, at least 1.
         small: most variables of a context that becomes a table without further splits, if greedy.
         max_cells: most cells of a table.
-        ess: equivalent sample size of the prior of every table and split, above 0.
+        thresholds: values of δ, or levels, among which validation rows choose; none for those of the test.
 
     Raises:
         ChoiceError: a setting is out of range.
@@ -105,7 +102,10 @@ class Lem:
     support: int = 20
     small: int = 1
     max_cells: int = 1 << 16
-    ess: float = 1.0
+    thresholds: tuple[float, ...] = ()
+
+    name: ClassVar[str] = "lem"
+    uses: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
         if self.test not in TESTS:
@@ -124,8 +124,6 @@ class Lem:
             raise ChoiceError(
                 "length, support, small and max_cells must be at least 1, and min_rows 0 or more"
             )
-        if not 0 < self.ess < inf:
-            raise ChoiceError(f"the equivalent sample size is {self.ess}; give a number above 0")
 
     @property
     def threshold(self) -> tuple[int, float]:
@@ -133,117 +131,82 @@ class Lem:
         value = NormalDist().inv_cdf(1 - self.alpha) if self.test == "g" else self.delta
         return TESTS.index(self.test), value
 
+    def fit(self, task: FitTask, run: Run) -> FeatureTree:
+        """Returns the feature tree of a table.
+
+        Validation rows choose the threshold of the test and the prior: thresholds are tried in order,
+        each with every prior, until one is no better. At the end of the run every context that is left becomes a
+        leaf; the provenance says under "stop" why it ended.
+
+        Raises:
+            ChoiceError: features are to be longer than there are variables, or there is no prior.
+            LimitError: Algorithm 2 needs a table of more than `max_cells` cells, or a set of q variables
+                has more joint states.
+        """
+        table, _ = task.states(self.name)
+        if task.ess <= 0:
+            raise ChoiceError(
+                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
+            )
+        if task.validation is None:
+            growth = _Growth(table, self, run)
+            growth.grow()
+            return growth.tree(task.ess, {"method": self.name, "jtsolve": __version__})
+        codes = task.validation
+
+        def learn(threshold: float) -> tuple[tuple[_Growth, float], float]:
+            growth = _Growth(table, self.at(threshold), run)
+            growth.grow()
+            means = _means(growth, codes, PRIORS)
+            k = int(np.argmax(means))
+            return (growth, PRIORS[k]), means[k]
+
+        best: Best[tuple[_Growth, float]] = Best()
+        best.search(self.thresholds or _THRESHOLDS[self.test], learn, lambda value: {"threshold": value}, run)
+        assert best.model is not None, "there is a threshold to try"
+        chosen, ess = best.model
+        remarks = {
+            "method": self.name,
+            "validation_log_likelihood": best.mean,
+            "thresholds_tried": best.tried,
+            "smoothing_candidates": list(PRIORS),
+            "stop": (run.stop or Stop.FINISHED).value,
+            "jtsolve": __version__,
+        }
+        return chosen.tree(ess, remarks)
+
+    def structure(
+        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
+    ) -> FeatureTree:
+        """See `ComponentKind`; each growth begins anew."""
+        del start
+        growth = _Growth(table, self, run.part(silent=True))
+        growth.grow()
+        return growth.tree(task.ess, {})
+
+    def facts(self, task: FitTask) -> dict[str, Any]:
+        """See `ComponentKind`."""
+        del task
+        return {"method": self.name, "jtsolve": __version__}
+
+    def at(self, threshold: float) -> Lem:
+        """Returns the same options with the threshold of their test; that of BIC is fixed."""
+        if self.test == "delta":
+            return replace(self, delta=threshold)
+        return replace(self, alpha=threshold) if self.test == "g" else self
+
 
 PUBLISHED = Lem(length=3, q=3, test="delta", balanced=True, min_rows=50, support=1, small=4)
-"""The settings of section 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
-TESTED = Lem()
-"""LEM with a G test in place of δ."""
+"""The settings of sections 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
+_THRESHOLDS = {"delta": (0.002, 0.005, 0.01, 0.02, 0.05), "g": (0.05, 0.01, 0.001), "bic": (0.5,)}
+"""Among which validation rows choose, by test: values of δ in nats, and levels."""
 
 
-def fit_lem(
-    table: DataTable,
-    how: Lem = TESTED,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
-) -> FeatureTree:
-    """Returns the feature tree of a table.
-
-    At the deadline, or by Ctrl-C, every context that is left becomes a leaf; the provenance says under "stop"
-    why it ended.
-
-    Args:
-        table: the data, with its weights.
-        how: the settings.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
-
-    Raises:
-        ChoiceError: features are to be longer than there are variables.
-        LimitError: Algorithm 2 asks for a table of more than `max_cells` cells, or a set of q variables has
-            more joint states.
-    """
-    growth = _Growth(table, how, progress, deadline)
-    growth.grow()
-    return growth.tree(how.ess, {})
-
-
-def fit_lem_validated(
-    table: DataTable,
-    validation: DataTable | Codes,
-    how: Lem = TESTED,
-    *,
-    thresholds: Sequence[float] | None = None,
-    candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
-) -> FeatureTree:
-    """Returns the feature tree with the threshold and the prior under which validation rows are likeliest.
-
-    Thresholds are tried in their order, each with every prior, until one is no better than the best. Ctrl-C
-    and the deadline end the trials; the partitions in hand are compared.
-
-    Args:
-        table: the training data.
-        validation: other rows of the same columns; codes may have -1 for missing values.
-        how: the settings; its δ (or level) and its prior do not count.
-        thresholds: values of δ to try, or levels of the G test; None for `DELTAS` or `LEVELS`.
-        candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
-
-    Raises:
-        ChoiceError, LimitError: as `fit_lem`; or there is nothing to try.
-    """
-    if thresholds is None:
-        thresholds = {"delta": DELTAS, "g": LEVELS, "bic": (0.5,)}[how.test]
-    if not thresholds or not candidates:
-        raise ChoiceError("there is no threshold or no prior to try; give at least one of each")
-    rows = distinct_rows(validation) if isinstance(validation, DataTable) else validation
-    best: tuple[float, float, _Growth] | None = None
-    tried = []
-    for value in thresholds:
-        growth = _Growth(table, _with(how, value), progress, deadline)
-        growth.grow()
-        try:
-            means = _means(growth, rows, candidates)
-        except KeyboardInterrupt:
-            growth.stop = Stop.INTERRUPTED
-            if best is not None:
-                break
-            means = _means(growth, rows, candidates[:1])
-        k = int(np.argmax(means))
-        tried.append({"threshold": value, "validation_log_likelihood": means[k]})
-        is_better = best is None or means[k] > best[0]
-        if is_better:
-            best = means[k], candidates[k], growth
-        if not is_better or growth.stop is not Stop.FINISHED:
-            break
-    assert best is not None, "there is something to try"
-    mean, ess, chosen = best
-    remarks = {
-        "validation_log_likelihood": mean,
-        "thresholds_tried": tried,
-        "smoothing_candidates": list(candidates),
-        "stop": growth.stop.value,
-    }
-    return chosen.tree(ess, remarks)
-
-
-def _means(growth: _Growth, rows: DataTable | Codes, candidates: Sequence[float]) -> list[float]:
+def _means(growth: _Growth, rows: Codes, candidates: Sequence[float]) -> list[float]:
     """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
-    weights = rows.weights if isinstance(rows, DataTable) else None
     with np.errstate(divide="ignore"):
         logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
-    each = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
-    return [float(np.average(one, weights=weights)) for one in each]
-
-
-def _with(how: Lem, threshold: float) -> Lem:
-    """Returns the settings with the threshold of their test; that of BIC is fixed."""
-    if how.test == "delta":
-        return replace(how, delta=threshold)
-    return replace(how, alpha=threshold) if how.test == "g" else how
+    return [float(one.mean()) for one in log_likelihoods(growth.tree(candidates[0], {}), rows, logs)]
 
 
 class _Candidate(NamedTuple):
@@ -265,10 +228,8 @@ class _Candidate(NamedTuple):
 class _Growth:
     """Grows a feature tree from the root."""
 
-    def __init__(
-        self, table: DataTable, how: Lem, progress: ProgressMessage | None, deadline: float | None
-    ) -> None:
-        self.source, self.how, self.deadline = table, how, deadline
+    def __init__(self, table: DataTable, how: Lem, run: Run) -> None:
+        self.source, self.how, self.run = table, how, run
         self.table = distinct_rows(table)
         self.columns = columns_of(table)
         arities = [column.arity for column in self.columns]
@@ -283,7 +244,6 @@ class _Growth:
             )
         self.codes = self.table.codes.astype(np.int32)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
-        self.progress = progress or (lambda _words: None)
         self.nodes: list[CountedNode] = []
         self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
         self.stop = Stop.FINISHED
@@ -295,17 +255,11 @@ class _Growth:
         parts = self.partition(self.root, rows) if self.how.partition_first and variables else [variables]
         self.place(self.root, rows, parts if variables else [])
         while self.waiting:
+            # Every context that is left when the run ends becomes a leaf.
+            self.stop = self.run.stop or Stop.FINISHED
             at, context, inside = self.waiting.pop()
-            if self.stop is Stop.FINISHED and self.deadline is not None and monotonic() >= self.deadline:
-                self.stop = Stop.TIME
-            before = len(self.nodes), len(self.waiting)
-            try:
-                self.fill(at, context, inside)
-                self.progress(f"{len(self.nodes)} nodes, {len(self.waiting)} contexts to look at")
-            except KeyboardInterrupt:
-                self.stop = Stop.INTERRUPTED
-                del self.nodes[before[0] :], self.waiting[before[1] :]
-                self.close(at, context, inside)
+            self.fill(at, context, inside)
+            self.run.progress(note=f"{len(self.nodes)} nodes, {len(self.waiting)} contexts left")
 
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""

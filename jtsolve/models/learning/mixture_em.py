@@ -20,295 +20,181 @@ Time: an iteration takes rows × Σ |C| for each component; each round adds one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import inf, log
-from time import monotonic
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.layout import require_room
-from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
-from jtsolve.models.learning.em_run import EmRun
-from jtsolve.models.learning.fit import CANDIDATES
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import Lem, fit_lem
 from jtsolve.models.learning.refit import refitted
+from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the registry reads it
+from jtsolve.models.learning.tree import Tree
+from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
+from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.components import Component
     from jtsolve.models.learning.refit import Structure
-    from jtsolve.tables.table import Codes, DataTable
-
-    ProgressMessage = Callable[[str], None]
+    from jtsolve.models.learning.task import FitTask
+    from jtsolve.tables.table import DataTable
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
 _SHARE_TABLES = 5
 """Arrays of components × rows alive at a time: responsibilities, two of logarithms, two temporaries."""
-SIZES = (1, 2, 4, 8, 16)
-"""Numbers of components tried by `fit_mixture_validated`."""
 
 
 @dataclass(frozen=True, slots=True)
-class EmOptions:
-    """Options of EM.
+class Mixtures:
+    """A mixture of junction trees, or of feature trees, by structural expectation-maximisation.
 
     Args:
-        learner: learns junction trees from a table, context trees, or the feature trees of LEM.
-        ess: equivalent sample size of the prior of every component's tables, above 0.
-        iterations: most EM iterations between two rounds of learning trees.
-        rounds: most rounds of learning trees.
-        tolerance: gain of the mean log-likelihood, in nats per row, below which iterations stop.
-        restarts: number of random starts; the likeliest mixture is kept.
-        seed: of all randomness.
+        components: numbers of components; validation rows choose among several.
+        of: the kind of the components: tree, features or lem.
+        restarts: number of random starts, among which the likeliest mixture is kept.
+        rounds: maximum number of rounds of learning trees.
+        iterations: maximum number of EM iterations between two rounds.
+        tolerance: gain of the mean log-likelihood, in nats per row, below which the iterations end.
 
     Raises:
-        ChoiceError: a number is out of range.
+        ChoiceError: a number is out of range, or the numbers of components do not increase.
     """
 
-    learner: Learner | ContextTrees | Lem = Learner()  # noqa: RUF009 - a frozen value
-    ess: float = 1.0
-    iterations: int = 100
-    rounds: int = 5
-    tolerance: float = 1e-4
+    components: tuple[int, ...] = (2,)
+    of: ComponentKind = Tree()  # noqa: RUF009 - a frozen value
     restarts: int = 1
-    seed: int = 0
+    rounds: int = 5
+    iterations: int = 100
+    tolerance: float = 1e-4
+
+    name: ClassVar[str] = "mixture"
+    main: ClassVar[str] = "components"
 
     def __post_init__(self) -> None:
-        if not (0 < self.ess < inf and self.tolerance > 0):
-            raise ChoiceError("the equivalent sample size and the tolerance must be above 0, and finite")
-        if min(self.iterations, self.rounds, self.restarts) < 1 or self.seed < 0:
-            raise ChoiceError("iterations, rounds and restarts must be at least 1, and the seed at least 0")
+        sizes = self.components
+        if not sizes or sizes[0] < 1 or any(a >= b for a, b in pairwise(sizes)):
+            raise ChoiceError(
+                f"components={sizes}: give increasing numbers of at least 1, such as 2 or 1,2,4,8"
+            )
+        if min(self.iterations, self.rounds, self.restarts) < 1 or not self.tolerance > 0:
+            raise ChoiceError("iterations, rounds and restarts must be at least 1, and the tolerance above 0")
 
     @property
-    def trees(self) -> Learner:
-        """The learner of junction trees; of LEM, which has none, one of treewidth 0."""
-        if isinstance(self.learner, Lem):
-            return Learner(treewidth=0)
-        return self.learner.learner if isinstance(self.learner, ContextTrees) else self.learner
+    def uses(self) -> frozenset[str]:
+        """See `ModelKind`: what the components use, but no given tree."""
+        return self.of.uses - {"tree"}
 
-    def with_trees(self, **changes: Any) -> EmOptions:
-        """Returns the options with another learner of junction trees: some of its fields changed."""
-        own = self.learner
-        if isinstance(own, Lem):
-            return self
-        trees = replace(self.trees, **changes)
-        return replace(self, learner=replace(own, learner=trees) if isinstance(own, ContextTrees) else trees)
+    def fit(self, task: FitTask, run: Run) -> Component | Mixture:
+        """Returns the fitted mixture; a mixture of one component is that component.
 
+        Of validation rows, numbers of components are tried in order until one is no better. Then narrower
+        trees are tried, from the best number on, until a treewidth is no better than the last.
 
-def fit_mixture(
-    table: DataTable,
-    components: int,
-    how: EmOptions | None = None,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
-) -> Mixture:
-    """Returns a mixture fitted to data.
-
-    Ctrl-C returns the best mixture so far, as in `solve`. The provenance records under "stop" why EM ended:
-    "finished", "time" or "interrupted".
-
-    Args:
-        table: the data, with its weights.
-        components: at least 1 and at most the number of distinct rows.
-        how: the options.
-        progress: called with messages.
-        deadline: of `time.monotonic()`, at which to return the best mixture so far.
-
-    Raises:
-        ChoiceError: the number of components is out of range.
-        LimitError: the learner found no tree within its limits, time ran out before the first mixture, or the
-            responsibilities do not fit in memory.
-        KeyboardInterrupt: Ctrl-C came before the first mixture.
-    """
-    how = how or EmOptions()
-    progress = progress or (lambda _words: None)
-    rows = distinct_rows(table)
-    if not 1 <= components <= rows.rows:
-        raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
-    require_room(_SHARE_TABLES * components * rows.rows, "the responsibilities", "fewer components", 8)
-    need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
-    memory = how.trees.memory
-    if memory is not None and need > memory:
-        raise LimitError(
-            f"with the responsibilities, the process would hold {need / 1e9:.3g} GB, but the memory limit is "
-            f"{memory / 1e9:.3g} GB; give fewer components, or a larger limit"
-        )
-    times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
-    best: Mixture | None = None
-    likelihood, stop = -inf, Stop.FINISHED
-    for start in range(how.restarts):
-        generator = np.random.default_rng([how.seed, start])
-        run = _EmRun(rows, times, components, how, generator=generator, progress=progress, deadline=deadline)
-        try:
-            stop = run.go()
-            if run.found is None:  # stopped before its first mixture
-                break
-            mean = _mean(log_likelihood(run.found, rows), times)
-            if best is None or mean > likelihood:
-                best, likelihood = run.found, mean
-            progress(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
-        except KeyboardInterrupt:  # between two starts
-            best, stop = best or run.found, Stop.INTERRUPTED
-        if stop is not Stop.FINISHED:
-            break
-    if best is None:
-        if stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
-        raise LimitError(
-            f"time ran out before the first mixture of {components} components; give more time, fewer "
-            "components, or a faster backend, such as forward"
-        )
-    remarks = {"components": components, "restarts": how.restarts, "seed": how.seed}
-    facts = {"mixture": remarks, "smoothing_ess": how.ess, "stop": stop.value}
-    return replace(best, provenance=MappingProxyType({**table.provenance, **facts}))
-
-
-def fit_mixture_validated(
-    table: DataTable,
-    validation: DataTable | Codes,
-    how: EmOptions | None = None,
-    *,
-    sizes: Sequence[int] = SIZES,
-    treewidths: Sequence[int] | None = None,
-    candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
-) -> Mixture:
-    """Returns the mixture, over sizes, treewidths and priors, under which validation rows are likeliest.
-
-    Sizes are tried in the given order, which should be increasing, until one is no better than the best. Then
-    narrower trees are tried, from the best size on, until a treewidth is no better than the last. The choice
-    is in the mixture's provenance. Ctrl-C and the deadline return the best so far; an unfinished mixture is
-    compared with its own prior only.
-
-    Args:
-        table: the training data.
-        validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
-        how: the options; after fitting with its `ess`, the tables are refitted with each candidate.
-        sizes: numbers of components to try, at least one.
-        treewidths: of the components, to try after the learner's own, in this order; None for all below it,
-            the largest first, down to 1.
-        candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: see `fit_mixture`.
-
-    Raises:
-        ChoiceError: there is nothing to try, or a size exceeds the number of distinct rows.
-        LimitError: as `fit_mixture`.
-        KeyboardInterrupt: Ctrl-C came before the first mixture.
-    """
-    if not sizes or not candidates:
-        raise ChoiceError("there is no size or no prior to try; give at least one of each")
-    how = how or EmOptions()
-    choice = _BestMixture(table, validation, how, candidates, progress=progress, deadline=deadline)
-    own = min(how.trees.treewidth, table.n - 1)
-    for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
-        before = choice.likelihood
-        for size in [size for size in sizes if choice.best is None or size >= len(choice.best.components)]:
-            if not choice.improves(size, treewidth) or choice.stop != Stop.FINISHED.value:
-                break
-        if choice.stop != Stop.FINISHED.value or choice.likelihood == before:
-            break
-    assert choice.best is not None, "there is at least one size"
-    facts = {**choice.best.provenance, "sizes_tried": choice.tried, "stop": choice.stop}
-    return replace(choice.best, provenance=MappingProxyType(facts))
-
-
-class _BestMixture:
-    """The mixture under which validation rows are likeliest, of those tried.
-
-    Attributes:
-        best: the mixture.
-        likelihood: its mean log-likelihood per row of validation.
-        stop: why the last search for a mixture ended.
-        tried: for the provenance.
-    """
-
-    def __init__(
-        self,
-        table: DataTable,
-        validation: DataTable | Codes,
-        how: EmOptions,
-        candidates: Sequence[float],
-        *,
-        progress: ProgressMessage | None,
-        deadline: float | None,
-    ) -> None:
-        self.table, self.validation, self.how, self.candidates = table, validation, how, candidates
-        self.progress, self.deadline = progress or (lambda _words: None), deadline
-        weights = None if isinstance(validation, np.ndarray) else validation.weights
-        count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
-        self.times = np.ones(count) if weights is None else weights.astype(np.float64)
-        self.best: Mixture | None = None
-        self.likelihood, self.stop = -inf, Stop.FINISHED.value
-        self.tried: list[dict[str, float]] = []
-
-    def improves(self, size: int, treewidth: int) -> bool:
-        """Tries a size and a treewidth, and tells whether their mixture is the best so far.
-
-        Interrupted or late, it keeps the best, or takes the mixture as it is if there is no other.
+        Raises:
+            ChoiceError: several numbers and no validation rows, or more components than distinct rows.
+            LimitError: the run ended before the first mixture, or it does not fit in memory.
+            KeyboardInterrupt: the run was interrupted before the first mixture.
         """
-        mixture = None
-        try:
-            how = self.how.with_trees(treewidth=treewidth)
-            mixture = fit_mixture(self.table, size, how, self.progress, deadline=self.deadline)
-            self.stop = mixture.provenance["stop"]
-            mixture, mean = self.tuned(mixture, self.candidates if self.stop == Stop.FINISHED.value else ())
-        except (LimitError, KeyboardInterrupt) as error:
-            self.best = self.best or mixture
-            interrupted = isinstance(error, KeyboardInterrupt)
-            is_late = self.deadline is not None and monotonic() >= self.deadline
-            if self.best is None or not (interrupted or is_late):  # nothing to return, or another limit
-                raise
-            self.stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
-            return False
-        shape = {"components": size}
-        if not isinstance(self.how.learner, Lem):
-            shape["treewidth"] = treewidth
-        self.tried.append({**shape, "validation_log_likelihood": mean})
-        self.progress(f"{words_of(shape)}: {mean:.4f} nats per row of validation")
-        if self.best is not None and mean <= self.likelihood:
-            return False
-        self.best, self.likelihood = mixture, mean
-        return True
+        table, _ = task.states(self.name)
+        if task.validation is None and len(self.components) > 1:
+            raise ChoiceError(
+                f"several numbers of components need validation rows that choose one; give {VALIDATE}"
+            )
+        if task.ess <= 0:
+            raise ChoiceError(
+                f"a mixture needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
+            )
+        run.require_memory(
+            8 * _SHARE_TABLES * self.components[0] * table.rows,
+            "the responsibilities need",
+            "fewer components",
+        )
+        found = self.em(task, self.components[0], run) if task.validation is None else self._chosen(task, run)
+        remarks = {**table.provenance, **found.provenance, **self.of.facts(task)}
+        if len(found.components) == 1:
+            one: Component = replace(found.components[0], provenance=MappingProxyType(remarks))
+            return one
+        return replace(found, provenance=MappingProxyType(remarks))
 
-    def tuned(self, mixture: Mixture, candidates: Sequence[float]) -> tuple[Mixture, float]:
-        """Returns the mixture with its own or the best candidate prior, and the mean of `log_likelihood`."""
-        best, likelihood = mixture, self.mean(mixture)
-        for other in _with_priors(mixture, self.table, candidates) if candidates else ():
-            value = self.mean(other)
-            if value > likelihood:
-                best, likelihood = other, value
-        return best, likelihood
+    def em(self, task: FitTask, components: int, run: Run) -> Mixture:
+        """Returns the likeliest mixture of a number of components over the restarts.
 
-    def mean(self, mixture: Mixture) -> float:
-        """Returns the mean log-likelihood per row of validation."""
-        return _mean(log_likelihood(mixture, self.validation), self.times)
+        The provenance records under "stop" why EM ended: "finished", "time" or "interrupted".
 
+        Raises: see `fit`.
+        """
+        table, _ = task.states(self.name)
+        rows = distinct_rows(table)
+        if components > rows.rows:
+            raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
+        times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
+        best: Mixture | None = None
+        likelihood = -inf
+        for start in range(self.restarts):
+            em = _EmRun(self, task, rows, times, components, np.random.default_rng([run.seed, start]), run)
+            try:
+                em.fit()
+            except (LimitError, KeyboardInterrupt):
+                if run.stop is None or (best is None and em.found is None):
+                    raise
+            if em.found is not None:
+                mean = _mean(log_likelihood(em.found, rows), times)
+                if best is None or mean > likelihood:
+                    best, likelihood = em.found, mean
+            if run.stop is not None:
+                break
+        assert best is not None, "a start without a mixture raises an error"
+        remarks = {"components": components, "restarts": self.restarts, "seed": run.seed}
+        facts = {"mixture": remarks, "smoothing_ess": task.ess, "stop": (run.stop or Stop.FINISHED).value}
+        return replace(best, provenance=MappingProxyType(facts))
 
-def words_of(shape: Mapping[str, float]) -> str:
-    """Returns the size of a mixture that was tried in words.
+    def _chosen(self, task: FitTask, run: Run) -> Mixture:
+        """Returns the mixture under which the validation rows are likeliest."""
+        table, _ = task.states(self.name)
+        rows = task.validation
+        assert rows is not None, "asked of a task with validation rows"
+        best: Best[Mixture] = Best()
+        widths: list[int | None] = [None]
+        if task.treewidth is not None:
+            own = min(task.treewidth, table.n - 1)
+            widths = [own, *range(own - 1, 0, -1)]
+        for width in widths:
+            at = task if width is None else replace(task, treewidth=width)
 
-    >>> words_of({"components": 4, "treewidth": 2})
-    '4 components of treewidth 2'
-    """
-    components = shape["components"]
-    of = f" of treewidth {shape['treewidth']}" if "treewidth" in shape else ""
-    return f"{components} component{'s' * (components > 1)}{of}"
+            def learn(size: int, at: FitTask = at) -> tuple[Mixture, float]:
+                mixture = self.em(at, size, run)
+                tried = () if run.stop else PRIORS
+                models = [mixture, *_with_priors(mixture, table, tried)]
+                means = [_mean(log_likelihood(one, rows), np.ones(rows.shape[1])) for one in models]
+                k = int(np.argmax(means))
+                return models[k], means[k]
+
+            def facts(size: int, width: int | None = width) -> dict[str, int]:
+                return {"components": size} | ({} if width is None else {"treewidth": width})
+
+            least = 0 if best.model is None else len(best.model.components)
+            sizes = [size for size in self.components if size >= least]
+            if not best.search(sizes, learn, facts, run) or run.stop is not None:
+                break
+        assert best.model is not None, "there is at least one size"
+        remarks = {
+            "sizes_tried": best.tried,
+            "validation_log_likelihood": best.mean,
+            "stop": (run.stop or Stop.FINISHED).value,
+        }
+        return replace(best.model, provenance=MappingProxyType({**best.model.provenance, **remarks}))
 
 
 def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
@@ -345,37 +231,36 @@ def structure_of(component: Component) -> Structure:
     return component if isinstance(component, FeatureTree) else component.tree
 
 
-class _EmRun(EmRun):
+class _EmRun:
     """EM from one random start.
 
     Attributes:
         found: the mixture of the last M-step.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - one for each attribute
         self,
+        kind: Mixtures,
+        task: FitTask,
         rows: DataTable,
         times: NDArray[np.float64],
         components: int,
-        how: EmOptions,
-        *,
         generator: np.random.Generator,
-        progress: ProgressMessage,
-        deadline: float | None,
+        run: Run,
     ) -> None:
-        self.rows, self.times, self.k, self.how = rows, times, components, how
-        self.generator, self.progress, self.deadline = generator, progress, deadline
+        self.kind, self.task, self.rows, self.times, self.k = kind, task, rows, times, components
+        self.generator, self.run = generator, run
         self.found: Mixture | None = None
 
     def fit(self) -> None:
-        """See `EmRun`."""
+        """Alternates fitting and learning trees until no tree changes, or the run ends."""
         shares = self.first_shares()
         trees: list[Structure | None] = [None] * self.k
-        for turn in range(self.how.rounds):
+        for turn in range(self.kind.rounds):
             found: list[Structure] = []
             for k, share in enumerate(shares):
                 known = trees[k] or (found[-1] if found else None)
-                if known is not None and self.is_late:  # the trees so far make a mixture
+                if known is not None and self.run.stop is not None:  # the trees so far make a mixture
                     found.append(known)
                 else:
                     found.append(self.learn(k, share, trees[k], known))
@@ -383,7 +268,7 @@ class _EmRun(EmRun):
                 break
             trees = list(found)
             shares = self.iterate(found, shares, turn)
-            if self.is_late:
+            if self.run.stop is not None:
                 return
         self.found = self.maximised(found, shares)
 
@@ -425,11 +310,11 @@ class _EmRun(EmRun):
             drawn[int(np.argmax(share))] = 1
         kept = drawn > 0
         part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
-        self.progress(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         try:
             new = self.searched(part, old)
-        except LimitError:
-            if known is None or not self.is_late:
+        except (LimitError, KeyboardInterrupt):
+            if known is None or self.run.stop is None:
                 raise
             return known
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
@@ -438,13 +323,7 @@ class _EmRun(EmRun):
 
     def searched(self, table: DataTable, old: Structure | None) -> Structure:
         """Returns what the learner makes of some rows."""
-        learner = self.how.learner
-        if isinstance(learner, ContextTrees):
-            return fit_context_tree(table, learner, deadline=self.deadline)
-        if isinstance(learner, Lem):
-            return fit_lem(table, learner, deadline=self.deadline)
-        assert not isinstance(old, FeatureTree), "it learns junction trees"
-        return learner(table, self.deadline, old)
+        return self.kind.of.structure(table, self.task, self.run, old)
 
     def expected_score(self, structure: Structure, share: NDArray[np.float64]) -> float:
         """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
@@ -456,7 +335,7 @@ class _EmRun(EmRun):
 
     def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
         """Returns the component of a structure: its part of the M-step."""
-        return refitted(structure, self.rows, self.how.ess, share)
+        return refitted(structure, self.rows, self.task.ess, share)
 
     def maximised(self, structures: Sequence[Structure], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
@@ -469,14 +348,14 @@ class _EmRun(EmRun):
     ) -> NDArray[np.float64]:
         """Runs E- and M-steps on fixed trees until the gain is small; returns the responsibilities."""
         before = -inf
-        for step in range(self.how.iterations):
+        for step in range(self.kind.iterations):
             self.found = self.maximised(trees, shares)
             logs = log_joint(self.found, self.rows)
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)
-            self.progress(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
-            if mean - before < self.how.tolerance or self.is_late:
+            self.run.progress(note=f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
+            if mean - before < self.kind.tolerance or self.run.stop is not None:
                 break
             before = mean
         return shares

@@ -1,0 +1,477 @@
+"""What `import jtsolve` offers: thin functions over one study, in the words of the shell.
+
+Data frames come in and go out; variables and values are called by their names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve import backends
+from jtsolve.core.problem import Problem
+from jtsolve.core.ranking import Ranking
+from jtsolve.core.run import LOGGER
+from jtsolve.data.examples import example
+from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError, at
+from jtsolve.models.framed import Model
+from jtsolve.options import Door
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.study.arguments import (
+    backend_of,
+    chosen,
+    data_of,
+    held_cluster,
+    model_kind_of,
+    run_of,
+    score_of,
+    treewidth_of,
+)
+from jtsolve.study.fitting import fitted
+from jtsolve.study.graphs import graph_in
+from jtsolve.study.restrictions import Restrictions
+from jtsolve.study.solution import Solution, Solutions
+from jtsolve.study.solving import answer
+from jtsolve.study.study import Study
+from jtsolve.study.trees import NamedTree, tree_in, triangulate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from jtsolve.averaging.method import AveragingMethod
+    from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.core.backend import Backend
+    from jtsolve.models.learning.task import ModelKind
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.selection.choices import Kind
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.selection.framework import Framework, Screen
+    from jtsolve.selection.method import SelectionMethod
+    from jtsolve.study.solving import Answer
+    from jtsolve.tables.frames import Frame
+
+    Pairs = Iterable[tuple[str, str]]
+    Constraints = Mapping[str, Any] | str | Path | None
+
+__all__ = [
+    "ChoiceError",
+    "InputError",
+    "JtsolveError",
+    "LimitError",
+    "Model",
+    "NamedTree",
+    "Problem",
+    "Solution",
+    "Solutions",
+    "average",
+    "backends",
+    "example",
+    "fit",
+    "learn",
+    "read",
+    "select",
+    "solve",
+    "triangulate",
+]
+
+
+@at(Door.PYTHON)
+def learn(
+    data: Frame,
+    treewidth: int | None = 2,
+    *,
+    score: str | LocalScore | None = None,
+    backend: str | Backend = "auto",
+    certificate: str | Path | None = None,
+    k_best: int | None = None,
+    within: float | None = None,
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Constraints = None,
+    executor: str | Any | None = None,
+    keep: str | Path | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+    **reading: Any,
+) -> Solution | Solutions:
+    """Learns the best junction tree of the columns of a table, or the best ones in order.
+
+    Args:
+        data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
+            (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
+        treewidth: the largest clique size minus one; None for any, with up to 26 columns.
+        score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them.
+        backend: a name with options, as in "lns:exact=dp", or the backend itself; "auto" chooses.
+        certificate: a file for a proof of the bound; where there is none, `uncertified` says why.
+        k_best: the number of trees, in order; None for one.
+        within: the largest gap to the best score, in nats: all such trees, or at most `k_best`.
+        forbid: pairs of variables that must not be adjacent.
+        require: pairs of variables that must be adjacent.
+        constraints: further ones, in the vocabulary of the instance format: {"max_cliques": 5}, or a file of
+            them; "within_graph" and "require_graph" take a graph of jtsolve or networkx, or the path of one.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
+            partitions; None for this process, or for the client of a Dask DataFrame.
+        keep: a folder for the counts of partitions, from which the same call resumes.
+        time: seconds from start to finish, reading included; None for no limit.
+        memory: gigabytes; None for 80 % of the free memory.
+        threads: None for all cores.
+        seed: of everything random.
+        show_progress: on standard error; None for in terminals and notebooks.
+        reading: how the data are read: the options of data in docs/commands.md, such as columns, weights,
+            missing, discretise.
+
+    Raises:
+        InputError: the data cannot be read as states, or as numbers for a Gaussian score.
+        ChoiceError: an option does not exist, or the backend refuses the problem.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> jt.learn(survey, treewidth=1).cliques
+    [('Age', 'Smoker'), ('Coin',)]
+    >>> jt.learn(survey, treewidth=1, forbid=[("Age", "Smoker")]).cliques
+    [('Age',), ('Smoker',), ('Coin',)]
+    """
+    run = run_of(time, memory, threads, seed, show_progress)
+    with held_cluster(data, executor, threads) as cluster:
+        study = Study(
+            data_of(data, reading, cluster, keep),
+            score_of(score),
+            treewidth_of(treewidth),
+            Restrictions.given(forbid, require, constraints),
+            backend_of(backend),
+        )
+        table = study.read(run)
+        problem = study.problem(table, run)
+        path = None if certificate is None else Path(certificate)
+        found = answer(problem, run, backend=study.backend, certificate=path, k=k_best, within=within)
+    return _solved(found, problem, study, table)
+
+
+@at(Door.PYTHON)
+def solve(
+    problem: Problem | str | Path,
+    treewidth: int | None = None,
+    *,
+    backend: str | Backend = "auto",
+    certificate: str | Path | None = None,
+    k_best: int | None = None,
+    within: float | None = None,
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Constraints = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+) -> Solution | Solutions:
+    """Finds the best junction tree of a problem, or the best ones in order.
+
+    Args:
+        problem: as `read` returns it, or the path of an instance file.
+        treewidth: a bound besides that of the problem; None for none.
+        backend: see `learn`; so are the others.
+        certificate: a file.
+        k_best: the number of trees.
+        within: nats.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: further ones, besides those of the problem.
+        time: seconds.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+
+    Raises:
+        InputError: the instance is malformed, or the constraints contradict each other.
+        ChoiceError: the backend does not exist, or refuses the problem.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> solution = jt.solve(jt.example("zoo"), treewidth=1, backend="chowliu")
+    >>> solution.status, round(solution.score, 3)
+    ('optimal', -689.216)
+    >>> [round(one.score, 1) for one in jt.solve(jt.example("zoo"), treewidth=1, k_best=2)]
+    [-689.2, -689.5]
+    """
+    run = run_of(time, memory, threads, seed, show_progress)
+    task = Restrictions.given(forbid, require, constraints).on(_problem(problem))
+    task = task.with_treewidth(treewidth_of(treewidth))
+    path = None if certificate is None else Path(certificate)
+    return _solved(
+        answer(task, run, backend=backend_of(backend), certificate=path, k=k_best, within=within), task
+    )
+
+
+def _problem(given: Problem | str | Path) -> Problem:
+    if isinstance(given, Problem):
+        return given
+    from jtsolve.io.instance import read_problem
+
+    return read_problem(given)
+
+
+def _solved(found: Answer, problem: Problem, study: Study | None = None, table: Any = None) -> Any:
+    if isinstance(found.found, Ranking):
+        return Solutions(found.found, problem, study, table, found.uncertified)
+    return Solution(found.found, problem, study, table, found.uncertified)
+
+
+@at(Door.PYTHON)
+def fit(
+    data: Frame | Solution,
+    model: str | ModelKind = "tree",
+    treewidth: int | None = None,
+    *,
+    tree: Solution | NamedTree | str | Path | None = None,
+    graph: Any = None,
+    validate: Frame = None,
+    unseen: str = "share",
+    smoothing: float | None = None,
+    score: str | LocalScore | None = None,
+    backend: str | Backend = "auto",
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Constraints = None,
+    executor: str | Any | None = None,
+    keep: str | Path | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+    **reading: Any,
+) -> Model:
+    """Fits a model to data: the tables of a junction tree, a mixture, a hidden tree, a feature tree.
+
+    Args:
+        data: see `learn`; or what `learn` returned, whose data, tree and score are taken.
+        model: a kind of model with options, as in "mixture:components=1,2,4"; `jtsolve models` lists them.
+        treewidth: of the trees that the kind learns.
+        tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
+        graph: a graph whose triangulation is that tree; see `triangulate`.
+        validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
+        unseen: treatment of values that occur only in these rows: "share" gives them prior mass; "error".
+        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
+            0 for maximum likelihood.
+        score: see `learn`; so are the others.
+        backend: learns the trees.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: on every tree.
+        executor: see `learn`.
+        keep: see `learn`.
+        time: seconds, after which the best model so far is returned.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+        reading: how the data are read; see `learn`.
+
+    Raises:
+        InputError: the data cannot be read, or do not match the tree.
+        ChoiceError: options contradict each other, or have no meaning for the kind of model.
+        LimitError: the limits ended the work before there was a model.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> jt.fit(survey, treewidth=1).query("Smoker", given={"Age": "old"})["probability"].round(2).to_list()
+    [0.99, 0.01]
+    """
+    run = run_of(time, memory, threads, seed, show_progress)
+    kind, width = model_kind_of(model), treewidth_of(treewidth)
+    if tree is not None and graph is not None:
+        raise ChoiceError("tree and graph both give a tree; give one of the two")
+    structure = tree_in(tree) if isinstance(tree, str | Path) else getattr(tree, "named", tree)
+    if graph is not None:
+        structure = triangulate(graph)
+    table = None
+    if isinstance(data, Solution):
+        if data.study is None or data.table is None:
+            raise ChoiceError(
+                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
+            )
+        table = data.table
+        if structure is None and "tree" in kind.uses:
+            structure = data.named
+        width = data.study.treewidth if width is None and kind.name != "tree" else width
+        study = replace(
+            data.study,
+            treewidth=width if "treewidth" in kind.uses else None,
+            restrictions=Restrictions(),
+            backend=backend_of(backend),
+        )
+    with held_cluster(data, executor, threads) as cluster:
+        if not isinstance(data, Solution):
+            of = getattr(kind, "default_score", DEFAULT_SCORE)
+            of = "gaussian-bic" if structure is not None and structure.gaussian else of
+            study = Study(
+                data_of(data, reading, cluster, keep),
+                score_of(score, of),
+                width,
+                Restrictions.given(forbid, require, constraints),
+                backend_of(backend),
+            )
+        found = fitted(
+            kind,
+            study,
+            run,
+            table=table,
+            structure=structure,
+            validate=validate,
+            unseen=unseen,
+            smoothing=smoothing,
+        )
+    return Model(found.model, study.data.style(found.table))
+
+
+@at(Door.PYTHON)
+def select(
+    data: Frame,
+    method: str | SelectionMethod = "glasso",
+    *,
+    kind: Kind | None = None,
+    screen: str | Screen | None = None,
+    over: str | Framework | None = None,
+    superset: Any = None,
+    time: float | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+    **reading: Any,
+) -> SelectedGraph:
+    """Selects the undirected graph of the columns of a table.
+
+    Args:
+        data: see `learn`.
+        method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself.
+        kind: gaussian, nonparanormal or states; None for what the test of the method needs, else gaussian.
+        screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
+            None for pc, or for all columns at once complete.
+        over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
+            for the junction tree without a limit, or for directions all columns at once.
+        superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
+            posterior; None for a screen.
+        time: seconds from start to finish, reading included; None for no limit.
+        seed: of everything random.
+        show_progress: on standard error; None for in terminals and notebooks.
+        reading: how the data are read; see `learn`.
+
+    Raises:
+        InputError: the data cannot be read as numbers, or for the kind states as states; columns are
+            linearly dependent; or the superset is not a graph over the columns.
+        ChoiceError: a choice or an option of it does not exist.
+        LimitError: the time is over.
+
+    >>> import numpy as np
+    >>> import jtsolve as jt
+    >>> rows = np.random.default_rng(0).normal(size=(400, 3))
+    >>> rows[:, 1] += rows[:, 0]
+    >>> jt.select(rows).edges
+    [('V1', 'V2')]
+    """
+    from jtsolve.selection.choices import Plan
+    from jtsolve.selection.framed import SelectedGraph
+    from jtsolve.study.selecting import selected
+
+    run = run_of(time, None, None, seed, show_progress)
+    known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
+    plan = Plan.of(method, kind, screen, over, superset=known, source=source)
+    file = data_of(data, reading, None, None)
+    table = file.read(score_of(plan.score), run)
+    return SelectedGraph(selected(plan, table, run), table, file.style(table))
+
+
+def read(path: str | Path) -> Problem:
+    """Returns the problem in an instance file: jtsolve's own (.json, .json.gz), or one of another program.
+
+    Raises:
+        InputError: the file cannot be read, or is malformed.
+
+    >>> import jtsolve as jt
+    >>> jt.read(jt.example("zoo"))
+    Problem('zoo': 17 variables, scores of at most 5)
+    """
+    from jtsolve.io.instance import read_problem
+
+    return read_problem(path)
+
+
+@at(Door.PYTHON)
+def average(
+    problem: Problem | Solution | str | Path,
+    treewidth: int | None = None,
+    *,
+    method: str | AveragingMethod = "auto",
+    edge_odds: float = 1.0,
+    prior: str = "graphs",
+    executor: str | Any | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+) -> GraphPosterior:
+    """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
+
+    Args:
+        problem: as `read` returns it, the path of an instance file, or what `learn` returns.
+        treewidth: a bound besides that of the problem; None for none.
+        method: a name with options, as in "chains:rounds=400", or the method itself; "auto" takes exact sums
+            where the problem and the memory allow it, else chains; "bootstrap:200" finds the best trees of
+            200 resamples of the rows of what `learn` returned: the share that has an edge stands beside its
+            probability, in the field `bootstrap`. `jtsolve methods` lists them.
+        edge_odds: prior odds of an edge against none.
+        prior: "graphs": each counts once; "rooted-junction-trees": once for each of them.
+        executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
+            this process.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+
+    Returns:
+        The posterior. Chains that disagree are logged, and it says that they have not converged.
+
+    Raises:
+        InputError: the instance is malformed.
+        ChoiceError: no graph meets the constraints, a method refuses them, or there are no rows to resample.
+        LimitError: the work does not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> posterior = jt.average(jt.learn(survey, score="bdeu"), method="bootstrap:10")
+    >>> posterior.edges.round(2).tolist()
+    [[0.0, 1.0, 0.1], [1.0, 0.0, 0.1], [0.1, 0.1, 0.0]]
+    >>> float(posterior.bootstrap.edges[0, 1])
+    1.0
+    """
+    from jtsolve.study.averaging import METHODS, posterior
+
+    run = run_of(time, memory, threads, seed, show_progress)
+    learned = problem if isinstance(problem, Solution) else None
+    task = problem.problem if isinstance(problem, Solution) else _problem(problem)
+    if task is None:
+        raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
+    with held_cluster(None, executor, threads) as cluster:
+        found = posterior(
+            task.with_treewidth(treewidth_of(treewidth)),
+            chosen(METHODS, method, "average"),
+            run,
+            edge_odds=edge_odds,
+            prior=prior,
+            cluster=cluster,
+            study=None if learned is None else learned.study,
+            table=None if learned is None else learned.table,
+        )
+    if found is None:
+        raise ChoiceError("no graph meets the constraints; leave some out")
+    if not found.converged:
+        LOGGER.warning("the chains have not converged: their figures must not be used")
+    return found

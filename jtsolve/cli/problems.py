@@ -1,0 +1,96 @@
+"""The problem of a command: that of an instance file, or of a data file that is scored."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, cluster_named, flags_given, held
+from jtsolve.errors import ChoiceError
+from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.study.study import Study
+    from jtsolve.tables.partitions import AnyTable
+
+
+class Given(NamedTuple):
+    """What a command is given: a problem, and the data behind it.
+
+    Attributes:
+        problem: under the constraints.
+        study: the data and their score; None for an instance.
+        table: the data as read; None for an instance.
+    """
+
+    problem: "Problem"
+    study: "Study | None" = None
+    table: "AnyTable | None" = None
+
+
+def read_or_score(
+    path: Path,
+    run: "Run",
+    *,
+    score: str | None,
+    default: str,
+    options: DataOptions,
+    constrain: ConstraintOptions,
+    treewidth: int | None,
+    max_size: int | None = None,
+    backend: "Backend | None" = None,
+    executor: str = EXECUTOR.default,
+    keep: Path | None = None,
+    threads: int | None = None,
+    rule: "Callable[[int, int], Tabulation] | None" = None,
+) -> Given:
+    """Returns the problem in an instance file, or of a data file, under the constraints.
+
+    Args:
+        path: of the file.
+        run: limits, progress and messages.
+        score: names the score, and says that any file holds data; None for the default.
+        default: the score where none is named.
+        options: how to read data.
+        constrain: further constraints.
+        treewidth: a bound; None for none.
+        max_size: of the scored sets; None for what the treewidth needs.
+        backend: decides which sets are scored, and when; None for auto.
+        executor: "local", "dask" or "dask=ADDRESS", to count Parquet files by partitions.
+        keep: a folder for these counts, or None.
+        threads: workers of a cluster on this machine.
+        rule: when to tabulate the scores, by the number of columns and the largest size; None for the rule of
+            the backend.
+
+    Raises:
+        ChoiceError: options for data are given for an instance.
+    """
+    from jtsolve.study.data import Data, is_data
+    from jtsolve.study.study import Study
+
+    restrictions = constrain.restrictions()
+    if not is_data(path, score):
+        from jtsolve.io.instance import read_problem
+
+        given = [] if max_size is None else [MAX_SIZE.flag]
+        if given := [*given, *flags_given(options)]:
+            raise ChoiceError(
+                f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
+            )
+        return Given(restrictions.on(read_problem(path)).with_treewidth(treewidth))
+    with held(cluster_named(executor, threads)) as cluster:
+        study = Study(
+            Data(path, options.reading(), cluster, keep),
+            chosen_score(score, default),
+            treewidth,
+            restrictions,
+            backend,
+            max_size,
+        )
+        table = study.read(run)
+        tabulation = None if rule is None else rule(table.n, study.size or table.n)
+        return Given(study.problem(table, run, tabulation), study, table)

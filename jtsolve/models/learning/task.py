@@ -1,0 +1,156 @@
+"""What every kind of model is fitted to, and the protocol of the kinds: `kind.fit(task, run)`.
+
+A kind of model (`tree`, `mixture`, `hidden`, `features`, `lem`, `average`) is a frozen value whose fields are
+its options. The data, the prior and the search, which all kinds share, are the task.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jtsolve.core.problem import Constraints
+from jtsolve.core.version import __version__
+from jtsolve.errors import ChoiceError
+from jtsolve.models.learning.learner import Learner
+from jtsolve.options import EXECUTOR, TREEWIDTH
+from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.score import is_discrete
+from jtsolve.tables.options import DISCRETISE
+from jtsolve.tables.table import ContinuousTable, DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.files.document import AnyModel
+    from jtsolve.scoring.problem import Tabulation
+    from jtsolve.scoring.score import DiscreteScore, LocalScore
+    from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import Codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitTask:
+    """Data, prior and search of a fit.
+
+    Args:
+        table: the training data, with their weights and provenance.
+        score: by which trees are learned.
+        treewidth: of the trees; None where none is given.
+        backend: learns the trees; None for the default of the kind.
+        constraints: on every tree.
+        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for
+            that of the score, else 1 for states and 0 for real numbers.
+        validation: codes of rows that choose among candidates, shape (columns, rows); None for none.
+        tree: the junction tree to fit, or to begin with; None to search for one.
+    """
+
+    table: AnyTable
+    score: LocalScore
+    treewidth: int | None = None
+    backend: Backend | None = None
+    constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
+    smoothing: float | None = None
+    validation: Codes | None = None
+    tree: JunctionTree | None = None
+
+    @property
+    def ess(self) -> float:
+        """The equivalent sample size of the prior of all tables."""
+        if self.smoothing is not None:
+            return self.smoothing
+        return 0.0 if isinstance(self.table, ContinuousTable) else getattr(self.score, "ess", 1.0)
+
+    def states(self, kind: str) -> tuple[DataTable, DiscreteScore]:
+        """Returns the table and the score of a kind of model that is for states, in one place.
+
+        Raises:
+            ChoiceError: the columns are numbers, or lie in partitions.
+        """
+        if not is_discrete(self.score):
+            raise ChoiceError(
+                f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; "
+                f"take another, such as bic, with {DISCRETISE} where columns are continuous"
+            )
+        if not isinstance(self.table, DataTable):
+            raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")
+        return self.table, self.score
+
+    def width(self, kind: str) -> int:
+        """Returns the treewidth of a kind that learns trees.
+
+        Raises:
+            ChoiceError: none is given.
+        """
+        if self.treewidth is None:
+            raise ChoiceError(f"the model '{kind}' learns its trees; give {TREEWIDTH}")
+        return self.treewidth
+
+    def learner(self, kind: str) -> Learner:
+        """Returns the learner of the trees of a kind that learns many; its backend is `forward` by default."""
+        of = Learner(self.score, treewidth=self.width(kind), constraints=self.constraints)
+        return of if self.backend is None else Learner(self.score, self.backend, of.treewidth, of.constraints)
+
+    def problem(self, run: Run, tabulation: Tabulation | None = None) -> Problem:
+        """Returns the problem of the table, scored by a rule; None for that of the backend."""
+        return problem_from_table(
+            self.table,
+            self.score,
+            treewidth=self.treewidth,
+            constraints=self.constraints,
+            limits=run.limits,
+            backend=self.backend,
+            tabulation=tabulation,
+        )
+
+    def searched(self, backend: str) -> dict[str, Any]:
+        """Returns the facts of a search for the provenance of a model."""
+        return {
+            "score": self.score.name,
+            "treewidth_allowed": self.treewidth,
+            "backend": backend,
+            "jtsolve": __version__,
+        }
+
+
+class ModelKind(Protocol):
+    """A kind of model: a frozen value whose fields are its options."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the registry."""
+        ...
+
+    @property
+    def uses(self) -> frozenset[str]:
+        """The choices of a task that have a meaning: among treewidth, backend, constraints and tree."""
+        ...
+
+    def fit(self, task: FitTask, run: Run) -> AnyModel:
+        """Returns the fitted model; its provenance names the options, and why the fit ended.
+
+        An interruption or the end of the run ends the fit with the best model so far.
+
+        Raises:
+            ChoiceError: an option does not fit the task.
+            LimitError: the run ended before there was a model.
+            KeyboardInterrupt: the run was interrupted before there was a model.
+        """
+        ...
+
+
+class ComponentKind(ModelKind, Protocol):
+    """A kind of model that a mixture can have as components."""
+
+    def structure(
+        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
+    ) -> JunctionTree | FeatureTree:
+        """Returns the structure learned from some rows; a search may begin at another."""
+        ...
+
+    def facts(self, task: FitTask) -> dict[str, Any]:
+        """Returns the facts of the components for the provenance of a mixture."""
+        ...

@@ -1,0 +1,70 @@
+"""The model `tree`: the tables of one junction tree, given, or the best of a treewidth, in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jtsolve.core.result import require_tree
+from jtsolve.errors import ChoiceError
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.learning.fit import fit, fit_gaussian, fit_validated
+from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.solving import findings_of, solve
+from jtsolve.tables.table import ContinuousTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.learning.task import FitTask
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.tables.table import DataTable
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """One junction tree: a given one, or the best one of a treewidth."""
+
+    name: ClassVar[str] = "tree"
+    uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints", "tree"})
+
+    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | GaussianTreeModel:
+        """See `ModelKind`; validation rows choose the prior."""
+        tree, facts = task.tree, dict[str, Any]()
+        if tree is None:
+            task.width(self.name)
+            problem = task.problem(run)
+            with run.phase("searching for a tree"):
+                result = solve(problem, task.backend, run)
+            tree = require_tree(result)
+            run.warn("check of the answer", findings_of(problem, tree))
+            facts = task.searched(result.backend) | {
+                "status": result.status.value,
+                "tree_score": result.score,
+                "bound": result.bound,
+                **{name: result.stats[name] for name in ("independence",) if name in result.stats},
+                "seed": run.seed,
+            }
+        table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
+        if isinstance(table, ContinuousTable):
+            if task.validation is not None:
+                raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
+            return fit_gaussian(tree, table, ess=task.ess)
+        if task.validation is not None:
+            return fit_validated(tree, table, task.validation)
+        return fit(tree, table, ess=task.ess)
+
+    def structure(
+        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
+    ) -> JunctionTree:
+        """See `ComponentKind`."""
+        assert not isinstance(start, FeatureTree), "its own structures are junction trees"
+        return task.learner(self.name)(table, run.part(silent=True), start)
+
+    def facts(self, task: FitTask) -> dict[str, Any]:
+        """See `ComponentKind`."""
+        backend = task.learner(self.name).backend
+        assert backend is not None, "never auto"
+        return task.searched(backend.name)

@@ -1,0 +1,121 @@
+"""Arguments of the Python functions, turned into the values underneath."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.backends.registry import REGISTRY as BACKENDS
+from jtsolve.console import TerminalLine, display_here
+from jtsolve.core.machine import cores, memory_bytes
+from jtsolve.core.run import Console, Limits, Run
+from jtsolve.errors import ChoiceError
+from jtsolve.options import BACKEND
+from jtsolve.scoring.registry import REGISTRY as SCORES
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.study.data import Data
+from jtsolve.study.kinds import MODELS
+from jtsolve.tables.partitions import is_dask_frame
+from jtsolve.tables.reading import reading_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from jtsolve.cluster import Cluster
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.choices import Registry
+    from jtsolve.models.learning.task import ModelKind
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.frames import Frame
+
+
+def run_of(
+    time: float | None,
+    memory: float | None,
+    threads: int | None,
+    seed: int,
+    show_progress: bool | None,  # noqa: FBT001 - as the public functions have it
+) -> Run:
+    """Returns the run of a Python call: findings are logged, and progress is shown if somebody watches."""
+    display = display_here() if show_progress is None else TerminalLine() if show_progress else None
+    if show_progress and display_here() is not None:
+        display = display_here()
+    return Run(Limits(time, memory_bytes(memory), threads, seed), Console(display))
+
+
+def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:
+    """Returns a registered value: that of a text, or the value itself.
+
+    Args:
+        registry: of its kind.
+        given: a text such as "lns:exact=dp", or a value.
+        attribute: of such values.
+
+    Raises:
+        ChoiceError: there is none of that name, or it is another kind of value.
+    """
+    if isinstance(given, str):
+        return registry.parse(given)
+    if not hasattr(given, attribute):
+        raise ChoiceError(f"{given!r} is not a {registry.kind}; give one of these: {', '.join(registry)}")
+    return given
+
+
+def backend_of(given: str | Backend) -> Backend | None:
+    """Returns the backend; None for `auto`."""
+    found: Backend | None = None if given == BACKEND.default else chosen(BACKENDS, given, "capabilities")
+    return found
+
+
+def score_of(given: str | LocalScore | None, default: str = DEFAULT_SCORE) -> LocalScore:
+    """Returns the score; None for the default."""
+    found: LocalScore = chosen(SCORES, default if given is None else given, "name")
+    return found
+
+
+def model_kind_of(given: str | ModelKind) -> ModelKind:
+    """Returns the kind of model."""
+    found: ModelKind = chosen(MODELS, given, "fit")
+    return found
+
+
+def treewidth_of(given: Any) -> int | None:
+    """Returns a treewidth given as any whole number, or None."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
+        raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    return given if given is None else int(given)
+
+
+def data_of(
+    source: Frame, reading: Mapping[str, Any], cluster: Cluster | None, keep: str | Path | None
+) -> Data:
+    """Returns data, with the options of `tables.options.DATA` by their names."""
+    return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
+
+
+@contextmanager
+def held_cluster(data: Frame, executor: Any, threads: int | None) -> Iterator[Cluster | None]:
+    """Yields the connected cluster that counts the data; None for this process.
+
+    Args:
+        data: a Dask DataFrame is counted by the client of Dask.
+        executor: see `jtsolve.learn`.
+        threads: workers of a cluster on this machine; None for one a core.
+    """
+    if executor is None and not is_dask_frame(data):
+        yield None
+        return
+    from jtsolve.cluster import Cluster
+
+    cluster = Cluster.of(executor, threads or cores())
+    if cluster is None and is_dask_frame(data):
+        cluster = Cluster.default()
+        if cluster is None:
+            raise ChoiceError('a Dask DataFrame needs a client of Dask; make one, or give executor="dask"')
+    if cluster is None:
+        yield None
+        return
+    with cluster.held() as held:
+        yield held

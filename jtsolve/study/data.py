@@ -1,0 +1,185 @@
+"""Data to learn from: a file, a folder of Parquet files or a frame, and how its cells become values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from jtsolve.errors import ChoiceError
+from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
+from jtsolve.scoring.score import is_discrete, require_counts
+from jtsolve.tables.check import require_none
+from jtsolve.tables.frames import FRAME, FrameStyle, is_path
+from jtsolve.tables.options import COLUMNS, DATA_SUFFIXES, SCHEMA, Coding, Reading, title_of
+from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
+from jtsolve.tables.reading import read_checked
+from jtsolve.tables.table import ContinuousTable, DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jtsolve.cluster import Cluster
+    from jtsolve.core.run import Run
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.check import Finding
+    from jtsolve.tables.distinct import Watch
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import Codes
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Data, and how to read them.
+
+    Args:
+        source: the path of a file, a folder or a pattern of Parquet files; or a frame, see `tables.frames`.
+        reading: how text is written, how cells become states or numbers, and whether findings are errors.
+        cluster: whose workers count Parquet files by partitions; None for this process.
+        keep: a folder for these counts, from which the same call resumes; None for none.
+
+    Raises:
+        ChoiceError: there is a folder for counts but no cluster.
+    """
+
+    source: Frame
+    reading: Reading = Reading(Coding())  # noqa: RUF009 - a frozen value
+    cluster: Cluster | None = None
+    keep: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None and self.cluster is None:
+            raise ChoiceError(f"{KEEP} is for counts by partitions; give {EXECUTOR('dask')}, or leave it out")
+
+    @property
+    def place(self) -> str:
+        """The data's name in messages: the path, or a phrase for a frame."""
+        return str(self.source) if is_path(self.source) else FRAME
+
+    @property
+    def title(self) -> str:
+        """The name of a problem made of the data."""
+        return title_of(self.source) if is_path(self.source) else "data"
+
+    def columns(self, names: Sequence[str]) -> Data:
+        """Returns the data with these columns only, in this order."""
+        coding = replace(self.reading.coding, columns=tuple(names))
+        return replace(self, reading=replace(self.reading, coding=coding))
+
+    def read(self, score: LocalScore, run: Run, size: int | None = None) -> AnyTable:
+        """Returns the table, of states or of numbers as the score requires, after the data check.
+
+        Args:
+            score: of the columns.
+            run: limits reading, and receives progress and the findings of the data check.
+            size: of the largest clique, for the data check; None if unknown.
+
+        Raises:
+            InputError: the data cannot be read, or there are findings and the reading is strict.
+            LimitError: the time ended, or the memory does not suffice.
+        """
+        watch, coding = self._watch(run), self.reading.coding
+        with run.phase(f"reading {self.title}"):
+            if self.cluster is None:
+                return read_checked(
+                    self.source,
+                    coding,
+                    self.reading.dialect,
+                    discrete=is_discrete(score),
+                    size=size,
+                    tell=self.findings(run),
+                    watch=watch,
+                )
+            require_counts(score)
+            self.reading.dialect.refuse(self.place, IN_PARTITIONS)
+            return read_partitioned(
+                self.source,
+                coding,
+                self.cluster,
+                size=size,
+                folder=self.keep,
+                tell=self.findings(run),
+                watch=watch,
+            )
+
+    def _watch(self, run: Run) -> Watch:
+        """Returns what reports the progress of reading, and ends it at the limits."""
+
+        def watch(*, rows: int, memory: int) -> None:
+            run.progress(note=f"reading {self.place}: {rows} rows")
+            remedy = f"fewer columns ({COLUMNS})"
+            run.require_time(f"the reading of {self.place} after {rows} rows", remedy)
+            first = f"the distinct rows among the first {rows} of {self.place} need"
+            run.require_memory(memory, first if rows else f"{self.place} needs", remedy)
+
+        return watch
+
+    def findings(self, run: Run) -> Callable[[tuple[Finding, ...]], None]:
+        """Returns a handler for findings of the data check: it passes them on, or refuses them if strict."""
+
+        def handle(findings: tuple[Finding, ...]) -> None:
+            if self.reading.strict:
+                require_none(findings, self.place)
+            run.warn(f"data check of {Path(self.source).name if is_path(self.source) else FRAME}", findings)
+
+        return handle
+
+    def style(self, table: AnyTable) -> FrameStyle:
+        """Returns how the data hold their values, for answers in the same form."""
+        labelled = not isinstance(table, ContinuousTable)
+        states = dict(zip(table.names, table.states, strict=True)) if labelled else {}
+        if isinstance(table, PartitionedTable):
+            return replace(FrameStyle.of("partitions", states), pandas=is_dask_frame(self.source))
+        return FrameStyle.of(self.source, states)
+
+    def validation(
+        self, rows: Frame, table: AnyTable, run: Run, *, unseen: str = "share"
+    ) -> tuple[AnyTable, Codes]:
+        """Returns the table with the states of rows for validation added, and the codes of these rows.
+
+        Args:
+            rows: a file or frame with the columns of the table.
+            table: the training data.
+            run: see `read`.
+            unseen: treatment of a value that occurs only in these rows: "share": it is a state, with the
+                prior mass of one; "error".
+
+        Raises:
+            InputError: the rows cannot be read, or a value is not among declared states.
+            ChoiceError: the data are numbers, or partitions that lack a state.
+        """
+        from jtsolve.models.columns import columns_of, open_rows, states_of
+        from jtsolve.tables.coding import widened
+
+        if unseen not in UNSEEN.choices:
+            raise ChoiceError(f"{UNSEEN(unseen)}: choose among {', '.join(UNSEEN.choices)}")
+        if isinstance(table, ContinuousTable):
+            raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
+        given, coding = replace(self, source=rows), self.reading.coding
+        found = open_rows(
+            rows,
+            table.names,
+            gaps=coding.missing_values,
+            dialect=self.reading.dialect,
+            decimal=coding.decimal,
+            states=states_of(columns_of(table)),
+            tell=given.findings(run),
+        )
+        if unseen == "share" and (more := found.new_states(table, coding.schema)):
+            if not isinstance(table, DataTable):
+                raise ChoiceError(
+                    f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
+                    f"them in a {SCHEMA}, or give {UNSEEN('error')}"
+                )
+            remarks = {**table.provenance, "states_of_validation": more}
+            table = replace(widened(table, more), provenance=MappingProxyType(remarks))
+        return table, found.codes(columns_of(table))
+
+
+def is_data(source: Frame, score: object) -> bool:
+    """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
+    if not is_path(source) or score is not None or Path(source).is_dir():
+        return True
+    return str(source).lower().endswith(DATA_SUFFIXES)

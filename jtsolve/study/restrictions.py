@@ -1,0 +1,167 @@
+"""Constraints as users state them, by names and graphs, in the vocabulary of the instance format.
+
+The shell writes `--constraint max_cliques=5`, Python `constraints={"max_cliques": 5}`; both may name a file
+of constraints, and graphs within or around which the tree has to lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
+from jtsolve.tables.frames import is_listing, is_path, label_of
+from jtsolve.tables.options import names_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import networkx as nx
+
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.problem import Constraints, Problem
+
+    GraphLike: TypeAlias = Any | UndirectedGraph | nx.Graph | str | Path
+    """A graph of jtsolve or networkx, a selected graph, or the path of a graph, result or posterior."""
+
+_SOURCE = "constraints"
+_WITHIN, _AROUND = "within_graph", "require_graph"
+_NUMBERS = ("max_treewidth", "max_separator_size", "min_separator_size", "max_cliques")
+_SETS = ("forbidden_cliques", "forbidden_separators", "allowed_separators")
+_PAIRS = ("forbidden_edges", "required_edges")
+_KEYS = (*_NUMBERS, *_PAIRS, *_SETS, "forbidden_graphs", _WITHIN, _AROUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Restrictions:
+    """Constraints by names; `of` turns them into `Constraints` once the variables are known.
+
+    Args:
+        values: constraints by their keys in the instance format, and under `within_graph` and `require_graph`
+            a graph or the path of one: no edge outside a triangulation of the first, of a selection of what
+            its screen left; every edge of the second.
+    """
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def given(
+        cls,
+        forbid: Iterable[tuple[str, str]] = (),
+        require: Iterable[tuple[str, str]] = (),
+        constraints: Mapping[str, Any] | Sequence[str] | str | Path | None = None,
+    ) -> Restrictions:
+        """Returns restrictions from the arguments of a command or function.
+
+        Args:
+            forbid: pairs of variables that must not be adjacent.
+            require: pairs of variables that must be adjacent.
+            constraints: further ones: a mapping; a file of them; or texts, each `key=value` or a file.
+
+        Raises:
+            ChoiceError: a key does not exist or is given twice, or a value has the wrong form.
+            InputError: a file cannot be read.
+        """
+        values: dict[str, Any] = {}
+        if isinstance(constraints, Mapping):
+            _add(values, constraints)
+        else:
+            texts = [constraints] if is_path(constraints) else constraints or ()
+            for text in texts:
+                _add(values, _entry(str(text)))
+        _add(
+            values,
+            {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)},
+        )
+        return cls(MappingProxyType(values))
+
+    @property
+    def treewidth(self) -> int | None:
+        """The bound on the treewidth, or None."""
+        bound = self.values.get("max_treewidth")
+        return bound if isinstance(bound, int) else None
+
+    def of(self, names: Sequence[str]) -> Constraints:
+        """Returns the constraints on variables of these names, in their order.
+
+        Raises:
+            InputError: a name is unknown, a value has the wrong form, or constraints contradict each other.
+        """
+        plain = {key: value for key, value in self.values.items() if key not in (_WITHIN, _AROUND)}
+        try:
+            document = msgspec.convert(plain, ConstraintsDocument)
+        except msgspec.ValidationError as error:
+            raise InputError(_SOURCE, "", str(error), "see 'Constraints' in docs/formats.md") from None
+        own = constraints_from_document(document, names, _SOURCE, "$")
+        if _WITHIN not in self.values and _AROUND not in self.values:
+            return own
+        from jtsolve.core.triangulation import constraints_within
+        from jtsolve.study.graphs import graph_for
+
+        around = graph_for(self.values.get(_WITHIN), names, screened=True)
+        inside = graph_for(self.values.get(_AROUND), names, screened=False)
+        with with_names(names, _SOURCE, "$"):
+            return own.joined(constraints_within(around, inside))
+
+    def on(self, problem: Problem) -> Problem:
+        """Returns the problem under its own constraints and these; raises as `of`."""
+        more = self.of(problem.names)
+        with with_names(problem.names, _SOURCE, "$"):
+            return replace(problem, constraints=problem.constraints.joined(more))
+
+    def __bool__(self) -> bool:
+        return any(value not in ([], None) for value in self.values.values())
+
+
+def _entry(text: str) -> Mapping[str, Any]:
+    """Returns the constraint in a text `key=value`, or those in the file that it names."""
+    key, equals, value = text.partition("=")
+    if not equals:
+        from jtsolve.io.constraints import read_constraints
+
+        document = read_constraints(Path(text))
+        default = ConstraintsDocument()
+        return {
+            name: getattr(document, name)
+            for name in document.__struct_fields__
+            if getattr(document, name) != getattr(default, name)
+        }
+    key = key.strip()
+    if key in _NUMBERS:
+        if not value.strip().isdecimal():
+            raise ChoiceError(f"the constraint {text} is not a number; write for example {key}=2")
+        return {key: int(value)}
+    if key in _PAIRS:
+        return {key: _pairs(key, [names_in(value)])}
+    if key in _SETS:
+        return {key: [list(names_in(value))]}
+    return {key: value}
+
+
+def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Adds constraints: lists grow, and anything else must not be given twice."""
+    for key, value in more.items():
+        if key not in _KEYS:
+            raise ChoiceError(f"there is no constraint '{key}'; there are {', '.join(_KEYS)}")
+        if key in (_WITHIN, _AROUND) or isinstance(value, str) or not is_listing(value):
+            if key in values and values[key] != value:
+                raise ChoiceError(f"the constraint '{key}' is given twice; give it once")
+            values[key] = value
+        elif value or key == "allowed_separators":
+            seen = {frozenset(map(str, entry)) for entry in values.get(key, ())}
+            fresh = [list(entry) for entry in value if frozenset(map(str, entry)) not in seen]
+            values[key] = [*values.get(key, ()), *fresh]
+
+
+def _pairs(option: str, given: Any) -> list[list[str]]:
+    """Returns pairs of names; a data frame may have numbers as names."""
+    pairs = list(given) if is_listing(given) else [given]
+    if not all(is_listing(pair) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
+        raise ChoiceError(f"{option}: an edge joins two variables; give pairs of names")
+    return [list(map(label_of, pair)) for pair in pairs]

@@ -1,0 +1,27 @@
+"""Selecting the undirected graph of a table, within the limits of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.selection.running import within_limits
+
+if TYPE_CHECKING:
+    from jtsolve.core.run import Run
+    from jtsolve.core.selection import Selection
+    from jtsolve.selection.choices import Plan
+    from jtsolve.tables.table import Table
+
+
+def selected(plan: Plan, table: Table, run: Run) -> Selection:
+    """Returns the graph that a plan selects.
+
+    Raises:
+        LimitError: the time is over.
+    """
+
+    def report(*, done: float | None, note: str | None, **_: Any) -> None:
+        run.progress(note=note, done=done)
+
+    with run.phase("selecting"):
+        return within_limits(lambda told: plan.run(table, run.seed, told), run.limits, report)

@@ -1,0 +1,234 @@
+"""`Solution` and `Solutions`: the answer of a solve by names, to draw, to save, and to fit to data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.core.result import Result, require_tree
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.study.trees import NamedTree
+from jtsolve.tables.frames import FrameStyle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import networkx as nx
+
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.ranking import Ranking
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.errors import JtsolveError
+    from jtsolve.models.framed import Model
+    from jtsolve.study.study import Study
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.partitions import AnyTable
+
+_SHOWN = ("rows", "index", "columns_dropped", "missing_values")
+"""Remarks on the data that a notebook shows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solution:
+    """The answer of `learn` or `solve`, by names.
+
+    Args:
+        result: the verified result; its sets are bit masks.
+        problem: what was solved; None for a solution read from a file without its problem.
+        study: the data and the score, or None for a problem without data.
+        table: the data as read, or None.
+        uncertified: why a certificate that was wanted is missing; otherwise None.
+
+    >>> import jtsolve as jt
+    >>> solution = jt.solve(jt.example("zoo"), treewidth=1)
+    >>> solution.status, solution.gap, len(solution.cliques)
+    ('optimal', 0.0, 16)
+    >>> sorted(solution.graph()["hair"])
+    ['type']
+    """
+
+    result: Result
+    problem: Problem | None = None
+    study: Study | None = None
+    table: AnyTable | None = None
+    uncertified: JtsolveError | None = None
+
+    @classmethod
+    def read(cls, path: str | Path, problem: Problem | None = None) -> Solution:
+        """Returns the solution in a result file.
+
+        Args:
+            path: of a file by `write` or `jtsolve solve --output`.
+            problem: what it solves, to verify it; None to check only that the cliques form a junction tree.
+
+        Raises:
+            InputError: the file is malformed, or the result is wrong; names every fault.
+        """
+        from jtsolve.io.result import read_result, result_of
+
+        document = read_result(path)
+        if problem is not None:
+            from jtsolve.verify.result import check
+
+            if faults := check(problem, document):
+                raise InputError(str(path), "", " ".join(faults), "solve the problem again")
+        names = None if problem is None else problem.names
+        return cls(result_of(document, str(path), names), problem)
+
+    def write(self, path: str | Path) -> None:
+        """Writes the result to a file (.json), as `jtsolve solve --output` does.
+
+        Raises:
+            ChoiceError: the name has another suffix.
+        """
+        from jtsolve.io.result import result_to_json
+
+        _write(path, result_to_json(self.result))
+
+    @property
+    def status(self) -> str:
+        """One of "optimal", "feasible", "infeasible" and "unknown"; without a tree, one of the last two."""
+        return self.result.status.value
+
+    @property
+    def score(self) -> float | None:
+        """The score of the tree, in nats, or None."""
+        return self.result.score
+
+    @property
+    def bound(self) -> float:
+        """No tree of the problem scores more, in nats."""
+        return self.result.bound
+
+    @property
+    def gap(self) -> float:
+        """The bound minus the score, in nats."""
+        return self.result.gap
+
+    @property
+    def named(self) -> NamedTree:
+        """The tree by names; raises as `require_tree` if there is none."""
+        tree = require_tree(self.result)
+        facts = {"backend": self.result.backend, "status": self.status}
+        return NamedTree(tree, self.result.names, "the tree", facts)
+
+    @property
+    def tree(self) -> JunctionTree:
+        """The tree, whose sets are bit masks."""
+        return self.named.tree
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique minus one."""
+        return self.named.treewidth
+
+    @property
+    def cliques(self) -> list[tuple[str, ...]]:
+        """The maximal cliques."""
+        return self.named.cliques
+
+    @property
+    def separators(self) -> list[tuple[str, ...]]:
+        """The separators, one for each edge of the tree."""
+        return self.named.separators
+
+    def graph(self) -> nx.Graph:
+        """Returns the chordal graph, a networkx graph whose nodes are the names."""
+        return self.named.graph()
+
+    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
+        """Draws the tree, or prints it; see `NamedTree.show`."""
+        self.named.show(path, graph=graph)
+
+    def fit(self, data: Frame = None, model: Any = "tree", **options: Any) -> Model:
+        """Returns a model on this tree, fitted to the data.
+
+        Args:
+            data: other data with these columns; None for those that the tree was learned from.
+            model: a kind of model that takes a tree: "tree", or "features" with options; see
+                `jtsolve models`.
+            options: `smoothing`, `validate`, `unseen`, limits, and for other data the options of
+                `tables.options.Coding`; see `jtsolve.fit`.
+
+        Raises:
+            ChoiceError: there are no data, or an option has no meaning here.
+            InputError: the data do not match the tree.
+        """
+        from jtsolve.api import fit
+
+        return fit(self, model, **options) if data is None else fit(data, model, tree=self, **options)
+
+    @property
+    def style(self) -> FrameStyle:
+        """How the data held their values."""
+        return FrameStyle() if self.study is None or self.table is None else self.study.data.style(self.table)
+
+    def __repr__(self) -> str:
+        return repr(self.result).replace("Result", "Solution", 1)
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        facts = {} if self.table is None else self.table.provenance
+        lines = [f"{key}: {value}" for key, value in facts.items() if key in _SHOWN]
+        return as_html([repr(self), *self.result.remarks, *lines], self.result.tree, self.result.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solutions:
+    """The best trees of a problem in order: a sequence of `Solution`.
+
+    Args:
+        ranking: the verified ranking.
+        problem: what was solved.
+        study: see `Solution`.
+        table: see `Solution`.
+        uncertified: see `Solution`.
+    """
+
+    ranking: Ranking
+    problem: Problem
+    study: Study | None = None
+    table: AnyTable | None = None
+    uncertified: JtsolveError | None = None
+
+    def __len__(self) -> int:
+        return len(self.ranking.results)
+
+    def __getitem__(self, at: int) -> Solution:
+        return Solution(self.ranking.results[at], self.problem, self.study, self.table)
+
+    def __iter__(self) -> Iterator[Solution]:
+        return (self[at] for at in range(len(self)))
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are proved to be the trees asked for."""
+        return self.ranking.complete
+
+    @property
+    def bound(self) -> float:
+        """No other tree scores more, in nats; -inf if there is no other."""
+        return self.ranking.bound
+
+    def write(self, path: str | Path) -> None:
+        """Writes the results to a file (.json), as `jtsolve solve --k-best --output` does."""
+        from jtsolve.io.ranking import ranking_to_json
+
+        _write(path, ranking_to_json(self.ranking))
+
+    def __repr__(self) -> str:
+        return repr(self.ranking).replace("Ranking", "Solutions", 1)
+
+    def _repr_html_(self) -> str | None:
+        return self.ranking._repr_html_()
+
+
+def _write(path: str | Path, data: bytes) -> None:
+    """Writes a JSON document at once or not at all."""
+    from jtsolve.core.files import write_atomically
+
+    if not str(path).endswith(".json"):
+        raise ChoiceError(f"{path}: results are written as .json; give such a name")
+    write_atomically(Path(path), data)

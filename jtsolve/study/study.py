@@ -1,0 +1,143 @@
+"""One study: read, check, score, solve. Every door (shell, Python, scikit-learn) calls this.
+
+study = Study(Data("survey.csv"), Bic(), treewidth=2)
+table = study.read(run)
+problem = study.problem(table, run)
+solution = solved(problem, run, backend=..., study=study, table=table)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.prior import StructurePrior
+from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
+from jtsolve.study.restrictions import Restrictions
+from jtsolve.tables.partitions import PartitionedTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
+    from jtsolve.scoring.problem import ScoringPlan, Tabulation
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.study.data import Data
+    from jtsolve.tables.partitions import AnyTable
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What to learn: data, the score of their columns, and the trees admitted.
+
+    Args:
+        data: where rows come from.
+        score: of the columns.
+        treewidth: a bound besides that of the restrictions; None for none.
+        restrictions: constraints on the tree, by names.
+        backend: searches; None for the choice of `auto`. It decides which sets are scored, and when.
+        max_size: of the scored sets; None for what the backend reads at the treewidth.
+        prior: on structures.
+    """
+
+    data: Data
+    score: LocalScore
+    treewidth: int | None = None
+    restrictions: Restrictions = Restrictions()  # noqa: RUF009 - a frozen value
+    backend: Backend | None = None
+    max_size: int | None = None
+    prior: StructurePrior = StructurePrior()  # noqa: RUF009 - a frozen value
+
+    @property
+    def size(self) -> int | None:
+        """The size of the largest scored sets; None for any."""
+        if self.max_size is not None:
+            return self.max_size
+        bound = self.restrictions.treewidth if self.treewidth is None else self.treewidth
+        return None if bound is None else largest_scored(self.backend, bound)
+
+    def read(self, run: Run) -> AnyTable:
+        """Returns the table of the data; raises as `Data.read`."""
+        return self.data.read(self.score, run, self.size)
+
+    def plan(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> ScoringPlan:
+        """Returns how the scores of a table will be provided, after a check of the restrictions.
+
+        Args:
+            table: the data.
+            run: limits and progress.
+            tabulation: when to tabulate all scores; None for the rule of the backend.
+
+        Raises:
+            ChoiceError: nothing bounds the size of the scored sets.
+            InputError: the restrictions do not fit the columns, or the table does not allow the score.
+        """
+        self.restrictions.of(table.names)
+        with run.phase("planning the scores"):
+            return plan_scores(
+                table,
+                self.score,
+                self.size,
+                run.limits,
+                tabulation=tabulation or tabulation_for(self.backend),
+                prior=self.prior,
+            )
+
+    def problem(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> Problem:
+        """Returns the problem of a table under the restrictions; see `plan`.
+
+        Raises:
+            LimitError: a table of scores is required and does not fit the limits.
+        """
+        plan = self.plan(table, run, tabulation)
+        run.say(forecast(plan))
+        return self.scored(plan, run)
+
+    def scored(self, plan: ScoringPlan, run: Run) -> Problem:
+        """Returns the problem of a plan, under the restrictions and the treewidth."""
+        note = "scores on demand" if plan.obstacle else f"{plan.cost.sets} sets by {self.score.name}"
+        began = perf_counter()
+
+        def report(*, done: float) -> bool:
+            return run.progress(done=done)
+
+        with run.phase(note):
+            problem = plan.problem(name=self.data.title, progress=report)
+        if plan.obstacle is None:
+            seconds = perf_counter() - began
+            if isinstance(problem.scores, DataScores):
+                run.say(
+                    f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand"
+                )
+            else:
+                run.say(f"scored in {seconds:.2f} s")
+        return self.restrictions.on(problem).with_treewidth(self.treewidth)
+
+
+def forecast(plan: ScoringPlan) -> str:
+    """Returns the size of the data, and how long a table of scores takes or why there is none."""
+    table = plan.scorer.table
+    size = f"{table.total} rows of {table.n} variables"
+    if plan.obstacle is not None:
+        return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
+    seconds = plan.cost.seconds
+    duration = "less than a second" if seconds < 1 else f"about {seconds:.2g} s"
+    return f"{size}; {plan.cost.sets} sets{_passes(plan)}, {duration}"
+
+
+def _passes(plan: ScoringPlan) -> str:
+    """Returns how sets and partitions are divided into tasks; nothing for a table in one place."""
+    from jtsolve.scoring.tabulate import passes
+
+    table = plan.scorer.table
+    if not isinstance(table, PartitionedTable):
+        return ""
+    with table.cluster.connected() as workers:
+        blocks, threads = passes(table, plan.max_size, workers), workers.threads
+    parts = len(table.parts)
+    return (
+        f" in {blocks} block{'s' * (blocks > 1)} × {parts} partition{'s' * (parts > 1)} on {threads} "
+        f"worker{'s' * (threads > 1)}"
+    )

@@ -1,0 +1,138 @@
+"""Junction trees over named variables: of a solution, of a result file, or of the user's own graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.io.documents import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import networkx as nx
+
+    from jtsolve.core.tree import JunctionTree
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NamedTree:
+    """A junction tree over named variables.
+
+    Args:
+        tree: over the variables, in their order; its sets are bit masks.
+        names: of the variables.
+        source: of the tree in messages: a file, or a phrase.
+        facts: remarks for the provenance of a model on it.
+        gaussian: whether its graph was learned from real numbers.
+
+    >>> import jtsolve as jt
+    >>> jt.triangulate([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).cliques
+    [('a', 'b', 'd'), ('b', 'c', 'd')]
+    """
+
+    tree: JunctionTree
+    names: tuple[str, ...]
+    source: str = "the tree"
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    gaussian: bool = False
+
+    @property
+    def cliques(self) -> list[tuple[str, ...]]:
+        """The maximal cliques."""
+        return [tuple(names_of(clique, self.names)) for clique in self.tree.cliques]
+
+    @property
+    def separators(self) -> list[tuple[str, ...]]:
+        """The separators, one for each edge of the tree."""
+        return [tuple(names_of(separator, self.names)) for separator in self.tree.separators]
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique minus one."""
+        return self.tree.treewidth
+
+    def graph(self) -> nx.Graph:
+        """Returns the chordal graph, a networkx graph whose nodes are the names."""
+        import networkx as nx
+
+        return nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.names)))
+
+    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
+        """Draws the tree, or the graph of the variables, into a file (.svg, .png), or prints it as text.
+
+        Raises:
+            ChoiceError: the suffix is another, or it is too large for a picture.
+        """
+        if path is None:
+            from jtsolve.draw.text import graph_text, tree_text
+
+            print((graph_text if graph else tree_text)(self.tree, self.names))  # noqa: T201 - asked for
+            return
+        kind = Path(path).suffix.lower()
+        if kind not in (".svg", ".png"):
+            raise ChoiceError(
+                f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
+            )
+        from jtsolve.draw import draw_graph, draw_tree
+
+        draw = draw_graph if graph else draw_tree
+        draw(self.tree, self.names, path, format="png" if kind == ".png" else "svg")
+
+    def over(self, names: Sequence[str]) -> JunctionTree:
+        """Returns the tree over variables in another order.
+
+        Raises:
+            InputError: these are other variables.
+        """
+        if set(names) != set(self.names):
+            reason = "its variables are not the columns of the data"
+            raise InputError(self.source, "", reason, "name the same columns")
+        return self.tree.relabelled([list(names).index(name) for name in self.names])
+
+    def __repr__(self) -> str:
+        size = f"{len(self.tree.cliques)} cliques of {self.tree.n} variables, treewidth {self.treewidth}"
+        return f"NamedTree({size})"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw import as_html
+
+        return as_html([repr(self)], self.tree, self.names)
+
+
+def tree_in(path: str | Path) -> NamedTree:
+    """Returns the junction tree in a result file.
+
+    Raises:
+        InputError: the file is malformed, or has no tree.
+    """
+    from jtsolve.io.result import read_result, tree_of
+
+    tree, names = tree_of(read_result(path), str(path))
+    return NamedTree(tree, names, str(path), {"tree": Path(path).name})
+
+
+def triangulate(graph: Any) -> NamedTree:
+    """Returns the junction tree of the min-fill triangulation of a graph.
+
+    Args:
+        graph: a graph of networkx or of `jt.select`, pairs of names, or the path of a file: a graph, a
+            result, or a posterior, of which the likely edges count.
+
+    Raises:
+        InputError: the file cannot be read, or it is not a graph.
+    """
+    from jtsolve.core.triangulation import triangulation
+    from jtsolve.study.graphs import graph_in
+
+    found, gaussian, source = graph_in(graph)
+    tree = triangulation(found)
+    facts = {
+        "graph": Path(source).name,
+        "triangulation": "min-fill",
+        "edges": found.size,
+        "fill": len(tree.graph_edges) - found.size,
+    }
+    return NamedTree(tree, found.names, source, facts, gaussian)
