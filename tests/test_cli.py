@@ -20,13 +20,12 @@ import pytest
 from problems import gaussian, named
 
 import jtsolve.cli.output
-import jtsolve.progress
 from jtsolve import __main__ as program
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
 from jtsolve.errors import InputError, InternalError
 from jtsolve.io.instance import read_problem, write_problem
@@ -306,11 +305,11 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
     ("arguments", "parts"),
     [
         (["--backend", "forwrad"], ["no backend 'forwrad'", "did you mean 'forward'", "brute"]),
-        (["--option", "seed=3"], ["'seed=3' is for a backend", "--backend NAME"]),
-        (["--backend", "dp", "--option", "precision"], ["not a key=value pair"]),
-        (["--backend", "dp", "--option", "precison=int32"], ["did you mean 'precision'", "now auto"]),
-        (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int64 or int32"]),
-        (["--backend", "dp", "--option", "start=dq"], ["no backend 'dq'"]),
+        (["--backend", "auto:seed=3"], ["'auto' has no options", "--backend NAME"]),
+        (["--backend", "dp:precision"], ["not a key=value pair"]),
+        (["--backend", "dp:precison=int32"], ["did you mean 'precision'", "now auto"]),
+        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int32"]),
+        (["--backend", "dp:start=dq"], ["no backend 'dq'"]),
         (["--time-limit", "0"], ["'time' is 0.0"]),
         (["--time-limit", "nan"], ["'time' is nan"]),
         (["--memory-limit", "0"], ["memory limit is 0.0 GB"]),
@@ -340,8 +339,8 @@ def test_a_refusal_gives_every_reason(command: Command, tmp_path: Path) -> None:
 
 
 def test_options_reach_the_backend(command: Command, instance: Path) -> None:
-    arguments = ("--option", "precision=int32", "--option", "start=none", "--json")
-    assert command("solve", instance, "--backend", "dp:forest=none", *arguments) == 0
+    backend = "dp:forest=none,precision=int32,start=none"
+    assert command("solve", instance, "--backend", backend, "--json") == 0
     options = json.loads(command.out)["backend"]["options"]
     assert options == {"precision": "int32", "start": None, "forest": None}
 
@@ -428,7 +427,7 @@ def test_interrupted_with_no_tree_ends_with_130(
     driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "result.json"
-    arguments = ("--backend", "endless", "--option", "found=false", "--json", "--output", output)
+    arguments = ("--backend", "endless:found=false", "--json", "--output", output)
     with driver("solve", instance, *arguments) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"
@@ -460,7 +459,7 @@ def test_the_time_limit_counts_from_the_start_of_the_process(
     assert process.returncode == 0
     assert json.loads(out)["stop"] == "time"
     arguments = ("--backend", "endless:found=false", "--time-limit", "0.001")
-    for more, code, status in (((), 0, "feasible"), (("--min-separator", "2"), 4, "unknown")):
+    for more, code, status in (((), 0, "feasible"), (("--constraint", "min_separator_size=2"), 4, "unknown")):
         with driver("solve", instance, *arguments, *more) as process:  # the first has the forest
             out, _ = process.communicate()
         assert process.returncode == code
@@ -472,12 +471,14 @@ def test_progress_goes_to_a_terminal_and_json_stays_pure(
 ) -> None:
     for quiet in (False, True):
         terminal, end = pty.openpty()
-        arguments = ["--backend", "endless", "--json", "--time-limit", "1.5", *["--quiet"][: int(quiet)]]
-        with driver("solve", instance, *arguments, stderr=end) as process:
+        arguments = ["--time-limit", "2", "--quiet"] if quiet else []
+        with driver("solve", instance, "--backend", "endless", "--json", *arguments, stderr=end) as process:
             os.close(end)
             shown = b""
             try:
                 while chunk := os.read(terminal, 65536):
+                    if b"bound 1000" in chunk and b"bound 1000" not in shown:
+                        process.send_signal(signal.SIGINT)
                     shown += chunk
             except OSError:  # how Linux says that the other end of a terminal is closed
                 shown += b"."
@@ -812,19 +813,6 @@ def test_interruption_is_told(command: Command, instance: Path, monkeypatch: pyt
     assert (command.out, command.err) == ("", "jtsolve: interrupted before a tree was found\n")
 
 
-def test_progress_listens_to_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    with jtsolve.progress.progress("begin", shown=True) as listener:
-        assert listener is not None
-        listener(seconds=1.0, score=None, bound=float("inf"), done=None, note=None)
-        listener(seconds=1.0, score=-1.0, bound=2.0, done=0.5, note="half")
-    with jtsolve.progress.progress("begin", shown=False) as listener:
-        assert listener is None
-    assert capsys.readouterr().out == ""
-    assert jtsolve.progress.state(None, float("inf")) == ""
-    assert jtsolve.progress.state(-3.0, float("inf")) == "score -3"
-    assert jtsolve.progress.state(None, 2.5) == "bound 2.5"
-
-
 def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
@@ -917,5 +905,5 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 def test_limits_take_the_time_of_the_start() -> None:
     from jtsolve.cli.options import LimitOptions
 
-    limits = copy_context().run(LimitOptions(2.0, 0.5, 3).limits, 1.0, seed=4)
+    limits = copy_context().run(LimitOptions(2.0, 0.5, 3).run, 1.0, seed=4).limits
     assert limits == Limits(time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0)
