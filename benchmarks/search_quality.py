@@ -85,7 +85,7 @@ def main() -> None:
                 "none" if result.score is None else f"{result.score:.1f}",
                 ANNEALING.get(case, ""),
                 f"{result.trace[-1].seconds:.1f}" if result.trace else "",
-                result.stats.get("looked_at", ""),
+                result.stats.get("proposed", ""),
             )
             print("| " + " | ".join(map(str, cells)) + " |", flush=True)
 

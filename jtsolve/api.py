@@ -5,7 +5,6 @@ Data frames come in and go out; variables and values are called by their names.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,24 +16,21 @@ from jtsolve.data.examples import example
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError, at
 from jtsolve.models.framed import Model
 from jtsolve.options import Door
-from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import (
     backend_of,
     chosen,
     data_of,
     held_cluster,
-    model_kind_of,
     run_of,
     score_of,
     treewidth_of,
 )
-from jtsolve.study.fitting import fitted
 from jtsolve.study.graphs import graph_in
 from jtsolve.study.restrictions import Restrictions
-from jtsolve.study.solution import Solution, Solutions
+from jtsolve.study.solution import Solution, Solutions, fit
 from jtsolve.study.solving import answer
 from jtsolve.study.study import Study
-from jtsolve.study.trees import NamedTree, tree_in, triangulate
+from jtsolve.study.trees import NamedTree, triangulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -42,7 +38,6 @@ if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
-    from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
     from jtsolve.selection.choices import Kind
     from jtsolve.selection.framed import SelectedGraph
@@ -50,6 +45,7 @@ if TYPE_CHECKING:
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.study.solving import Answer
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.partitions import AnyTable
 
     Pairs = Iterable[tuple[str, str]]
     Constraints = Mapping[str, Any] | str | Path | None
@@ -217,118 +213,12 @@ def _problem(given: Problem | str | Path) -> Problem:
     return read_problem(given)
 
 
-def _solved(found: Answer, problem: Problem, study: Study | None = None, table: Any = None) -> Any:
+def _solved(
+    found: Answer, problem: Problem, study: Study | None = None, table: AnyTable | None = None
+) -> Solution | Solutions:
     if isinstance(found.found, Ranking):
         return Solutions(found.found, problem, study, table, found.uncertified)
     return Solution(found.found, problem, study, table, found.uncertified)
-
-
-@at(Door.PYTHON)
-def fit(
-    data: Frame | Solution,
-    model: str | ModelKind = "tree",
-    treewidth: int | None = None,
-    *,
-    tree: Solution | NamedTree | str | Path | None = None,
-    graph: Any = None,
-    validate: Frame = None,
-    unseen: str = "share",
-    smoothing: float | None = None,
-    score: str | LocalScore | None = None,
-    backend: str | Backend = "auto",
-    forbid: Pairs = (),
-    require: Pairs = (),
-    constraints: Constraints = None,
-    executor: str | Any | None = None,
-    keep: str | Path | None = None,
-    time: float | None = None,
-    memory: float | None = None,
-    threads: int | None = None,
-    seed: int = 0,
-    show_progress: bool | None = None,
-    **reading: Any,
-) -> Model:
-    """Fits a model to data: the tables of a junction tree, a mixture, a hidden tree, a feature tree.
-
-    Args:
-        data: see `learn`; or what `learn` returned, whose data, tree and score are taken.
-        model: a kind of model with options, as in "mixture:components=1,2,4"; `jtsolve models` lists them.
-        treewidth: of the trees that the kind learns.
-        tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
-        graph: a graph whose triangulation is that tree; see `triangulate`.
-        validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
-        unseen: treatment of values that occur only in these rows: "share" gives them prior mass; "error".
-        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
-            0 for maximum likelihood.
-        score: see `learn`; so are the others.
-        backend: learns the trees.
-        forbid: pairs of variables.
-        require: pairs of variables.
-        constraints: on every tree.
-        executor: see `learn`.
-        keep: see `learn`.
-        time: seconds, after which the best model so far is returned.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
-        reading: how the data are read; see `learn`.
-
-    Raises:
-        InputError: the data cannot be read, or do not match the tree.
-        ChoiceError: options contradict each other, or have no meaning for the kind of model.
-        LimitError: the limits ended the work before there was a model.
-
-    >>> import jtsolve as jt
-    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
-    >>> jt.fit(survey, treewidth=1).query("Smoker", given={"Age": "old"})["probability"].round(2).to_list()
-    [0.99, 0.01]
-    """
-    run = run_of(time, memory, threads, seed, show_progress)
-    kind, width = model_kind_of(model), treewidth_of(treewidth)
-    if tree is not None and graph is not None:
-        raise ChoiceError("tree and graph both give a tree; give one of the two")
-    structure = tree_in(tree) if isinstance(tree, str | Path) else getattr(tree, "named", tree)
-    if graph is not None:
-        structure = triangulate(graph)
-    table = None
-    if isinstance(data, Solution):
-        if data.study is None or data.table is None:
-            raise ChoiceError(
-                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
-            )
-        table = data.table
-        if structure is None and "tree" in kind.uses:
-            structure = data.named
-        width = data.study.treewidth if width is None and kind.name != "tree" else width
-        study = replace(
-            data.study,
-            treewidth=width if "treewidth" in kind.uses else None,
-            restrictions=Restrictions(),
-            backend=backend_of(backend),
-        )
-    with held_cluster(data, executor, threads) as cluster:
-        if not isinstance(data, Solution):
-            of = getattr(kind, "default_score", DEFAULT_SCORE)
-            of = "gaussian-bic" if structure is not None and structure.gaussian else of
-            study = Study(
-                data_of(data, reading, cluster, keep),
-                score_of(score, of),
-                width,
-                Restrictions.given(forbid, require, constraints),
-                backend_of(backend),
-            )
-        found = fitted(
-            kind,
-            study,
-            run,
-            table=table,
-            structure=structure,
-            validate=validate,
-            unseen=unseen,
-            smoothing=smoothing,
-        )
-    return Model(found.model, study.data.style(found.table))
 
 
 @at(Door.PYTHON)
@@ -378,12 +268,14 @@ def select(
     from jtsolve.selection.choices import Plan
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.study.selecting import selected
+    from jtsolve.tables.partitions import PartitionedTable
 
     run = run_of(time, None, None, seed, show_progress)
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = Plan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None, None)
     table = file.read(score_of(plan.score), run)
+    assert not isinstance(table, PartitionedTable), "no cluster reads it"
     return SelectedGraph(selected(plan, table, run), table, file.style(table))
 
 

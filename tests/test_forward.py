@@ -389,7 +389,7 @@ def test_pairs_come_by_gain_and_only_those_that_gain() -> None:
     while not pairs.exhausted:
         u, v, loss = pairs.next()
         found.append((loss, u, v))
-        pairs.take()
+        pairs.advance()
     assert found == expected
     assert 0 < len(found) < 66
     assert gaining_pairs(scores, 1, Recording()).exhausted

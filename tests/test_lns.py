@@ -389,8 +389,8 @@ def test_a_region_that_is_gone_is_left_out() -> None:
     part = search.solve([region], [-np.inf], [None])[0]
     assert part is not None
     old = region_score(search.current, region, search.score)
-    assert search.put(region, part, old)
-    assert not search.put(region, part, old)
+    assert search.replace_region(region, part, old)
+    assert not search.replace_region(region, part, old)
     assert search.current.frozen().score(problem.scores) == pytest.approx(search.value)
 
 
@@ -456,13 +456,13 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
 def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     known: list[int] = []
-    learn = module._RegionSearch.learn
+    learn = module._RegionSearch.record_optimum
 
     def spied(self: Any, *what: Any) -> None:
         learn(self, *what)
         known.append(len(self.optima))
 
-    monkeypatch.setattr(module._RegionSearch, "learn", spied)
+    monkeypatch.setattr(module._RegionSearch, "record_optimum", spied)
     lns(region=6, kicks=1).solve(problem, Limits(), Recording())
     assert max(known) > 2
     known.clear()

@@ -87,7 +87,7 @@ def test_grown_trees_differ_are_no_wider_than_may_be_and_join_where_they_gain() 
 def test_grown_trees_use_sets_with_scores_and_try_some_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = with_holes(3, gaussian(3, 9, 3), 0.3)
     assert max(grown_tree(scores, 3, np.random.default_rng(k)).score(scores) for k in range(9)) > -inf
-    monkeypatch.setattr(starts, "_MOST_PLACES", 1)
+    monkeypatch.setattr(starts, "_MOST_HOSTS", 1)
     assert grown_tree(scores, 3, np.random.default_rng(0)).treewidth <= 2
 
 
@@ -162,12 +162,12 @@ def test_trees_meet_the_constraints(feature: Feature) -> None:
     assert outcome.tree is None or problem.permits(outcome.tree)
 
 
-def test_a_merge_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_takes_too_long_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, seconds=-1.0))
     problem = named(gaussian(1, 8, 3, 5.0))
     outcome = replace(SMALL, rounds=30).solve(problem, Limits(), Recording())
     assert outcome.tree is not None
-    assert outcome.stats["given_up"] > module._TUNING.hopeless
+    assert outcome.stats["abandoned"] > module._TUNING.abandoned_pairs
     assert outcome.stats["kicks"] > 0  # the local search has taken over
     lone = replace(SMALL, rounds=0, otherwise=None).solve(problem, Limits(), Recording())
     assert "kicks" not in lone.stats
@@ -185,8 +185,8 @@ def test_after_the_last_round_another_search_goes_on_from_the_best_tree() -> Non
     assert outcome.tree.score(problem.scores) >= alone.tree.score(problem.scores)
 
 
-def test_rounds_in_vain_and_another_search_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, least=0.0))
+def test_rounds_without_a_better_tree_and_another_search_alternate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, least_patience=0.0))
     order: list[str] = []
 
     class Merge(ClutterCuts):
@@ -226,7 +226,7 @@ def test_rounds_in_vain_and_another_search_take_turns(monkeypatch: pytest.Monkey
     assert outcome.stop is Stop.INTERRUPTED
     assert outcome.tree == recording.trees[-1]
     turns = " ".join(order)
-    assert turns.count("otherwise time") == 2  # it was in vain
+    assert turns.count("otherwise time") == 2  # it found nothing
     assert "otherwise time merge" in turns  # and rounds went on
 
 
@@ -321,22 +321,22 @@ def test_without_lines_searches_from_the_forest_and_descents_widen(monkeypatch: 
     assert all(ranges)  # whatever a descent starts from
 
 
-def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_in_vain(
+def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some_found_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, idle=2))
     began, shaken = [], []
 
     class Watched(module._Rounds):
-        def begin_line(self, best: JunctionTree) -> None:
-            super().begin_line(best)
-            began.append(self.lines)
-            assert self.line is not None
-            assert self.problem.permits(self.line)
+        def begin_trajectory(self, best: JunctionTree) -> None:
+            super().begin_trajectory(best)
+            began.append(self.failed_trajectories)
+            assert self.current is not None
+            assert self.problem.permits(self.current)
 
-        def shaken(self, line: JunctionTree) -> JunctionTree | None:
-            shaken.append(line)
-            return super().shaken(line)
+        def shaken(self, current: JunctionTree) -> JunctionTree | None:
+            shaken.append(current)
+            return super().shaken(current)
 
     monkeypatch.setattr(module, "_Rounds", Watched)
     problem = named(gaussian(2, 12, 5)).with_treewidth(3)
@@ -345,7 +345,7 @@ def test_wide_cliques_have_lines_which_end_without_a_time_limit_when_some_were_i
     result = solve(problem, SMALL, Limits(seed=1, threads=1))
     assert result.tree is not None
     assert problem.permits(result.tree)
-    assert began[-1] == module._TUNING.lines
+    assert began[-1] == module._TUNING.trajectories
     assert shaken
 
 
@@ -353,15 +353,15 @@ def test_a_line_that_comes_to_the_best_tree_of_another_ends_at_once(monkeypatch:
     ended: list[bool] = []
 
     class Watched(module._Rounds):
-        def begin_line(self, best: JunctionTree) -> None:
-            ended.append(self.is_known)
-            if self.is_known:
-                assert self.line is not None
-                assert self.line is not best
-                assert self.value(self.line) == pytest.approx(self.score)
+        def begin_trajectory(self, best: JunctionTree) -> None:
+            ended.append(self.has_met_best)
+            if self.has_met_best:
+                assert self.current is not None
+                assert self.current is not best
+                assert self.value(self.current) == pytest.approx(self.score)
             else:
                 assert self.idle > module._TUNING.idle
-            super().begin_line(best)
+            super().begin_trajectory(best)
 
     monkeypatch.setattr(module, "_Rounds", Watched)
     for seed in range(3):

@@ -17,7 +17,7 @@ class PanelCommand(TyperCommand):
         """Returns the parameters, with `--help-all` beside `--help` if there are options of experts."""
         params = super().get_params(ctx)
         if any(getattr(param, "hidden", False) for param in params):
-            every = copy(self.get_help_option(ctx))
+            every: Any = copy(self.get_help_option(ctx))
             every.name, every.opts, every.callback = "help_all", ["--help-all"], _show_all
             every.help = "Show the options of experts, too, and exit."
             return [*params, every]

@@ -214,7 +214,7 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
         from jtsolve.tables.options import gaps_of
 
         words = self.given().get("missing_values")
-        return gaps_of(model) if words is None else all_names_in(words)
+        return gaps_of(model) if words is None else all_names_in(words) or ()
 
 
 def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
@@ -262,11 +262,9 @@ class ConstraintOptions:
         """Returns the constraints by names."""
         from jtsolve.study.restrictions import Restrictions
 
-        pairs = [
-            [edge_in(text, option) for text in texts or []]
-            for texts, option in ((self.forbid, FORBID.flag), (self.require, REQUIRE.flag))
-        ]
-        return Restrictions.given(*pairs, self.constraint)
+        forbid = [edge_in(text, FORBID.flag) for text in self.forbid or []]
+        require = [edge_in(text, REQUIRE.flag) for text in self.require or []]
+        return Restrictions.given(forbid, require, self.constraint)
 
 
 def chosen_backend(name: str) -> "Backend | None":

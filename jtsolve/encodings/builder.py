@@ -38,13 +38,13 @@ class OrderedTree(NamedTuple):
     """A tree with a perfect order of its graph from the root.
 
     Attributes:
-        place: the place of each vertex in the order, from 0.
+        position: the position of each vertex in the order, from 0.
         parents: the earlier neighbours of each vertex.
         neighbours: the neighbours of each vertex.
         cliques: the maximal cliques.
     """
 
-    place: tuple[int, ...]
+    position: tuple[int, ...]
     parents: tuple[VarSet, ...]
     neighbours: tuple[VarSet, ...]
     cliques: frozenset[VarSet]
@@ -61,13 +61,13 @@ def ordered_tree(tree: JunctionTree, root: int) -> OrderedTree:
     """Returns the tree with the perfect order that `families_of_tree` gives."""
     parents = [0] * tree.n
     neighbours = [0] * tree.n
-    place = [0] * tree.n
+    position = [0] * tree.n
     for at, (v, before) in enumerate(families_of_tree(tree, root)):
-        place[v], parents[v] = at, before
+        position[v], parents[v] = at, before
         neighbours[v] |= before
         for u in members(before):
             neighbours[u] |= 1 << v
-    return OrderedTree(tuple(place), tuple(parents), tuple(neighbours), frozenset(tree.cliques))
+    return OrderedTree(tuple(position), tuple(parents), tuple(neighbours), frozenset(tree.cliques))
 
 
 def edge(a: int, b: int) -> int:
@@ -227,7 +227,7 @@ def _are_adjacent(a: int, b: int, ordered: OrderedTree) -> int:
 
 
 def _is_before(a: int, b: int, ordered: OrderedTree) -> int:
-    return int(ordered.place[a] < ordered.place[b])
+    return int(ordered.position[a] < ordered.position[b])
 
 
 def _ends_clique(v: int, ordered: OrderedTree) -> int:

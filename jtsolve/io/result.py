@@ -130,7 +130,8 @@ def tree_of(
         names: of the variables, in the order wanted; None for an order that agrees with every clique.
 
     Raises:
-        InputError: there is no tree, its variables have other names, or the cliques do not form a junction tree.
+        InputError: there is no tree, its variables have other names, or the cliques do not form a
+            junction tree.
     """
     if not document.cliques:
         status = document.status.value
@@ -160,8 +161,8 @@ def result_of(document: ResultDocument, source: str, names: Sequence[str] | None
         names: of the variables, in order; None for an order that agrees with every clique.
 
     Raises:
-        InputError: the cliques do not form a junction tree over these variables, or the claims contradict each
-            other.
+        InputError: the cliques do not form a junction tree over these variables, or the claims
+            contradict each other.
     """
     tree, own = tree_of(document, source, names) if document.cliques else (None, tuple(names or ()))
     constraints = document.instance.constraints

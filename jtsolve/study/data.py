@@ -128,8 +128,9 @@ class Data:
 
     def style(self, table: AnyTable) -> FrameStyle:
         """Returns how the data hold their values, for answers in the same form."""
-        labelled = not isinstance(table, ContinuousTable)
-        states = dict(zip(table.names, table.states, strict=True)) if labelled else {}
+        states = (
+            {} if isinstance(table, ContinuousTable) else dict(zip(table.names, table.states, strict=True))
+        )
         if isinstance(table, PartitionedTable):
             return replace(FrameStyle.of("partitions", states), pandas=is_dask_frame(self.source))
         return FrameStyle.of(self.source, states)

@@ -16,7 +16,7 @@ import msgspec
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
-from jtsolve.tables.frames import is_listing, is_path, label_of
+from jtsolve.tables.frames import is_listing, label_of
 from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Restrictions:
         if isinstance(constraints, Mapping):
             _add(values, constraints)
         else:
-            texts = [constraints] if is_path(constraints) else constraints or ()
+            texts = [constraints] if isinstance(constraints, str | Path) else constraints or ()
             for text in texts:
                 _add(values, _entry(str(text)))
         _add(
@@ -123,7 +123,7 @@ def _entry(text: str) -> Mapping[str, Any]:
     """Returns the constraint in a text `key=value`, or those in the file that it names."""
     key, equals, value = text.partition("=")
     if not equals:
-        from jtsolve.io.constraints import read_constraints
+        from jtsolve.io.settings import read_constraints
 
         document = read_constraints(Path(text))
         default = ConstraintsDocument()

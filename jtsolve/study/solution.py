@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.result import Result, require_tree
-from jtsolve.errors import ChoiceError, InputError
-from jtsolve.study.trees import NamedTree
+from jtsolve.errors import ChoiceError, InputError, at
+from jtsolve.models.framed import Model
+from jtsolve.options import Door
+from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.study.arguments import (
+    backend_of,
+    data_of,
+    held_cluster,
+    model_kind_of,
+    run_of,
+    score_of,
+    treewidth_of,
+)
+from jtsolve.study.fitting import fitted
+from jtsolve.study.restrictions import Restrictions
+from jtsolve.study.study import Study
+from jtsolve.study.trees import NamedTree, tree_in, triangulate
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     import networkx as nx
 
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.ranking import Ranking
     from jtsolve.core.tree import JunctionTree
     from jtsolve.errors import JtsolveError
-    from jtsolve.models.framed import Model
-    from jtsolve.study.study import Study
+    from jtsolve.models.learning.task import ModelKind
+    from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
+
+    Pairs = Iterable[tuple[str, str]]
+    Constraints = Mapping[str, Any] | str | Path | None
 
 _SHOWN = ("rows", "index", "columns_dropped", "missing_values")
 """Remarks on the data that a notebook shows."""
@@ -155,8 +174,6 @@ class Solution:
             ChoiceError: there are no data, or an option has no meaning here.
             InputError: the data do not match the tree.
         """
-        from jtsolve.api import fit
-
         return fit(self, model, **options) if data is None else fit(data, model, tree=self, **options)
 
     @property
@@ -168,7 +185,7 @@ class Solution:
         return repr(self.result).replace("Result", "Solution", 1)
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
+        from jtsolve.draw.html import as_html
 
         facts = {} if self.table is None else self.table.provenance
         lines = [f"{key}: {value}" for key, value in facts.items() if key in _SHOWN]
@@ -232,3 +249,118 @@ def _write(path: str | Path, data: bytes) -> None:
     if not str(path).endswith(".json"):
         raise ChoiceError(f"{path}: results are written as .json; give such a name")
     write_atomically(Path(path), data)
+
+
+@at(Door.PYTHON)
+def fit(
+    data: Frame | Solution,
+    model: str | ModelKind = "tree",
+    treewidth: int | None = None,
+    *,
+    tree: Solution | NamedTree | str | Path | None = None,
+    graph: Any = None,
+    validate: Frame = None,
+    unseen: str = "share",
+    smoothing: float | None = None,
+    score: str | LocalScore | None = None,
+    backend: str | Backend = "auto",
+    forbid: Pairs = (),
+    require: Pairs = (),
+    constraints: Constraints = None,
+    executor: str | Any | None = None,
+    keep: str | Path | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    threads: int | None = None,
+    seed: int = 0,
+    show_progress: bool | None = None,
+    **reading: Any,
+) -> Model:
+    """Fits a model to data: the tables of a junction tree, a mixture, a hidden tree, a feature tree.
+
+    Args:
+        data: see `learn`; or what `learn` returned, whose data, tree and score are taken.
+        model: a kind of model with options, as in "mixture:components=1,2,4"; `jtsolve models` lists them.
+        treewidth: of the trees that the kind learns.
+        tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
+        graph: a graph whose triangulation is that tree; see `triangulate`.
+        validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
+        unseen: treatment of values that occur only in these rows: "share" gives them prior mass; "error".
+        smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
+            0 for maximum likelihood.
+        score: see `learn`; so are the others.
+        backend: learns the trees.
+        forbid: pairs of variables.
+        require: pairs of variables.
+        constraints: on every tree.
+        executor: see `learn`.
+        keep: see `learn`.
+        time: seconds, after which the best model so far is returned.
+        memory: gigabytes.
+        threads: their number.
+        seed: of everything random.
+        show_progress: on standard error.
+        reading: how the data are read; see `learn`.
+
+    Raises:
+        InputError: the data cannot be read, or do not match the tree.
+        ChoiceError: options contradict each other, or have no meaning for the kind of model.
+        LimitError: the limits ended the work before there was a model.
+
+    >>> import jtsolve as jt
+    >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+    >>> jt.fit(survey, treewidth=1).query("Smoker", given={"Age": "old"})["probability"].round(2).to_list()
+    [0.99, 0.01]
+    """
+    run = run_of(time, memory, threads, seed, show_progress)
+    kind, width = model_kind_of(model), treewidth_of(treewidth)
+    if tree is not None and graph is not None:
+        raise ChoiceError("tree and graph both give a tree; give one of the two")
+    structure = _structure(tree)
+    if graph is not None:
+        structure = triangulate(graph)
+    table = None
+    if isinstance(data, Solution):
+        if data.study is None or data.table is None:
+            raise ChoiceError(
+                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
+            )
+        table = data.table
+        if structure is None and "tree" in kind.uses:
+            structure = data.named
+        width = data.study.treewidth if width is None and kind.name != "tree" else width
+        study = replace(
+            data.study,
+            treewidth=width if "treewidth" in kind.uses else None,
+            restrictions=Restrictions(),
+            backend=backend_of(backend),
+        )
+    with held_cluster(data, executor, threads) as cluster:
+        if not isinstance(data, Solution):
+            of = getattr(kind, "default_score", DEFAULT_SCORE)
+            of = "gaussian-bic" if structure is not None and structure.gaussian else of
+            study = Study(
+                data_of(data, reading, cluster, keep),
+                score_of(score, of),
+                width,
+                Restrictions.given(forbid, require, constraints),
+                backend_of(backend),
+            )
+        found = fitted(
+            kind,
+            study,
+            run,
+            table=table,
+            structure=structure,
+            validate=validate,
+            unseen=unseen,
+            smoothing=smoothing,
+        )
+    return Model(found.model, study.data.style(found.table))
+
+
+def _structure(tree: Solution | NamedTree | str | Path | None) -> NamedTree | None:
+    """Returns a tree in any of the forms that `fit` takes."""
+    if isinstance(tree, Solution):
+        return tree.named
+    return tree_in(tree) if isinstance(tree, str | Path) else tree

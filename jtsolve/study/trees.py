@@ -76,7 +76,7 @@ class NamedTree:
             raise ChoiceError(
                 f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
             )
-        from jtsolve.draw import draw_graph, draw_tree
+        from jtsolve.draw.picture import draw_graph, draw_tree
 
         draw = draw_graph if graph else draw_tree
         draw(self.tree, self.names, path, format="png" if kind == ".png" else "svg")
@@ -97,7 +97,7 @@ class NamedTree:
         return f"NamedTree({size})"
 
     def _repr_html_(self) -> str:
-        from jtsolve.draw import as_html
+        from jtsolve.draw.html import as_html
 
         return as_html([repr(self)], self.tree, self.names)
 

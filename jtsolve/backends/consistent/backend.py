@@ -221,7 +221,7 @@ class _Run:
         try:
             with announced(lambda: self.report(note="compiling the kernels (first run only)")):
                 trees = ConsistentTrees(self.problem, k, ltci, self.report)
-                self.take_all(trees)
+                self.record_all(trees)
         except StoppedError:
             self.stop = self.report.stop
         self.stats["tests"] += ltci.tests
@@ -229,31 +229,31 @@ class _Run:
             self.stats["raised"] += trees.rises
             self.stats["rechecked"] += trees.retested
 
-    def take_all(self, trees: ConsistentTrees) -> None:
-        """Takes the trees that a search finds, and records the threshold of the consistent one."""
+    def record_all(self, trees: ConsistentTrees) -> None:
+        """Records the trees that a search finds, and the threshold of the consistent one."""
         if self.backend.delta is not None:
             tree = trees.at(self.backend.delta * self.rows)
             if tree is not None:
                 self.stats["deltas"][str(trees.k)] = self.backend.delta
-                self.take(tree)
+                self.record(tree)
             return
         for tree, consistent in trees.rising():
             if consistent:
                 self.stats["deltas"][str(trees.k)] = trees.threshold / self.rows
                 return
-            self.take(tree)
+            self.record(tree)
             if self.stats["trees"] == self.backend.steps:
                 self.stop = Stop.STEPS
                 return
 
     def try_one_clique(self) -> None:
-        """Takes the tree of one clique, if it is permitted."""
+        """Records the tree of one clique, if it is permitted."""
         everything: VarSet = (1 << self.problem.n) - 1
         if self.problem.permits_clique(everything):
-            self.take(JunctionTree(self.problem.n, (everything,), ()))
+            self.record(JunctionTree(self.problem.n, (everything,), ()))
 
-    def take(self, tree: JunctionTree) -> None:
-        """Keeps a tree if it is the best so far, and reports it."""
+    def record(self, tree: JunctionTree) -> None:
+        """Counts a tree, and reports it if it is the best so far."""
         self.stats["trees"] += 1
         score = tree.score(self.problem.scores)
         if score > self.score:

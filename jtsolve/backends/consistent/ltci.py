@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PieceSizes:
-    """The work between two looks at the report: a tenth of a second at most."""
+    """The work between two polls of the report: a tenth of a second at most."""
 
     scores: int = 1 << 12
     """In a batch, where they are counted from 10^4 rows."""

@@ -120,7 +120,7 @@ class Forward:
         first = None if tested else best_start(self.start, problem, limits, report)
         search = _EdgeSelection(problem, required, report, self.significance)
         stop = search.forward() or search.backward()
-        stats = {"added": search.added, "removed": search.removed, "looked_at": search.looked_at}
+        stats = {"added": search.added, "removed": search.removed, "examined": search.examined}
         tree = None if search.broken else search.tree()
         if tree is not None:
             report(tree=tree)  # a backend that starts from here may use only reported trees
@@ -177,7 +177,7 @@ class _EdgeSelection:
         self.queue: list[CandidateEdge] = []
         self.first = SortedPairs.none()  # pairs with S = ∅ whose turn has not come
         self.waiting: list[CandidateEdge] = []  # pairs that would now exceed max_cliques
-        self.added = self.removed = self.looked_at = 0
+        self.added = self.removed = self.examined = 0
         tree = self.tree()
         self.apply(Exchange(list(tree.cliques), list(tree.separators), [], []))
 
@@ -230,7 +230,7 @@ class _EdgeSelection:
             # All later pairs lose more than the top of the queue: they can wait in their arrays.
             if self.queue and self.queue[0].loss < loss:
                 break
-            self.first.take()
+            self.first.advance()
             if self.is_significant(u, v, 0, -loss):
                 growth = self.exchange(u, v).growth
                 heappush(
@@ -327,7 +327,7 @@ class _EdgeSelection:
 
     def current(self, entry: CandidateEdge) -> CandidateEdge | None:
         """Returns the candidate of the same pair now; None if its stamp is old or the edge is illegal."""
-        self.looked_at += 1
+        self.examined += 1
         u, v, shared = entry.u, entry.v, entry.shared
         if self.neighbours[u] >> v & 1 or self.neighbours[u] & self.neighbours[v] != shared:
             return None

@@ -32,7 +32,7 @@ class SortedPairs:
     u: NDArray[np.int32]
     v: NDArray[np.int32]
     loss: NDArray[np.float64]
-    taken: int = field(default=0)
+    position: int = field(default=0)
 
     @classmethod
     def none(cls) -> SortedPairs:
@@ -42,15 +42,15 @@ class SortedPairs:
     @property
     def exhausted(self) -> bool:
         """Whether no pair is left."""
-        return self.taken == self.loss.size
+        return self.position == self.loss.size
 
     def next(self) -> tuple[int, int, float]:
         """Returns the next pair and its loss."""
-        return int(self.u[self.taken]), int(self.v[self.taken]), float(self.loss[self.taken])
+        return int(self.u[self.position]), int(self.v[self.position]), float(self.loss[self.position])
 
-    def take(self) -> None:
+    def advance(self) -> None:
         """Moves on to the next pair."""
-        self.taken += 1
+        self.position += 1
 
 
 def gaining_pairs(scores: LocalScores, width: int, report: Report) -> SortedPairs:

@@ -192,8 +192,8 @@ def solve(send: Send, work: SolverInput) -> float:
 
 def _by_highs(program: IntegerProgram, work: SolverInput) -> float:
     kinds = highspy.cb.HighsCallbackType
-    place = {variable.name: at for at, variable in enumerate(program.problem.variables())}
-    order = [place[variable.name] for variable in program.variables]
+    column = {variable.name: at for at, variable in enumerate(program.problem.variables())}
+    order = [column[variable.name] for variable in program.variables]
     failures: list[ValueError] = []
 
     def record(kind: Any, _message: str, news: Any, _back: Any, _data: Any) -> None:

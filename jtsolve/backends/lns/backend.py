@@ -185,6 +185,7 @@ class LargeNeighbourhoodSearch:
         if best is None:
             return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
         options, steps = self, 0
+        # Invariant: `best` is feasible at `width`, and no worse than the tree of the treewidth before.
         for width in self.narrower(problem, best):
             part = problem.with_treewidth(width)
             rung = options.for_half()
@@ -250,7 +251,7 @@ class _RegionSearch:
         self.own = own_scores(problem.scores).tolist()
         self.bound = inf
         self.steps = self.improvements = self.kicks = 0
-        self.kept = 0  # improvements when a tree was last kept
+        self.saved = 0  # improvements when the best tree was last copied
 
     def outcome(self) -> Outcome:
         """Runs the search."""
@@ -263,7 +264,7 @@ class _RegionSearch:
             stop = self.report.stop or Stop.TIME
         finally:
             self.solver.close()
-        self.keep()
+        self.save_best()
         stats = {"steps": self.steps, "improvements": self.improvements, "kicks": self.kicks}
         return Outcome(self.found, self.bound, stop, stats)
 
@@ -274,6 +275,7 @@ class _RegionSearch:
                 return stop
             if self.steps == self.options.steps:
                 return Stop.STEPS
+            # Small regions first; larger ones once these fail; a kick once the largest fail.
             if self.failures < self.patience():
                 self.improve()
             elif self.level + 1 < len(self.sizes):
@@ -287,9 +289,11 @@ class _RegionSearch:
         """Solves some regions that may be improved, and replaces those that are."""
         chosen: dict[_Key, tuple[Region, float]] = {}
         most = self.batch_size()
+        # Other junction trees of the same graph have other regions.
         for _ in range(most):
             rehang(self.current, self.random)
         fresh = self.new_nodes()
+        # Twice as many draws as solves: some regions are known to be optimal, or drawn twice.
         for _ in range(2 * most):
             region = self.draw(fresh, self.sizes[self.level])
             self.failures += 1
@@ -310,9 +314,10 @@ class _RegionSearch:
         optima = self.solve(regions, targets, [None] * len(regions))
         for key, region, old, optimum in zip(chosen, regions, olds, optima, strict=True):
             if optimum is not None:
-                self.learn(key, region, old, optimum)
-        if self.improvements >= self.kept + self.problem.n // _TUNING.per_copy:
-            self.keep()
+                self.record_optimum(key, region, old, optimum)
+        # With many variables, a copy costs more than a solve: save some improvements together.
+        if self.improvements >= self.saved + self.problem.n // _TUNING.per_copy:
+            self.save_best()
         if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
             self.bound = self.best_value + optima[0].gap
 
@@ -326,16 +331,18 @@ class _RegionSearch:
         usual = self.sizes[self.level] <= _TUNING.usual
         most = _TUNING.most_groups if usual else _TUNING.most_large_groups
         groups = max(1, min(most, len(self.current.cliques) // _TUNING.cliques_per_group))
+        # A group takes as long as one region, so that only whole groups are worth a call.
         size = self.solver.group * (groups if self.solver.group > 1 else 1)
         return size if self.options.steps is None else min(size, self.options.steps - self.steps)
 
-    def learn(self, key: _Key, region: Region, old: float, optimum: RegionOptimum) -> None:
+    def record_optimum(self, key: _Key, region: Region, old: float, optimum: RegionOptimum) -> None:
         """Stores the optimum of a region, and replaces the region if that is better."""
+        # Optima never change, so that forgetting them costs only time.
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
         # The solver rounds; the region at hand shows that the optimum is no less than `old`.
         self.optima[key] = max(old, optimum.value)
-        if optimum.value > old + self.tolerance and self.put(region, optimum, old):
+        if optimum.value > old + self.tolerance and self.replace_region(region, optimum, old):
             self.improvements += 1
             self.failures = 0
             # New cliques may allow cheap improvements: half of the time, the next regions are smaller.
@@ -343,7 +350,7 @@ class _RegionSearch:
 
     def kick(self) -> None:
         """Returns to the best tree and replaces random regions of it: more after many unsuccessful kicks."""
-        self.keep()
+        self.save_best()
         if self.kicks:
             self.strength = self.adapted()
         self.kicks += 1
@@ -355,6 +362,7 @@ class _RegionSearch:
         # Node numbers only grow, so the nodes from here on are those that the kick makes.
         self.fresh = self.current.next
         usual = [size for size in self.sizes if size <= _TUNING.usual] or self.sizes[:1]
+        # More regions after each 20 kicks without a better tree: to leave a larger basin.
         count = max(1, min(3, len(self.current.cliques) // 8)) + self.idle_kicks // 20
         if self.options.steps is not None:
             count = min(count, self.options.steps - self.steps)
@@ -372,11 +380,12 @@ class _RegionSearch:
             optima = self.solve(regions, [-inf] * len(regions), noises)
             for region, old, optimum in zip(regions, olds, optima, strict=True):
                 if optimum is not None:
-                    self.put(region, optimum, old)
+                    self.replace_region(region, optimum, old)
 
     def adapted(self) -> float:
         """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
         first = self.options.strength
+        # Back at the best tree: the kick did not leave its basin. Elsewhere it went too far.
         if self.value > self.best_value - self.tolerance:
             return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
         return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)
@@ -384,11 +393,13 @@ class _RegionSearch:
     def noise(self, region: Region, old: float) -> Noise:
         """Returns the noise for a region whose tree scores `old`."""
         gain = abs(old - sum(self.own[v] for v in members(region.variables)))
+        # Relative to the gain per variable, the strength has a meaning on every data set; uniform, since
+        # weak and strong kicks succeed at different times.
         deviation = self.strength * self.random.random() * gain / region.variables.bit_count()
         return Noise(deviation, self.generator)
 
     def adopt(self) -> None:
-        """Takes the report's incumbent if it scores more."""
+        """Makes the report's incumbent the best tree if it scores more."""
         tree = self.incumbents.take()
         if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
@@ -400,6 +411,7 @@ class _RegionSearch:
 
     def draw(self, fresh: list[int], size: int) -> Region:
         """Returns a random region that starts, with probability 7/8, at one of the new nodes."""
+        # New cliques are where regions are not yet optimal; 1 in 8 starts elsewhere.
         fits = fresh and self.random.randrange(8)
         start = self.random.choice(fresh) if fits else self.current.random_node(self.random)
         return draw_region(self.current, start, size, self.random)
@@ -411,7 +423,7 @@ class _RegionSearch:
         self.steps += len(regions)
         return self.solver.solve(regions, targets, noises)
 
-    def put(self, region: Region, optimum: RegionOptimum, old: float) -> bool:
+    def replace_region(self, region: Region, optimum: RegionOptimum, old: float) -> bool:
         """Replaces a region that scored `old` by its optimum, and tells whether it could.
 
         A replacement of another region may have removed nodes of this one. If all are there, the tree within
@@ -419,14 +431,15 @@ class _RegionSearch:
         """
         if any(node not in self.current.cliques for node in region.nodes):
             return False
+        # Only the boundary may have changed: its separators have not, so the optimum still covers them.
         now = region_of(self.current, region.nodes, region.variables)
         splice(self.current, now, optimum.cliques, optimum.edges, self.random)
         self.value += optimum.value - old
         return True
 
-    def keep(self) -> None:
-        """Takes the current tree as the best one, if it is."""
-        self.kept = self.improvements
+    def save_best(self) -> None:
+        """Copies and reports the current tree if it is the best one."""
+        self.saved = self.improvements
         if self.value <= self.best_value + self.tolerance:
             return
         tree = self.current.frozen()

@@ -130,6 +130,7 @@ def region_scores(
     arrays = [np.array(variables, dtype=np.intp) for variables in regions]
     shapes = [shape_of(array.size, min(array.size, width)) for array in arrays]
     found = [np.zeros(shape.masks.size) for shape in shapes]
+    # Sizes outside, regions inside: one batch of scores serves all regions.
     for size in range(1, width + 1):
         some = [i for i, shape in enumerate(shapes) if size <= len(shape.rows)]
         if not some:
@@ -141,6 +142,7 @@ def region_scores(
             found[i][places] = values[end : end + places.size]
             end += places.size
     for values, shape, noise in zip(found, shapes, noises, strict=True):
+        # Single variables get no noise: it would move all trees alike.
         if noise is not None:
             larger = np.bitwise_count(shape.masks) > 1
             values[larger] += noise.deviation * noise.generator.standard_normal(int(larger.sum()))
@@ -158,6 +160,7 @@ def _scores(
     m = variables.size
     shape = shape_of(m, width)
     values = region_scores(scores, [variables.tolist()], width, [noise])[0]
+    # Normalised: each set loses the scores of its members, which every tree has once in all.
     exists = values > -inf
     values[~exists] = 0.0
     values -= shape.contains @ values[shape.rows[0][0]]

@@ -59,7 +59,7 @@ class RegionSolver:
         exact: the exact backend.
         region: the largest number of variables of a region.
         limits: the memory, the threads and the seed are passed on.
-        report: is asked whether to stop; told nothing, as the trees are of other problems.
+        report: polled for a reason to stop; it gets no news, as the trees are of other problems.
     """
 
     def __init__(self, problem: Problem, exact: Backend, region: int, limits: Limits, report: Report) -> None:
@@ -121,6 +121,7 @@ class RegionSolver:
         answers = map(call, groups) if self.pool is None else self.pool.map(call, groups)
         optima: list[RegionOptimum | None] = [None] * len(tasks)
         for group, found in zip(groups, answers, strict=True):
+            # `i` is the position in the caller's order, which sorting into groups has changed.
             for i, answer in zip(group, found, strict=True):
                 gap = _rounding(scores[i], len(variables[i]))
                 if answer.cliques:
@@ -136,6 +137,7 @@ class RegionSolver:
         """Returns a tree over a region's variables with its score; None if it does not cover the boundary."""
         if not all(any(is_subset(one, clique) for clique in cliques) for one in region.covered):
             return None  # the exact backend rounds, or was stopped
+        # The solver's value has bonuses and noise: the value of a region is that of the scores alone.
         scores = self.problem.scores
         value = sum(scores.score(clique) for clique in cliques)
         value -= sum(scores.score(cliques[a] & cliques[b]) for a, b in edges)

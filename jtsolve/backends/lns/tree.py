@@ -54,6 +54,7 @@ def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Reg
         node, frontier[i] = frontier[i], frontier[-1]
         frontier.pop()
         joint = variables | tree.cliques[node]
+        # Invariant: the nodes are connected, and `variables` is the union of their cliques.
         if joint.bit_count() <= size:
             nodes[node] = None
             variables = joint
@@ -104,6 +105,7 @@ def splice(
     # The new tree covers every boundary separator, so that there is a clique to choose.
     for _, other, separator in region.boundary:
         tree.link(other, random.choice([q for q in fresh if is_subset(separator, tree.cliques[q])]))
+    # At most one of the two is left: the new clique that equals a boundary separator is a subset of o.
     for node in fresh:
         clique = tree.cliques[node]
         host = next((other for other, separator in tree.adjacent[node].items() if separator == clique), None)
@@ -127,6 +129,7 @@ def rehang(tree: MutableTree, random: Random) -> None:
 
 def _holders(tree: MutableTree, start: int, separator: VarSet) -> list[int]:
     """Returns the nodes that contain S, connected to one of them."""
+    # By running intersection, the nodes that contain S are connected: a walk reaches all on this side.
     found = {start: None}
     stack = [start]
     while stack:

@@ -11,25 +11,25 @@ trees of other descents have these cliques, each tree some. So, in rounds:
    known, whose cliques are among them.
 3. A better tree is improved by a short local search.
 
-If the small problem takes too long, it is given up, and the next has fewer trees; if it is solved soon, more,
-except in lines (below), where the last tree is enough.
+A merge that times out is abandoned and the next one uses fewer trees; an easy one, more, except in
+trajectories (below), where the last tree is enough.
 
 It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
 starts from the forest and widens step by step, so that the first merge is across widths. All descents start
-from trees of treewidth 2 at most, and widen likewise. Rounds and another local search take turns: when one
-has found no better tree for as long as all before took, the other goes on from the best. After a number of
-consecutive rounds in vain, that search has the rest of the time. It ends when that does, or when a region of
-a local search holds all variables, which is a proof.
+from trees of treewidth 2 at most, and widen likewise. Rounds and another local search alternate: when one has
+found no better tree for as long as all work before it took, the other continues from the best. After a number
+of consecutive rounds without a better tree, that search has the rest of the time. The run ends with it, or
+when a region of a local search contains all variables, which is a proof.
 
-With cliques of more than 3 and up to 80 variables, there are *lines* instead of turns. A line begins with a
-tree of treewidth 2 that grew in a random order and was improved, the first one with the best that rounds find
-there. It is lifted (`lifting`) with scores that favour some variables, and the best of some lifts is taken.
-Descents of a line start near its tree, where a descent from it ends with such scores. Where these find
-nothing, or the line comes to the best tree of others, it is merged with that, and another begins.
+With cliques of more than 3 and up to 80 variables, *trajectories* replace this alternation. A trajectory
+begins with an improved tree of treewidth 2: the first with the best that rounds find there, the others with
+one grown in a random order. It is lifted (`lifting`) with scores that favour some variables; the best of some
+lifts is its current tree. Its descents start near the current tree, where a descent from it ends under such
+scores. Once these find nothing better, or the current tree is as good as the best one, found by another
+trajectory, both are merged and another trajectory begins.
 
-If another member of a portfolio reports a better tree,
-that is the best tree from then on. The constraints supported are those of the local searches; a start that
-does not meet them is left out.
+A better tree of another member of a portfolio becomes the best tree. The constraints supported are those of
+the local searches; a start that violates them is left out.
 
 Time: a few tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
 it uses, and n² bonuses.
@@ -38,7 +38,7 @@ References:
     Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
     tour in the union of tours that descents found. Ours: trees for tours; the union of cliques with their
     subsets; an LP with clutter inequalities instead of dynamic programming on the union; starts
-    grown in a random order beside perturbed ones; lines, and lifts.
+    grown in a random order beside perturbed ones; trajectories, and lifts.
     Charon and Hudry, The noising method, Operations Research Letters 1993: descents by perturbed scores.
 """
 
@@ -75,35 +75,35 @@ class _Tuning:
     forest: float = 4.0
     """Seconds of its thread for the forest, which is then that of the pairs scored so far."""
     seconds: float = 3.0
-    """Of its thread, after which a merge is given up: a merge that takes longer mostly has no better tree."""
-    soon: float = 1.0
-    """Seconds within which a merge is easy, and the next has the cliques of more trees."""
+    """Of its thread, after which a merge is abandoned: one that takes longer rarely has a better tree."""
+    easy: float = 1.0
+    """Seconds within which a merge is easy, so that the next uses the cliques of more trees."""
     large: int = 80
     """Variables above which perturbations are smaller, and fewer trees are kept."""
     wide: int = 4
     """Size of cliques from which on a round has one tree, as two make too many sets, and descents start from
     narrower trees. With starts as wide as may be, the worst of three seeds on plants at treewidth 3 stood
-    1,746 nats lower after 20 s. Up to `large` variables, lines take the place of turns with `otherwise`."""
+    1,746 nats lower after 20 s. Up to `large` variables, trajectories replace turns with `otherwise`."""
     least_noise: float = 0.04
-    """Of the noise of trees near the line's: each has another, log-uniform between that and 1 times it."""
+    """Lower end of the noise of starts near the current tree, as a share: it is log-uniform up to 1."""
     narrow: int = 2
-    """The treewidth that lines begin at."""
+    """Treewidth at which trajectories begin."""
     narrow_rounds: int = 1
-    """Consecutive rounds in vain there, after which the first line begins."""
+    """Consecutive rounds there without a better tree, before the first trajectory begins."""
     widenings: int = 3
-    """The largest number of times that a line is lifted: further treewidths are left to local searches."""
+    """Maximum number of lifts of a trajectory: larger treewidths are left to local searches."""
     lifts: int = 4
-    """The lifts of which the best is taken. On plants at treewidth 3, two of four seeds came above −240,660
-    in 75 s with one, and six of eight with three or four; eight are no better."""
+    """Number of lifts, of which the best is kept. On plants at treewidth 3, two of four seeds came above
+    −240,660 in 75 s with one, and six of eight with three or four; eight are no better."""
     idle: int = 9
-    """Rounds of a line in vain, after which another begins."""
-    lines: int = 3
-    """Consecutive lines in vain, after which no other begins if there is no time limit."""
-    least: float = 5.0
-    """Seconds that a search in vain has at least, for each tree that a round has. With 3 s for all, two
-    of three seeds had not found the optimum of plants at treewidth 2 in 30 s; so, all have after 11 s."""
-    hopeless: int = 2
-    """Merges of two trees given up, after which no more is tried."""
+    """Rounds of a trajectory without a better tree, before another begins."""
+    trajectories: int = 3
+    """Consecutive trajectories without a better tree, before the run ends if there is no time limit."""
+    least_patience: float = 5.0
+    """Least seconds without a better tree before the searches alternate, per tree of a round. On plants at
+    treewidth 2, all of three seeds find the optimum within 11 s; with 3 s in all, one does in 30 s."""
+    abandoned_pairs: int = 2
+    """Abandoned merges of two trees, after which no other merge is tried."""
     tolerance: float = 1e-7
     """Nats by which a tree has to be better."""
 
@@ -123,9 +123,9 @@ class Merging:
         descent: local search that ends at a local optimum; its option `start` is set.
         improve: local search for the first tree and better ones; its option `start` is set.
         exact: solves the merged problems; its option `start` is set.
-        otherwise: local search that takes turns with rounds in vain, and has the rest of the time after the
-            last one or where even the merges of two trees take too long; its option `start` is set; None to
-            merge to the last round and end.
+        otherwise: local search that alternates with rounds that find nothing, and has the rest of the time
+            after the last one or where even merges of two trees are abandoned; its option `start` is set;
+            None to merge to the last round and end.
         noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
             edge of the first tree; 0.6 of it above 80 variables.
         rounds: the largest number of consecutive rounds without a better tree, before `otherwise`.
@@ -190,22 +190,22 @@ class _Rounds:
         self.generator = np.random.default_rng(limits.seed)
         self.wide = problem.max_clique_size >= _TUNING.wide
         small = problem.n <= _TUNING.large
-        self.has_lines = self.wide and small
-        self.group, keep = (1, 1) if self.wide else (3, 12) if small else (3, 3)
+        self.has_trajectories = self.wide and small
+        self.group, recent = (1, 1) if self.wide else (3, 12) if small else (3, 3)
         self.noise = options.noise * (1.0 if small else 0.6)
-        self.kept: deque[JunctionTree] = deque(maxlen=keep)
+        self.recent: deque[JunctionTree] = deque(maxlen=recent)
         self.fresh: list[JunctionTree] = []  # of this round
         self.best: JunctionTree | None = None
         self.score = -inf
         self.incumbents = NewIncumbents(report)
-        self.made = self.merges = self.given_up = self.better = 0
-        self.hopeless = 0  # merges of two trees that were given up
-        self.line: JunctionTree | None = None  # the tree that the rounds improve
-        self.idle = 0  # consecutive rounds without a better one
-        self.reached = -inf  # its score after the last round
-        self.lines = 0  # consecutive lines without a better tree than those before
+        self.made = self.merges = self.abandoned = self.better = 0
+        self.abandoned_pairs = 0  # abandoned merges of two trees
+        self.current: JunctionTree | None = None  # the tree that the rounds improve
+        self.idle = 0  # consecutive rounds that did not improve it
+        self.last_score = -inf  # its score after the last round
+        self.failed_trajectories = 0  # consecutive ones without a better tree than all before
         self.began = limits.elapsed
-        self.since = 0.0  # seconds until the search in charge took over, or found a better tree
+        self.last_gain = 0.0  # seconds until the active search took over, or found a better tree
 
     def outcome(self) -> Outcome:
         """Runs the rounds; a stop amid scoring or growing loses nothing that was found."""
@@ -217,26 +217,29 @@ class _Rounds:
     def run(self) -> Outcome:
         """Runs the rounds."""
         bound = self.begin()
-        self.since, self.reached, self.line = self.elapsed, self.score, self.best
+        self.last_gain, self.last_score, self.current = self.elapsed, self.score, self.best
         otherwise = self.options.otherwise
         while self.best is not None and bound == inf and self.report.stop is None:
+            # In order: another trajectory; the final local search; a turn of the other search; a round.
             stuck = self.idle > self.options.rounds
-            if self.begins_lines and (self.idle > min(_TUNING.idle, self.options.rounds) or self.is_known):
-                self.begin_line(self.best)
+            if self.may_begin_trajectory and (
+                self.idle > min(_TUNING.idle, self.options.rounds) or self.has_met_best
+            ):
+                self.begin_trajectory(self.best)
                 continue
-            if otherwise is not None and (stuck or self.hopeless >= _TUNING.hopeless):
+            if otherwise is not None and (stuck or self.abandoned_pairs >= _TUNING.abandoned_pairs):
                 found = self.improve(otherwise, self.best, self.report)
                 return Outcome(self.best, found.bound, found.stop, {**found.stats, **self.stats()})
             if stuck:
                 break
-            if otherwise is not None and not self.has_lines and self.in_vain():
-                self.since = self.elapsed
-                bound = self.improve(otherwise, self.best, self.while_it_gains()).bound
-                self.since = self.elapsed
+            if otherwise is not None and not self.has_trajectories and self.is_stalled():
+                self.last_gain = self.elapsed
+                bound = self.improve(otherwise, self.best, self.until_stalled()).bound
+                self.last_gain = self.elapsed
             else:
-                if self.offer(self.incumbents.take()) or not self.has_lines:
-                    self.line = self.best
-                self.step(self.line or self.best)
+                if self.offer(self.incumbents.take()) or not self.has_trajectories:
+                    self.current = self.best
+                self.step(self.current or self.best)
         return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
 
     @property
@@ -244,30 +247,34 @@ class _Rounds:
         """Seconds since the start."""
         return self.limits.elapsed - self.began
 
-    def in_vain(self) -> bool:
-        """Tells whether the search in charge has found nothing for as long as all before that took."""
-        least = max(self.since, _TUNING.least * self.group)
-        return self.elapsed > self.since + least
+    def is_stalled(self) -> bool:
+        """Tells whether the active search has found nothing for as long as all work before it took."""
+        least = max(self.last_gain, _TUNING.least_patience * self.group)
+        return self.elapsed > self.last_gain + least
 
     @property
-    def begins_lines(self) -> bool:
-        """Whether another line may begin: without a time limit, until some have been in vain."""
-        return self.has_lines and (self.lines < _TUNING.lines or self.limits.time is not None)
+    def may_begin_trajectory(self) -> bool:
+        """Whether another trajectory may begin: without a time limit, until some found nothing."""
+        return self.has_trajectories and (
+            self.failed_trajectories < _TUNING.trajectories or self.limits.time is not None
+        )
 
     @property
-    def is_known(self) -> bool:
-        """Whether the line has come to a tree as good as the best, which another line found."""
-        line, best = self.line, self.best
-        return line is not None and line is not best and self.value(line) > self.score - _TUNING.tolerance
+    def has_met_best(self) -> bool:
+        """Whether the current tree is as good as the best one, which another trajectory found."""
+        current, best = self.current, self.best
+        if current is None or current is best:
+            return False
+        return self.value(current) > self.score - _TUNING.tolerance
 
-    def while_it_gains(self) -> DerivedReport:
-        """Returns a report for a search that ends when it is in vain; bounds may hold for some trees only."""
-        return DerivedReport(self.report, self.hear_tree, lambda: Stop.TIME if self.in_vain() else None)
+    def until_stalled(self) -> DerivedReport:
+        """Returns a report that ends a search once it is stalled; bounds may hold for some trees only."""
+        return DerivedReport(self.report, self.offer_news, lambda: Stop.TIME if self.is_stalled() else None)
 
     def stats(self) -> dict[str, int]:
         """Returns the counts of a run."""
         counts = {"descents": self.made, "merges": self.merges}
-        return counts | {"given_up": self.given_up, "better": self.better}
+        return counts | {"abandoned": self.abandoned, "better": self.better}
 
     def begin(self) -> float:
         """Finds the first trees: forest, greedy tree, local search; returns a bound, inf for none."""
@@ -283,43 +290,49 @@ class _Rounds:
             return inf
         found = self.descend(self.options.improve, self.best)
         if found.bound == inf and first is not None and self.wide:
-            # From a narrower tree, it widens step by step: a round merges these trees, too.
-            start = self.widened(self.narrow_tree()) if self.has_lines else first
+            # From a narrower tree the local search widens step by step; the first merge is across widths.
+            start = self.widened(self.narrow_tree()) if self.has_trajectories else first
             widened = self.descend(self.options.improve, start or first)
-            self.kept.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
+            self.recent.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
             return widened.bound
         return found.bound
 
-    def step(self, line: JunctionTree) -> None:
-        """Descends from another start or, after some, merges the trees and improves a better one."""
-        if len(self.fresh) < self.group and self.another(line):
+    def step(self, current: JunctionTree) -> None:
+        """Descends from another start or, with a group of such trees, merges them with the current one."""
+        if len(self.fresh) < self.group and self.add_descent(current):
             return
+        # Steps 2 and 3 of a round: the merged problem contains `current`, so its optimum is no worse.
         self.report(note=f"merge {self.merges + 1}")
-        merged = self.merge(line, [*self.kept, *self.fresh])
-        self.kept.extend(self.fresh)
+        merged = self.merge(current, [*self.recent, *self.fresh])
+        self.recent.extend(self.fresh)
         self.fresh.clear()
-        if merged is not None and self.value(merged) > self.value(line) + _TUNING.tolerance:
+        if merged is not None and self.value(merged) > self.value(current) + _TUNING.tolerance:
             self.better += 1
-            line = self.improved(merged)
-            self.kept.append(line)
-        self.line = line
-        self.idle = 0 if self.value(line) > self.reached + _TUNING.tolerance else self.idle + 1
-        self.reached = self.value(line)
+            current = self.improved(merged)
+            self.recent.append(current)
+        self.current = current
+        # Descents between two merges may have improved the best tree, too: compare with the last round.
+        self.idle = 0 if self.value(current) > self.last_score + _TUNING.tolerance else self.idle + 1
+        self.last_score = self.value(current)
 
-    def begin_line(self, best: JunctionTree) -> None:
-        """Merges a line in vain with the best tree and, if that gains nothing, begins another."""
-        before, met = self.score, self.line
-        self.idle, self.line = 0, best
-        self.kept.clear()
-        merged = None if met is None or met is best else self.merge(best, [met])
+    def begin_trajectory(self, best: JunctionTree) -> None:
+        """Merges the current tree with the best one and, if that gains nothing, begins another trajectory."""
+        before, last = self.score, self.current
+        self.idle, self.current = 0, best
+        # Merges of a trajectory use its own trees only: their cliques fit together.
+        self.recent.clear()
+        merged = None if last is None or last is best else self.merge(best, [last])
         if merged is not None and self.value(merged) > before + _TUNING.tolerance:
-            self.line = self.improved(merged)
+            self.current = self.improved(merged)
         else:
+            # Grow a narrow tree, lift it width by width, and improve it at full width.
             start = self.widened(self.far_start())
             found = None if start is None else self.descend(self.options.improve, start).tree
-            self.line = found or best
-        self.lines = 0 if self.score > before + _TUNING.tolerance else self.lines + 1
-        self.reached = self.value(self.line)
+            self.current = found or best
+        self.failed_trajectories = (
+            0 if self.score > before + _TUNING.tolerance else self.failed_trajectories + 1
+        )
+        self.last_score = self.value(self.current)
 
     def improved(self, tree: JunctionTree) -> JunctionTree:
         """Returns a tree after a short local search."""
@@ -331,45 +344,49 @@ class _Rounds:
         """Returns the score of a tree."""
         return tree.score(self.problem.scores)
 
-    def another(self, line: JunctionTree) -> bool:
-        """Descends from another start; tells whether to go on, as most starts meet the constraints."""
+    def add_descent(self, current: JunctionTree) -> bool:
+        """Descends from another start; tells whether to continue, as long as most starts are feasible."""
         self.report(note=f"descent {self.made + 1}")
-        start = self.start(line)
+        start = self.start(current)
         self.made += 1
         found = None if start is None else self.descend(self.options.descent, start).tree
         if found is not None:
             self.fresh.append(found)
+        # Where constraints forbid most starts, a round merges the trees at hand after as many attempts.
         return found is not None or self.made <= self.group * (self.merges + 2)
 
     def merge(self, best: JunctionTree, trees: list[JunctionTree]) -> JunctionTree | None:
-        """Returns the best tree of the cliques of all trees, or the best found until it is given up."""
+        """Returns the best tree of the cliques of all trees, or the best one found before it is abandoned."""
         cliques = {clique for tree in (best, *trees) for clique in tree.cliques}
+        # `best` is a tree of this problem: the exact backend starts from it and returns nothing worse.
         problem = union_problem(self.problem, cliques)
         began = thread_time()
         inner = Limits(memory=self.limits.memory_bytes, threads=1, seed=self.limits.seed)
         exact: Any = self.options.exact
         outcome: Outcome = replace(exact, start=Known(best)).solve(problem, inner, self.part(_TUNING.seconds))
         self.merges += 1
-        keep = self.kept.maxlen or 0
+        # Adapt the size of merges: first the number of recent trees, then that of new ones.
+        most = self.recent.maxlen or 0
         if outcome.stop is not Stop.FINISHED:
-            self.given_up += 1
-            if keep == 0:
-                self.hopeless += self.group == 1
+            self.abandoned += 1
+            if most == 0:
+                self.abandoned_pairs += self.group == 1
                 self.group = max(1, self.group // 2)
-            keep //= 2
-        elif thread_time() - began < _TUNING.soon and (keep == 0 or not self.has_lines):
-            keep += 1
-        self.kept = deque(self.kept, keep)
+            most //= 2
+        elif thread_time() - began < _TUNING.easy and (most == 0 or not self.has_trajectories):
+            most += 1
+        self.recent = deque(self.recent, most)
         return outcome.tree
 
-    def start(self, line: JunctionTree) -> JunctionTree | None:
-        """Returns a tree to descend from, or None if it does not meet the constraints."""
-        return self.shaken(line) if self.has_lines else self.far_start()
+    def start(self, current: JunctionTree) -> JunctionTree | None:
+        """Returns a tree to descend from, or None if it violates the constraints."""
+        return self.shaken(current) if self.has_trajectories else self.far_start()
 
     def far_start(self) -> JunctionTree | None:
-        """Returns a narrow tree that is far from others, or None if it does not meet the constraints."""
+        """Returns a narrow tree that is far from others, or None if it violates the constraints."""
         width = min(self.problem.n, self.problem.max_clique_size, _TUNING.wide - 1)
-        if self.has_lines or self.made % 2:
+        # Both kinds in turn: each finds optima that the other misses (`starts`).
+        if self.has_trajectories or self.made % 2:
             tree = grown_tree(self.problem.scores, width, self.generator, self.report)
             if self.problem.permits(tree) and isfinite(self.value(tree)):
                 return tree
@@ -382,29 +399,33 @@ class _Rounds:
         return options.solve(narrow, self.inner(), self.part()).tree
 
     def widened(self, tree: JunctionTree | None) -> JunctionTree | None:
-        """Returns a narrow tree improved and lifted width by width; None if it breaks a constraint.
+        """Returns a narrow tree improved and lifted width by width; None if it violates a constraint.
 
-        Of some lifts it takes the one from which a descent ends best.
+        Of some lifts it keeps the one from which a descent ends best.
         """
         most = min(self.problem.max_clique_size - 1, _TUNING.narrow + _TUNING.widenings)
+        # Invariant: `tree` has treewidth `width` at most, and is feasible for that treewidth.
         for width in range(_TUNING.narrow, most):
             if tree is None:
                 return None
             narrow, wider = (self.problem.with_treewidth(one) for one in (width, width + 1))
             tree = self.search(self.options.improve, tree, narrow, self.silent()).tree or tree
             lifts = [lifted(self.favouring(), tree, width + 2) for _ in range(_TUNING.lifts)]
+            # A lift is optimal for perturbed scores: it may lack true scores, or violate a constraint.
             starts = [one for one in lifts if wider.permits(one) and isfinite(self.value(one))]
             ends = [self.search(self.options.descent, one, wider, self.silent()).tree for one in starts]
             tree = max((end for end in ends if end is not None), key=self.value, default=None)
         return tree
 
-    def shaken(self, line: JunctionTree) -> JunctionTree | None:
+    def shaken(self, current: JunctionTree) -> JunctionTree | None:
         """Returns where a descent from a tree ends with perturbed scores, by little or by much."""
+        # The noising method: the local optimum of noisy scores is the start of the next descent.
         problem = replace(self.problem, scores=self.favouring())
-        return self.search(self.options.descent, line, problem, self.silent()).tree
+        return self.search(self.options.descent, current, problem, self.silent()).tree
 
     def favouring(self) -> PerturbedScores:
         """Returns scores that favour some variables, by little or by much."""
+        # Log-uniform: small and large noise are equally likely, as the useful scale is unknown.
         share = _TUNING.least_noise ** self.generator.uniform()
         deviation = self.noise * share * self.gain_per_edge()
         return favouring(self.problem.scores, deviation, self.generator)
@@ -463,24 +484,24 @@ class _Rounds:
         def ends() -> Stop | None:
             return Stop.TIME if seconds < inf and thread_time() > end else None
 
-        return DerivedReport(self.report, self.hear_tree, ends, same_problem=False)
+        return DerivedReport(self.report, self.offer_news, ends, same_problem=False)
 
     def silent(self) -> DerivedReport:
         """Returns a report that only tells whether to stop."""
         return DerivedReport(self.report, lambda _news: None, same_problem=False)
 
-    def hear_tree(self, news: News) -> None:
-        """Passes a tree on."""
+    def offer_news(self, news: News) -> None:
+        """Offers the tree of a message."""
         self.offer(news.get("tree"))
 
     def offer(self, tree: JunctionTree | None) -> bool:
-        """Takes and reports a tree if it is the best."""
+        """Records and reports a tree if it is the best."""
         if tree is None or tree is self.best:
             return False
         score = tree.score(self.problem.scores)
         if score <= self.score + _TUNING.tolerance or not self.problem.permits(tree):
             return False
         self.best, self.score = tree, score
-        self.since = self.elapsed
+        self.last_gain = self.elapsed
         self.report(tree=tree)
         return True

@@ -50,11 +50,13 @@ def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTre
                 order.append(j)
     best = [_extended(scores, one, largest) for one in sets]  # of what is below, by label
     chosen: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)] * len(sets)  # by label of the parent
+    # From the leaves to the root. Invariant: best[i] covers i and the children of i that are done.
     for j in reversed(order[1:]):
         i = parent[j]
         gain, chosen[j] = _child(scores, sets[i], sets[j], below[j], best[j])
         best[i] = best[i] + gain
         below[i] |= below[j]
+    # Back from the root: each child takes its best label, given that of its parent.
     labels = [int(best[0].argmax())] * len(sets)
     for j in order[1:]:
         labels[j] = int(chosen[j][labels[parent[j]]])

@@ -25,6 +25,7 @@ def union_problem(problem: Problem, cliques: Iterable[VarSet]) -> Problem:
     """
     sets: list[set[tuple[int, ...]]] = [set() for _ in range(problem.max_clique_size + 1)]
     sets[1].update((v,) for v in range(problem.n))
+    # Separators of a tree are subsets of its cliques, so that all subsets make every mixture possible.
     for clique in cliques:
         inside = tuple(members(clique))
         for size in range(1, len(inside) + 1):

@@ -88,8 +88,8 @@ class Move(NamedTuple):
 
 def draw(mask: VarSet, random: Random) -> int:
     """Returns a random member of a nonempty set."""
-    place = int(random.random() * mask.bit_count())
-    for _ in range(place):
+    index = int(random.random() * mask.bit_count())
+    for _ in range(index):
         mask &= mask - 1
     return (mask & -mask).bit_length() - 1
 
@@ -161,8 +161,8 @@ def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> 
     if len(nodes) == 1 and rest | base == tree.cliques[nodes[0]]:
         return None  # nothing would move
     plus, minus = [*masks.values(), rest | base], [*(tree.cliques[node] for node in nodes), base]
-    for place, node in enumerate(nodes):
-        for other in nodes[:place]:
+    for index, node in enumerate(nodes):
+        for other in nodes[:index]:
             separator = tree.adjacent[node].get(other)
             # The old separator is no longer subtracted; the rest of it is.
             if separator is not None:

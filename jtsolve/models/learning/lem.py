@@ -135,8 +135,8 @@ class Lem:
         """Returns the feature tree of a table.
 
         Validation rows choose the threshold of the test and the prior: thresholds are tried in order,
-        each with every prior, until one is no better. At the end of the run every context that is left becomes a
-        leaf; the provenance says under "stop" why it ended.
+        each with every prior, until one is no better. At the end of the run every context that is left
+        becomes a leaf; the provenance says under "stop" why it ended.
 
         Raises:
             ChoiceError: features are to be longer than there are variables, or there is no prior.

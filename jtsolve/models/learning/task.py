@@ -90,7 +90,7 @@ class FitTask:
         return self.treewidth
 
     def learner(self, kind: str) -> Learner:
-        """Returns the learner of the trees of a kind that learns many; its backend is `forward` by default."""
+        """Returns the learner of the trees of a kind that learns many, by default with `forward`."""
         of = Learner(self.score, treewidth=self.width(kind), constraints=self.constraints)
         return of if self.backend is None else Learner(self.score, self.backend, of.treewidth, of.constraints)
 

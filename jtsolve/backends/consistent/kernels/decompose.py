@@ -71,7 +71,7 @@ State = namedtuple(
         "pieces",  # (n·(k + 1),) PIECE: the cover
     ],
 )
-"""The state of a search; arrays in place of objects, as numba has it."""
+"""The state of a search; arrays instead of objects, as numba has it."""
 
 
 @kernel(allocates=False)
@@ -105,7 +105,7 @@ def find(leader, v):
 
 
 @kernel(allocates=False)
-def look_around(state):
+def set_around(state):
     """Writes the ranks of the sets of k `around` the clique; returns the rank of the clique."""
     clique, binomial, above = state.clique, state.binomial, 0
     for i in range(clique.size - 1, -1, -1):
@@ -119,17 +119,17 @@ def look_around(state):
 
 
 @kernel(allocates=False)
-def look_at(state, s, x):
+def place_clique(state, s, x):
     """Makes S∪x the clique; returns its rank."""
     k = state.sets.shape[1]
-    place = 0
-    while place < k and state.sets[s, place] < x:
-        state.clique[place] = state.sets[s, place]
-        place += 1
-    state.clique[place] = x
-    for i in range(place, k):
+    position = 0
+    while position < k and state.sets[s, position] < x:
+        state.clique[position] = state.sets[s, position]
+        position += 1
+    state.clique[position] = x
+    for i in range(position, k):
         state.clique[i + 1] = state.sets[s, i]
-    return look_around(state)
+    return set_around(state)
 
 
 @kernel(allocates=False)
@@ -155,36 +155,36 @@ def cover(state):
                 continue
             is_held = True
             if v == q:  # once for each candidate: insert it by size, then by side
-                size, place = state.components[s, q].size, count
-                while place > 0:
-                    other = pieces[place - 1]
+                size, position = state.components[s, q].size, count
+                while position > 0:
+                    other = pieces[position - 1]
                     if other.size > size or (other.size == size and other.side <= side):
                         break
-                    pieces[place] = other
-                    place -= 1
-                piece = pieces[place]
+                    pieces[position] = other
+                    position -= 1
+                piece = pieces[position]
                 piece.s, piece.q, piece.size, piece.side = s, q, size, side
                 count += 1
-        if not is_held:  # no candidate holds v; most attempts end here, at one of the first v
+        if not is_held:  # no candidate contains v; most attempts end here, at one of the first v
             return -1
-    taken = 0
+    used = 0
     for i in range(count):
         mask = state.members[pieces[i].s, pieces[i].q]
         if within(mask, uncovered):
             for w in range(mask.size):
                 uncovered[w] &= ~mask[w]
-            pieces[taken] = pieces[i]
-            taken += 1
+            pieces[used] = pieces[i]
+            used += 1
     for w in range(uncovered.size):
         if uncovered[w] != 0:
             return -1
-    return taken
+    return used
 
 
 @kernel(allocates=False)
 def decompose(state, s, q, x):
     """Decomposes (S, Q) greedily by x; returns the number of pieces, or -1 if they do not cover Q∖x."""
-    if not state.cliques[look_at(state, s, x)].permitted:
+    if not state.cliques[place_clique(state, s, x)].permitted:
         return -1
     for w in range(state.uncovered.size):
         state.uncovered[w] = state.members[s, q, w]
@@ -208,7 +208,7 @@ def decompose_root(state, rank):
             clique[size] = v
         else:
             put(uncovered, v)
-    look_around(state)
+    set_around(state)
     return cover(state)
 
 
@@ -227,7 +227,7 @@ def mark_stale(state, s, q):
     for v in range(state.leader.shape[1]):
         if state.leader[s, v] < 0 or state.leader[s, v] == q:
             continue
-        rank = look_at(state, s, v)
+        rank = place_clique(state, s, v)
         root = state.cliques[rank]
         if not root.permitted:
             continue
@@ -301,7 +301,7 @@ def update(state, s, q):
 
 
 @kernel(allocates=False)
-def settle(state, until):
+def update_stale(state, until):
     """Goes through the stale components by increasing size, then the cliques; False if covers ran out."""
     n, progress = state.leader.shape[1], state.progress[0]
     for size in range(1, n + 1):
@@ -342,17 +342,17 @@ def advance(state, budget):
     """
     progress = state.progress[0]
     until = progress.covers + budget
-    while settle(state, until):
+    while update_stale(state, until):
         if progress.edge == state.weakest_first.size:
             return True
         edge = state.weakest_first[progress.edge]
-        s, place = edge // state.strengths.shape[1], edge % state.strengths.shape[1]
-        if state.strengths[s, place] > progress.threshold:
+        s, position = edge // state.strengths.shape[1], edge % state.strengths.shape[1]
+        if state.strengths[s, position] > progress.threshold:
             if progress.roots > 0:
                 return True
-            progress.threshold = state.strengths[s, place]
+            progress.threshold = state.strengths[s, position]
             progress.rises += 1
-        state.first_edge[s] = place + 1
+        state.first_edge[s] = position + 1
         make_components(state, s)
         progress.edge += 1
         progress.covers += 1
@@ -382,7 +382,7 @@ def best_decompositions(state, items, separator_scores, clique_scores, values):
             count = decompose(state, s, q, x)
             if count < 0:
                 continue
-            value = clique_scores[look_at(state, s, x)] - separator_scores[s]
+            value = clique_scores[place_clique(state, s, x)] - separator_scores[s]
             for i in range(count):
                 value += values[state.pieces[i].s, state.pieces[i].q]
             if value > values[s, q]:

@@ -56,16 +56,16 @@ def least_cut_by_queyranne(gain, size, threshold):
     best = np.inf
     for count in range(size, 1, -1):
         inside = blocks[0]  # W, the beginning of the order
-        for place in range(1, count):
-            chosen, key = place, np.inf
-            for i in range(place, count):
+        for position in range(1, count):
+            chosen, key = position, np.inf
+            for i in range(position, count):
                 joint, block = inside | blocks[i], blocks[i]
                 # cut(W∪u) − cut(u); the constant `whole` cancels
                 value = gain[block] + gain[full ^ block] - gain[joint] - gain[full ^ joint]
                 if value < key:
                     chosen, key = i, value
-            blocks[place], blocks[chosen] = blocks[chosen], blocks[place]
-            inside |= blocks[place]
+            blocks[position], blocks[chosen] = blocks[chosen], blocks[position]
+            inside |= blocks[position]
         last = blocks[count - 1]
         cut = whole - gain[last] - gain[full ^ last]
         if cut < best:
