@@ -59,6 +59,11 @@ class Data:
         return str(self.source) if is_path(self.source) else FRAME
 
     @property
+    def label(self) -> str:
+        """The data's name in progress and findings: that of the file, or a phrase for a frame."""
+        return Path(self.source).name if is_path(self.source) else FRAME
+
+    @property
     def title(self) -> str:
         """The name of a problem made of the data."""
         return title_of(self.source) if is_path(self.source) else "data"
@@ -81,7 +86,7 @@ class Data:
             LimitError: the time ended, or the memory does not suffice.
         """
         watch, coding = self._watch(run), self.reading.coding
-        with run.phase(f"reading {self.title}"):
+        with run.phase(f"reading {self.label}"):
             if self.cluster is None:
                 return read_checked(
                     self.source,
@@ -108,7 +113,7 @@ class Data:
         """Returns what reports the progress of reading, and ends it at the limits."""
 
         def watch(*, rows: int, memory: int) -> None:
-            run.progress(note=f"reading {self.place}: {rows} rows")
+            run.progress(note=f"reading {self.label}: {rows} rows")
             remedy = f"fewer columns ({COLUMNS})"
             run.require_time(f"the reading of {self.place} after {rows} rows", remedy)
             first = f"the distinct rows among the first {rows} of {self.place} need"
@@ -122,7 +127,7 @@ class Data:
         def handle(findings: tuple[Finding, ...]) -> None:
             if self.reading.strict:
                 require_none(findings, self.place)
-            run.warn(f"data check of {Path(self.source).name if is_path(self.source) else FRAME}", findings)
+            run.warn(f"data check of {self.label}", findings)
 
         return handle
 
