@@ -24,6 +24,7 @@ from jtsolve.core.kernels.renaming import rename
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError
@@ -117,7 +118,7 @@ def test_the_start_gives_the_first_incumbent() -> None:
 
 def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
     problem = named(gaussian(5, 11))
-    answers = {solve(problem, PLAIN, Limits(threads=threads)).tree for threads in (1, 2, 4)}
+    answers = {solve(problem, PLAIN, Run(Limits(threads=threads))).tree for threads in (1, 2, 4)}
     assert len(answers) == 1
 
 

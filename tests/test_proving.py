@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from problems import dense, gaussian, named, random_problem
+from runs import ReportedRun
 from verifiers import verify
 
 from jtsolve.backends.brute import Brute
@@ -19,9 +20,9 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.io.certificate import CertificateDocument, read_certificate, write_certificate
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Proved: TypeAlias = tuple[RankingDocument, CertificateDocument]
-ALONE = Limits(threads=1)
+ALONE = Run(Limits(threads=1))
 CONNECTED = Constraints(max_treewidth=0, min_separator_size=1)
 """No tree of two variables meets it."""
 
@@ -73,16 +74,16 @@ def test_a_proof_that_does_not_fit_the_limits_is_refused() -> None:
     problem = named(gaussian(0, 5))
     result = solve(problem, REGISTRY["dp"], ALONE)
     with pytest.raises(LimitError, match=r"no certificate is written: .* stopped before a bound"):
-        prove(problem, result, Limits(time=1e-9, threads=1))
+        prove(problem, result, Run(Limits(time=1e-9, threads=1)))
     with pytest.raises(LimitError, match=r"'dp' stopped \(interrupted\)"):
         prove(problem, replace(result, stop=Stop.INTERRUPTED), ALONE)
     with pytest.raises(LimitError, match="memory limit"):
-        prove(problem, result, Limits(memory=1000))
+        prove(problem, result, Run(Limits(memory=1000)))
     impossible = replace(
         named(gaussian(0, 5)), constraints=Constraints(max_treewidth=1, min_separator_size=2)
     )
     with pytest.raises(LimitError, match="stopped before a bound"):
-        prove(impossible, solve(impossible, REGISTRY["dp"], ALONE), Limits(time=1e-9, threads=1))
+        prove(impossible, solve(impossible, REGISTRY["dp"], ALONE), Run(Limits(time=1e-9, threads=1)))
 
 
 def test_a_bound_below_a_tree_is_an_error_of_the_backend() -> None:
@@ -104,7 +105,7 @@ def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
     problem = named(gaussian(3, 13, 3))  # in processes of their own
     portfolio = REGISTRY["portfolio"]
     require_exact(portfolio)
-    result = solve(problem, portfolio, Limits(threads=2))
+    result = solve(problem, portfolio, Run(Limits(threads=2)))
     assert result.status is Status.OPTIMAL
     certified, certificate = prove(problem, result, ALONE)
     assert verify(problem, result_to_document(certified), certificate) == ()
@@ -120,13 +121,13 @@ def test_a_portfolio_that_is_stopped_certifies_its_bound(threads: int, tmp_path:
     chosen, left = with_own_certificate(REGISTRY["portfolio"], path)
     assert left == path
 
-    def interrupt(*, score: float | None, bound: float, **_: object) -> None:
+    def interrupt(*, score: float | None = None, bound: float = inf, **_: object) -> None:
         if score is not None and bound < inf and not interrupted:
             interrupted.append(bound)
             signal.raise_signal(signal.SIGINT)
 
     interrupted: list[float] = []
-    result = solve(problem, chosen, Limits(threads=threads), interrupt)
+    result = solve(problem, chosen, ReportedRun(interrupt, Limits(threads=threads)))
     assert interrupted
     assert (result.status, result.stop) == (Status.FEASIBLE, Stop.INTERRUPTED)
     certified = written(result, path)

@@ -23,6 +23,7 @@ import pytest
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Result, Status
+from jtsolve.core.run import Run
 from jtsolve.io.instance import read_problem
 from jtsolve.solving import solve
 from prove import Optimum, optima_path, read_optima
@@ -159,7 +160,7 @@ def come_near(name: str, instance: str, entry: Optimum, seed: int) -> None:
     backend, problem = by_steps(REGISTRY[name]), shipped(instance).with_treewidth(entry.treewidth)
     if backend.capabilities.objections(problem):
         return
-    result = solve(problem, backend, Limits(seed=seed, threads=1))
+    result = solve(problem, backend, Run(Limits(seed=seed, threads=1)))
     said = f"seed {seed}: {case(name, instance, entry, result)}"
     assert encloses(result, entry), said
     independent = sum(problem.scores.score(1 << v) for v in range(problem.n))
