@@ -38,11 +38,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from runs import ReportingRun
+
 from jtsolve.backends.parse import make_backend
-from jtsolve.core.backend import Limits
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models import queries as of_any
 from jtsolve.models.features import queries
@@ -138,7 +141,7 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     backend = make_backend("chowliu" if size == 2 else "lns", {})
     limits = Limits(time=arguments.time, threads=arguments.threads, seed=arguments.seed)
     began = time.perf_counter()
-    result = solve(problem, backend, limits)
+    result = solve(problem, backend, Run(limits))
     seconds = time.perf_counter() - began
     if result.tree is None or result.score is None:
         raise SystemExit(f"{name}: no tree of cliques of {size} in {arguments.time} s")
@@ -166,9 +169,9 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     spent = time.process_time()
-    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
-    tree = fit_context_tree_validated(train, valid, ContextTrees(learner), deadline=deadline)
+    learner = Learner(treewidth=size - 1)
+    run = Run(Limits(arguments.limit, threads=arguments.threads, seed=arguments.seed))
+    tree = fit_context_tree_validated(train, valid, ContextTrees(learner), run=run)
     return {
         "set": name,
         "max clique": size,
@@ -191,15 +194,14 @@ def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[
     """Returns the row of the hidden Chow–Liu tree of one set."""
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
     states = tuple(map(int, arguments.hidden.split(",")))
     how = HiddenTrees(states, seed=arguments.seed, trees=arguments.trees)
 
-    def told(words: str) -> None:
-        print(f"{name}, {time.process_time() - spent:.1f} s: {words}", file=sys.stderr, flush=True)
+    def heard(*, note: str | None, **_: object) -> None:
+        print(f"{name}, {time.process_time() - spent:.1f} s: {note}", file=sys.stderr, flush=True)
 
     spent = time.process_time()
-    tree = fit_hidden_tree(train, how, valid, progress=told, deadline=deadline)
+    tree = fit_hidden_tree(train, how, valid, run=ReportingRun(heard, Limits(arguments.limit)))
     spent = time.process_time() - spent
     found = tree.provenance["hidden_tree"]
     return {
@@ -222,17 +224,18 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     """Returns the row of the mixture of one set and one clique size, with the best single tree."""
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
-    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
+    learner = Learner(treewidth=size - 1)
     how = EmOptions(ContextTrees(learner) if arguments.contexts else learner, seed=arguments.seed)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
     sizes = [int(count) for count in arguments.components.split(",")]
 
-    def told(words: str) -> None:
-        if "of validation" in words:
-            print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
+    def heard(*, note: str | None, **_: object) -> None:
+        if note is not None and "of validation" in note:
+            print(f"{name}, cliques of {size}: {note}", file=sys.stderr, flush=True)
+
+    limits = Limits(arguments.limit, threads=arguments.threads, seed=arguments.seed)
 
     began, spent = time.perf_counter(), time.process_time()
-    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told, deadline=deadline)
+    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, run=ReportingRun(heard, limits))
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
         part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"

@@ -31,8 +31,8 @@ from portfolio_members import Meter
 from scale import sampled
 
 from jtsolve.backends.parse import parse_backend
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
+from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -85,9 +85,7 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
-    return problem_from_table(
-        table, score, treewidth=width, limits=Limits(), tabulation=WITHIN_LIMITS, name=name
-    )
+    return problem_from_table(table, score, treewidth=width, run=Run(), tabulation=WITHIN_LIMITS, name=name)
 
 
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -95,10 +93,11 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     name, width, seconds = case.split(":")
     limit = float(seconds)
     problem = problem_of(name, int(width), arguments)
-    parse_backend("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
+    parse_backend("lns:steps=30").solve(problem, Limits(), Recorder(problem, Run()))
     limits = Limits(seed=seed, threads=arguments.threads)
-    backend = parse_backend(arguments.backend) if arguments.backend else choose(problem, limits).backend
-    recorder = Recorder(problem, limits)
+    backend = parse_backend(arguments.backend) if arguments.backend else choose(problem, Run(limits)).backend
+    run = Run(limits)
+    recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []
 
@@ -112,7 +111,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     def watch() -> None:
         while not over.wait(_LOOK):
             if look() >= limit:
-                recorder.interrupt()
+                run.interrupt()
 
     watcher = threading.Thread(target=watch)
     watcher.start()

@@ -33,10 +33,11 @@ import numpy as np
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, OpenNode, ProofNode
 from jtsolve.backends.clutter.spread import packed
-from jtsolve.core.backend import Limits
+from jtsolve.core import run as core
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.io.instance import write_problem
@@ -111,7 +112,7 @@ def timed(name: str, words: Sequence[str], executor: str, limit: float) -> Run:
 def recorded(problem: Problem, seconds: float) -> Node | None:
     """Returns the nodes of a proof in this process; None if the time did not suffice."""
     limits = Limits(threads=1, time=seconds)
-    recorder = Recorder(problem, limits)
+    recorder = Recorder(problem, core.Run(limits))
     nodes: dict[int, Node] = {}
     proofs: list[ProofNode] = []
     work = BranchAndBound._work  # noqa: SLF001 - it is measured

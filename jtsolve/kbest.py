@@ -17,39 +17,36 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Result, Stop, optimality_tolerance
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, RefusedError
-from jtsolve.solving import Choice, Recorder, choose, interruptible, verified
+from jtsolve.solving import Choice, choose, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
-    from jtsolve.solving import Listener
 
 
 def k_best(
     problem: Problem,
     backend: Backend | None = None,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     *,
     k: int | None = None,
     within: float | None = None,
 ) -> Ranking:
     """Returns the best trees of a problem, verified and in order.
 
-    Ctrl-C, SIGTERM and the limits, which apply to all solves together, end it with the trees found so far,
-    the last perhaps unproved; see `Ranking.proved` and `Ranking.bound`.
+    Signals, as in `solve`, and the limits, which apply to all solves together, end it with the trees found so
+    far, the last perhaps unproved; see `Ranking.proved` and `Ranking.bound`.
 
     Args:
         problem: the scores and constraints.
         backend: solves it; None for the choice of `choose_ranker`.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         k: the number of trees; None for no limit.
         within: the largest gap to the best score, in nats; None for no limit.
 
@@ -65,19 +62,18 @@ def k_best(
             "the option 'certificate' is for one tree, and each tree's would replace the last; for one of "
             "all trees, use `jtsolve solve --certificate`, or jtsolve.proving.prove_ranking"
         )
-    limits = limits or Limits()
-    backend = choose_ranker(problem, limits).backend if backend is None else backend
+    run = run or Run()
+    backend = choose_ranker(problem, run).backend if backend is None else backend
     require_ranker(problem, backend)
     results: list[Result] = []
-    with interruptible() as interruption:
+    with run.interruptible():
         while True:
             rest = without(problem, {graph_of(result) for result in results})
-            recorder = Recorder(rest, limits, listener, interruption)
-            last = verified(rest, backend, limits, recorder)
+            last = solve(rest, backend, run)
             wanted = last.tree is not None and _near(last, results, within)
             if wanted:
                 results.append(last)
-            stop = recorder.stop if last.stop is Stop.FINISHED else last.stop
+            stop = run.stop if last.stop is Stop.FINISHED else last.stop
             ranking = Ranking(tuple(results), last, problem.constraints, stop or Stop.FINISHED, k, within)
             if not wanted or len(results) == k or ranking.exhausted or stop is not None:
                 return ranking
@@ -117,9 +113,9 @@ def require_number(k: int | None, within: float | None) -> None:
         raise ChoiceError(f"within is {within}; it must be a number of nats, 0 or more")
 
 
-def choose_ranker(problem: Problem, limits: Limits) -> Choice:
+def choose_ranker(problem: Problem, run: Run) -> Choice:
     """Returns the backend that `auto` stands for when several trees are asked for; see `choose`."""
-    return choose(_asking(problem), limits, search=False)
+    return choose(_asking(problem), run, search=False)
 
 
 def require_ranker(problem: Problem, backend: Backend) -> None:

@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, cast
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Status, Stop, optimality_tolerance
 from jtsolve.errors import ChoiceError, InternalError, LimitError
-from jtsolve.solving import Recorder, interruptible
+from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.backends.clutter.backend import ClutterCuts
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.ranking import Ranking
     from jtsolve.core.result import Result
+    from jtsolve.core.run import Run
     from jtsolve.io.certificate import CertificateDocument
-    from jtsolve.solving import Listener
 
 
 def _proves(backend: Backend) -> bool:
@@ -92,16 +92,13 @@ def written(result: Result, path: Path) -> Result | None:
     return None
 
 
-def prove(
-    problem: Problem, result: Result, limits: Limits, listener: Listener | None = None
-) -> tuple[Result, CertificateDocument]:
+def prove(problem: Problem, result: Result, run: Run) -> tuple[Result, CertificateDocument]:
     """Returns a result and a certificate of its bound, which may rise within the tolerance of "optimal".
 
     Args:
         problem: that of the result, with its constraints.
         result: as `solve` returns it, by any backend.
-        limits: time left after the solve, memory and threads.
-        listener: receives progress.
+        run: that of the solve, or another; the proof has the time that is left.
 
     Raises:
         LimitError: the bound was not proved within the limits.
@@ -113,11 +110,11 @@ def prove(
             "own proof was done. Ways out: more time, a smaller treewidth."
         )
     backend: ClutterCuts = REGISTRY["clutter"]  # type: ignore[assignment]
-    began = limits.elapsed
-    with interruptible() as interruption:
-        recorder = Recorder(problem, limits, listener, interruption)
+    began = run.elapsed
+    with run.interruptible():
+        recorder = Recorder(problem, run)
         recorder(tree=result.tree)
-        outcome, certificate = backend.prove(problem, limits, recorder)
+        outcome, certificate = backend.prove(problem, run.limits, recorder)
     if outcome.tree is not None:
         best = outcome.tree.score(problem.scores)
         if best > result.bound + optimality_tolerance(best):
@@ -126,26 +123,23 @@ def prove(
             )
     stopped = "" if outcome.stop is Stop.FINISHED else f", when it stopped ({outcome.stop.value})"
     raised = _raised(result, outcome.bound, stopped)
-    seconds = {**result.seconds, "proof": limits.elapsed - began, "total": limits.elapsed}
+    seconds = {**result.seconds, "proof": run.elapsed - began, "total": run.elapsed}
     return replace(raised, seconds=seconds), certificate
 
 
-def prove_ranking(
-    problem: Problem, ranking: Ranking, limits: Limits, listener: Listener | None = None
-) -> tuple[Ranking, CertificateDocument]:
+def prove_ranking(problem: Problem, ranking: Ranking, run: Run) -> tuple[Ranking, CertificateDocument]:
     """Returns k best trees with a certificate that no other tree scores more than their bound.
 
     Args:
         problem: that of the ranking.
         ranking: as `k_best` returns it.
-        limits: see `prove`; so is the listener.
-        listener: receives progress.
+        run: see `prove`.
 
     Raises:
         LimitError: the bound was not proved within the limits.
     """
     rest = replace(problem, constraints=ranking.last.constraints)
-    last, certificate = prove(rest, ranking.last, limits, listener)
+    last, certificate = prove(rest, ranking.last, run)
     results = [last if result is ranking.last else result for result in ranking.results]
     results = [_raised(result, last.bound, "") for result in results]
     return replace(ranking, results=tuple(results), last=last), certificate

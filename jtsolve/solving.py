@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import signal
 import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Protocol, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -16,10 +13,10 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start
 from jtsolve.backends.support.tasks import SolvesOnWorkers, tasks_on
 from jtsolve.cluster import ClusterLostError
-from jtsolve.core.backend import Backend, Estimate, Limits, News
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
+from jtsolve.core.run import LOGGER, Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.sparsity import size_of, sparser
 from jtsolve.core.varset import members
@@ -29,19 +26,14 @@ from jtsolve.tables.check import judge, plain_finding
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jtsolve.backends.clutter.backend import Survey
     from jtsolve.cluster import Cluster
+    from jtsolve.core.backend import Backend, Estimate, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.check import Finding
 
 
-LOGGER = logging.getLogger("jtsolve")
-"""Level info: the choice of a backend, and the result; debug: every new score or bound."""
-
-_SECONDS_BETWEEN_WORDS = 0.1
 _WORTH_A_SURVEY = 3.0
 """Seconds of a proof by another backend from which on a first ascent is worth its time. Of 18 random
 variables at treewidth 4, it leaves 46,888 of 54,639 families: `dp` takes 9 s, and the portfolio keeps a gap
@@ -52,59 +44,56 @@ _FEW_SCORES = 1 << 14
 """Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
 
-class Listener(Protocol):
-    """Receives progress for a display: every improvement, otherwise ten times a second; from any thread."""
-
-    def __call__(
-        self, *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
-    ) -> None:
-        """Shows the best score and bound in nats (None, inf: none yet), the fraction done, and a note."""
-        ...
-
-
-@dataclass(slots=True)
-class Interruption:
-    """Whether the user interrupted; setting it is safe in a signal handler."""
-
-    wanted: bool = False
-
-
 class Recorder:
-    """The `Report` of a solve: keeps the best tree, the bound, the trace and the reason to stop."""
+    """The `Report` of a solve, a view of its run: keeps the best tree, the bound and the trace.
 
-    def __init__(
-        self,
-        problem: Problem,
-        limits: Limits,
-        listener: Listener | None = None,
-        interruption: Interruption | None = None,
-    ) -> None:
+    Args:
+        problem: that of the trees.
+        run: receives the progress, and decides when to stop.
+    """
+
+    def __init__(self, problem: Problem, run: Run) -> None:
         self.tree: JunctionTree | None = None
         self.score: float | None = None
         self.bound = inf
         self.trace: list[Incumbent] = []
         self._problem = problem
-        self._limits = limits
-        self._listener = listener
-        self._interruption = interruption or Interruption()
-        self._note: str | None = None
-        self._next_word = 0.0
+        self._run = run
         self._lock = threading.Lock()
-
-    def interrupt(self) -> None:
-        """Asks the backend to stop; safe in a signal handler."""
-        self._interruption.wanted = True
 
     @property
     def stop(self) -> Stop | None:
         """Why the backend has to stop now, or None."""
-        if self._interruption.wanted:
-            return Stop.INTERRUPTED
-        if self._limits.time is not None and self._limits.elapsed >= self._limits.time:
-            return Stop.TIME
-        return None
+        return self._run.stop
 
-    def thin(self) -> None:
+    @property
+    def incumbent(self) -> JunctionTree | None:
+        """The best tree so far, or None."""
+        return self.tree
+
+    def __call__(self, **news: Unpack[News]) -> bool:
+        """See `backend.Report`."""
+        tree, bound = news.get("tree"), news.get("bound")
+        tree = None if tree is self.tree else tree
+        score = None if tree is None else tree.score(self._problem.scores)
+        with self._lock:
+            better = False
+            if score is not None and (self.score is None or score > self.score):
+                self.tree, self.score, better = tree, score, True
+            elif tree is not None and score == self.score and self._is_larger_than(tree):
+                self.tree = tree
+            if bound is not None and bound < self.bound:
+                self.bound, better = bound, True
+            if better:
+                bound = None if self.bound == inf else self.bound
+                self.trace.append(step := Incumbent(self._run.elapsed, self.score, bound))
+        if better:
+            self._run.improved(step)
+        return self._run.progress(
+            note=news.get("note"), done=news.get("done"), score=self.score, bound=self.bound
+        )
+
+    def drop_useless_edges(self) -> None:
         """Removes the edges of the best tree that add nothing to its score; see `core.sparsity`.
 
         Skipped if the time is up and the scores are many and computed on demand.
@@ -117,8 +106,8 @@ class Recorder:
             return
         self(tree=sparser(self._problem, self.tree))
 
-    def settle(self, tree: JunctionTree) -> None:
-        """Takes the tree of a backend that broke ties, though another may score more by rounding."""
+    def prefer_tie_breaking_tree(self, tree: JunctionTree) -> None:
+        """Replaces the best tree by that of a backend that broke ties, which may score less by rounding."""
         score = tree.score(self._problem.scores)
         if self.bound - score <= optimality_tolerance(score):
             self.tree, self.score = tree, score
@@ -130,58 +119,22 @@ class Recorder:
     def _is_larger_than(self, tree: JunctionTree) -> bool:
         return self.tree is not None and size_of(self._problem, self.tree) > size_of(self._problem, tree)
 
-    @property
-    def incumbent(self) -> JunctionTree | None:
-        """The best tree so far, or None."""
-        return self.tree
-
-    def __call__(self, **news: Unpack[News]) -> bool:
-        """See `backend.Report`."""
-        tree, bound, note = news.get("tree"), news.get("bound"), news.get("note")
-        tree = None if tree is self.tree else tree
-        score = None if tree is None else tree.score(self._problem.scores)
-        with self._lock:
-            better = False
-            if score is not None and (self.score is None or score > self.score):
-                self.tree, self.score, better = tree, score, True
-            elif tree is not None and score == self.score and self._is_larger_than(tree):
-                self.tree = tree
-            if bound is not None and bound < self.bound:
-                self.bound, better = bound, True
-            if better:
-                self.trace.append(
-                    Incumbent(self._limits.elapsed, self.score, None if self.bound == inf else self.bound)
-                )
-            elapsed = self._limits.elapsed
-            told = better or note != self._note or elapsed >= self._next_word
-            if told:
-                self._note, self._next_word = note, elapsed + _SECONDS_BETWEEN_WORDS
-        if better:
-            LOGGER.debug("%.2f s: score %s, bound %s", elapsed, self.score, self.bound)
-        if told and self._listener is not None:
-            self._listener(
-                seconds=elapsed, score=self.score, bound=self.bound, done=news.get("done"), note=note
-            )
-        return self.stop is None
-
 
 def solve(
     problem: Problem,
     backend: Backend | None = None,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     cluster: Cluster | None = None,
 ) -> Result:
     """Solves a problem and returns the verified result.
 
-    Ctrl-C and SIGTERM end the run with the best tree so far (stop "interrupted"); a second one ends the
-    process as usual.
+    Ctrl-C, SIGTERM and SIGHUP end the search with the best tree so far (stop "interrupted"); a second signal
+    ends the process as usual.
 
     Args:
         problem: the scores and constraints.
         backend: solves it; None for the choice of `choose`.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         cluster: whose workers do the work; None for this process. Backends that cannot spread theirs are one
             task there. If its scheduler goes away, the result is what was known here (stop "lost").
 
@@ -191,15 +144,14 @@ def solve(
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
-    limits = limits or Limits()
+    run = run or Run()
     if backend is None:
-        choice = choose(problem, limits)
+        choice = choose(problem, run)
         LOGGER.info("%s", choice.reason)
         backend = choice.backend
     require_backend(problem, backend)
-    with interruptible() as interruption:  # includes the check: a Ctrl-C then must not lose the answer
-        recorder = Recorder(problem, limits, listener, interruption)
-        return verified(problem, backend, limits, recorder, cluster)
+    with run.interruptible():  # includes the check: a Ctrl-C then must not lose the answer
+        return _verified(problem, backend, run, cluster)
 
 
 def require_backend(problem: Problem, backend: Backend) -> None:
@@ -209,35 +161,28 @@ def require_backend(problem: Problem, backend: Backend) -> None:
         raise RefusedError(backend.name, objections)
 
 
-def verified(
-    problem: Problem, backend: Backend, limits: Limits, recorder: Recorder, cluster: Cluster | None = None
-) -> Result:
-    """Runs a backend that takes the problem, here or on a cluster, and returns the verified result.
-
-    Raises:
-        ChoiceError: there is no such cluster, or its workers run other versions.
-        LimitError: the work needs more memory than allowed; refused before it starts.
-        InternalError: the backend's answer is wrong.
-    """
-    if limits.time is not None:
-        recorder(bound=early_bound(problem, limits.time - limits.elapsed))
+def _verified(problem: Problem, backend: Backend, run: Run, cluster: Cluster | None) -> Result:
+    """Runs a backend that takes the problem, here or on a cluster, and returns the verified result."""
+    recorder = Recorder(problem, run)
+    if run.left < inf:
+        recorder(bound=early_bound(problem, run.left))
     try:
-        guarded = problem.guarded(lambda: recorder.stop is not None)
+        guarded = problem.guarded(run)
         if cluster is None:
-            outcome = backend.solve(guarded, limits, recorder)
+            outcome = backend.solve(guarded, run.limits, recorder)
         else:
-            outcome = _solved_on(cluster, guarded, backend, limits, recorder)
+            outcome = _solved_on(cluster, guarded, backend, run.limits, recorder)
     except ClusterLostError:
         outcome = Outcome(None, stop=Stop.LOST)
     except StoppedError:
-        outcome = Outcome(None, stop=recorder.stop or Stop.TIME)
+        outcome = Outcome(None, stop=run.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
     if recorder.tree is None and outcome.stop is Stop.TIME:  # the best forest comes however late it is
-        best_start((REGISTRY["chowliu"],), problem, limits, recorder)
+        best_start((REGISTRY["chowliu"],), problem, run.limits, recorder)
     if outcome.tree is not None and outcome.stats.get("ties"):
-        recorder.settle(outcome.tree)
-    recorder.thin()
-    result = _result(problem, backend, limits, recorder, outcome)
+        recorder.prefer_tie_breaking_tree(outcome.tree)
+    recorder.drop_useless_edges()
+    result = _result(problem, backend, run, recorder, outcome)
     faults = check(problem, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
@@ -257,15 +202,12 @@ def _solved_on(
         return tasks.solve(backend, limits, recorder)
 
 
-def _result(
-    problem: Problem, backend: Backend, limits: Limits, recorder: Recorder, outcome: Outcome
-) -> Result:
+def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, outcome: Outcome) -> Result:
     """Builds the result from the recorded trees and bounds and the backend's claim."""
     score = recorder.score
     bound = recorder.bound
     if bound == inf:
-        left = inf if limits.time is None else limits.time - limits.elapsed
-        bound = problem_bound(problem, left)
+        bound = problem_bound(problem, run.left)
     if score is not None:
         tolerance = optimality_tolerance(score)
         if bound < score - tolerance:
@@ -288,10 +230,10 @@ def _result(
         tree=recorder.tree,
         score=score,
         bound=bound,
-        seconds={**outcome.seconds, "total": limits.elapsed},
+        seconds={**outcome.seconds, "total": run.elapsed},
         trace=tuple(recorder.trace),
-        seed=limits.seed,
-        environment=describe(limits.workers),
+        seed=run.seed,
+        environment=describe(run.threads),
         stats={
             **outcome.stats,
             **_yardsticks(problem, recorder.tree),
@@ -350,24 +292,23 @@ class Choice:
     refusals: tuple[str, ...] = ()
 
 
-def look_at(problem: Problem, limits: Limits) -> Survey | None:
+def survey_of(problem: Problem, run: Run) -> Survey | None:
     """Returns what the first ascent of `clutter` leaves, within seconds; None if its sets are too many."""
     clutter: Any = REGISTRY.get("clutter")
     if clutter is None or clutter.capabilities.objections(problem):
         return None
-    part = inf if limits.time is None else (limits.time - limits.elapsed) / 4
-    short = Limits(min(_SURVEY_SECONDS, part), limits.memory_bytes, limits.threads, limits.seed)
-    fits = clutter.estimate(problem, limits).memory <= limits.memory_bytes
+    fits = clutter.estimate(problem, run.limits).memory <= run.memory
     if not fits or predicted_sets(problem) > _SURVEY_SETS:
         return None
     try:
-        survey: Survey = clutter.survey(problem, short, Recorder(problem, short))
+        part = run.part(min(_SURVEY_SECONDS, run.left / 4), silent=True)
+        survey: Survey = clutter.survey(problem, part.limits, Recorder(problem, part))
     except StoppedError:
         return None
     return survey
 
 
-def choose(problem: Problem, limits: Limits, *, search: bool = True, survey: Survey | None = None) -> Choice:
+def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | None = None) -> Choice:
     """Returns the backend that `auto` stands for.
 
     This is the fastest exact backend that takes the problem with predicted memory and time within the limits,
@@ -380,14 +321,14 @@ def choose(problem: Problem, limits: Limits, *, search: bool = True, survey: Sur
 
     Args:
         problem: what to solve.
-        limits: of time, memory and threads.
+        run: its limits of time, memory and threads.
         search: whether a heuristic may stand for an exact backend without a predictable time.
-        survey: what `look_at` returned, where it was asked before.
+        survey: what `survey_of` returned, if it was called before.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
-    time_left = inf if limits.time is None else limits.time - limits.elapsed
+    limits, time_left = run.limits, run.left
     refusals = []
     fitting: list[tuple[bool, bool, int, float, Backend, Estimate]] = []
     estimates: dict[str, Estimate] = {}
@@ -402,10 +343,10 @@ def choose(problem: Problem, limits: Limits, *, search: bool = True, survey: Sur
         if proves and estimate.memory <= limits.memory_bytes:
             sure = min(sure, estimate.seconds)
     if search and _WORTH_A_SURVEY < sure <= time_left:
-        survey = survey or look_at(problem, limits)
+        survey = survey or survey_of(problem, run)
         if survey is not None:
             estimates["clutter"] = replace(estimates["clutter"], seconds=survey.seconds)
-        time_left = inf if limits.time is None else limits.time - limits.elapsed
+        time_left = run.left
     for name, estimate in estimates.items():
         backend = REGISTRY[name]
         if estimate.memory > limits.memory_bytes:
@@ -459,29 +400,3 @@ def options_of(backend: Backend) -> dict[str, Any]:
         return tuple(map(plain, value)) if isinstance(value, tuple) else value
 
     return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend) if entry.repr}
-
-
-@contextmanager
-def interruptible() -> Iterator[Interruption]:
-    """Yields an `Interruption` that the first SIGINT or SIGTERM sets; only in the main thread."""
-    interruption = Interruption()
-    if threading.current_thread() is not threading.main_thread():
-        yield interruption
-        return
-    previous: dict[int, Any] = {}
-
-    def restore() -> None:
-        while previous:
-            number, handler = previous.popitem()
-            signal.signal(number, handler)
-
-    def handle(_number: int, _frame: object) -> None:
-        interruption.wanted = True
-        restore()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        previous[number] = signal.signal(number, handle)
-    try:
-        yield interruption
-    finally:
-        restore()

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from runs import ReportingRun
 
 from jtsolve.averaging.bootstrap import Search, Strengths, bootstrap, resampled
 from jtsolve.averaging.document import read_posterior
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -43,7 +44,7 @@ def command(*arguments: object) -> int:
 
 def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
     data = table()
-    found = bootstrap(data, 12, SEARCH, Limits(seed=5))
+    found = bootstrap(data, 12, SEARCH, Run(Limits(seed=5)))
     expected = np.zeros((4, 4))
     for seed in np.random.SeedSequence(5).spawn(12):
         rows = np.repeat(np.arange(60), np.random.default_rng(seed).multinomial(60, np.full(60, 1 / 60)))
@@ -60,7 +61,7 @@ def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
 
 
 def test_a_seed_gives_the_same_strengths_and_another_others() -> None:
-    one, same, other = (bootstrap(table(), 10, SEARCH, Limits(seed=seed)).edges for seed in (1, 1, 2))
+    one, same, other = (bootstrap(table(), 10, SEARCH, Run(Limits(seed=seed))).edges for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
 
@@ -83,10 +84,10 @@ def interrupting(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original: Callable[..., Any] = Search.__call__
     calls = iter(range(1000))
 
-    def search(self: Search, data: Any, limits: Any, listener: Any, interruption: Any) -> Any:
+    def search(self: Search, data: Any, run: Any) -> Any:
         if next(calls) == after:
-            interruption.wanted = True
-        return original(self, data, limits, listener, interruption)
+            run.interrupt()
+        return original(self, data, run)
 
     monkeypatch.setattr(Search, "__call__", search)
 
@@ -109,7 +110,7 @@ def test_what_cannot_be_resampled_is_refused() -> None:
     with pytest.raises(ChoiceError, match="1 or more"):
         bootstrap(table(), 0, SEARCH)
     with pytest.raises(LimitError, match="before the first resample"):
-        bootstrap(table(), 3, SEARCH, Limits(time=1e-9))
+        bootstrap(table(), 3, SEARCH, Run(Limits(time=1e-9)))
     with pytest.raises(RefusedError, match="chowliu"):
         bootstrap(table(), 3, replace(SEARCH, treewidth=2))
     impossible = Constraints(required_edges=frozenset({0b11}))
@@ -120,10 +121,10 @@ def test_what_cannot_be_resampled_is_refused() -> None:
 def test_progress_counts_resamples() -> None:
     notes: list[tuple[str, float]] = []
 
-    def listener(*, note: str | None, done: float | None, **_: Any) -> None:
+    def heard(*, note: str | None, done: float | None, **_: Any) -> None:
         notes.append((str(note), done or 0.0))
 
-    bootstrap(table(), 3, SEARCH, listener=listener)
+    bootstrap(table(), 3, SEARCH, ReportingRun(heard))
     assert {note for note, _ in notes} == {f"resample {k} of 3" for k in (1, 2, 3)}
     parts = [done for _, done in notes]
     assert parts == sorted(parts)

@@ -14,6 +14,7 @@ import numpy as np
 import psutil
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.averaging.average import average
@@ -30,9 +31,9 @@ from jtsolve.cluster import (
     local_workers,
     lost_memory,
 )
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
@@ -168,12 +169,12 @@ def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None
     codes[1] = codes[0] ^ (random.random(60) < 0.2)
     table = DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
     search = Search(Bic(), 1, ChowLiu())
-    here = bootstrap(table, 5, search, Limits(seed=3))
-    there = bootstrap(table, 5, search, Limits(seed=3), cluster=Cluster(client=workers.client))
+    here = bootstrap(table, 5, search, Run(Limits(seed=3)))
+    there = bootstrap(table, 5, search, Run(Limits(seed=3)), cluster=Cluster(client=workers.client))
     assert (there.edges == here.edges).all()
     assert (there.resamples, there.optimal, there.backend) == (here.resamples, here.optimal, here.backend)
     with pytest.raises(LimitError, match="before the first resample"):
-        bootstrap(table, 5, search, Limits(time=1e-9), cluster=Cluster(client=workers.client))
+        bootstrap(table, 5, search, Run(Limits(time=1e-9)), cluster=Cluster(client=workers.client))
 
 
 def test_jt_average_runs_chains_and_resamples_on_workers(workers: Workers) -> None:
@@ -289,7 +290,7 @@ def test_a_proof_goes_on_when_its_only_worker_is_killed(
 
     path = tmp_path / "proof.json"
     backend = ClutterCuts(certificate=str(path))
-    found = solve(problem, backend, Limits(), listen, Cluster(client=process.client))
+    found = solve(problem, backend, ReportingRun(listen), Cluster(client=process.client))
     assert killed
     assert not killed[0].startswith("0 open")
     assert list(process.client.run(os.getpid).values()) != [pid]

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.averaging import chains
@@ -28,8 +29,8 @@ from jtsolve.averaging.document import read_posterior
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.learning.learner import Learner
@@ -90,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def partitions(folder: Path, own: Workers) -> PartitionedTable:
-    return read_partitioned(folder, Coding(), Cluster(client=own.client), tell=lambda _: None)
+    return read_partitioned(folder, Coding(), Cluster(client=own.client))
 
 
 @pytest.mark.parametrize("why", ENDINGS)
@@ -112,7 +113,7 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
     monkeypatch.setattr(Search, "__call__", hindered)
     search, cluster = Search(Bic(), 1, ChowLiu()), Cluster(client=own.client)
     try:
-        strengths = bootstrap(rows(), 40, search, Limits(seed=3), listen, cluster=cluster)
+        strengths = bootstrap(rows(), 40, search, ReportingRun(listen, Limits(seed=3)), cluster=cluster)
     finally:
         gate.set()
     assert strengths.stop is why
@@ -128,13 +129,13 @@ def test_rounds_of_chains_that_are_done_are_kept(
     own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chains, "CHAINS", replace(chains.CHAINS, least_size=1e9))  # never converged
-    end, sample = ending(own, why), chains._Run.sample
+    end, sample = ending(own, why), chains._Chains.sample
 
     def sampled(run: Any) -> Any:
         end()
         return sample(run)
 
-    monkeypatch.setattr(chains._Run, "sample", sampled)
+    monkeypatch.setattr(chains._Chains, "sample", sampled)
     ladder = Ladder(chains=2, temperatures=1, rounds=4000, cluster=Cluster(client=own.client))
     found = average(named(gaussian(3, 5, 3)), method="chains", ladder=ladder)
     assert found is not None
@@ -146,12 +147,12 @@ def test_rounds_of_chains_that_are_done_are_kept(
 def test_the_mixture_of_the_last_step_is_kept(own: Workers, folder: Path, why: Stop) -> None:
     end = ending(own, why)
 
-    def listen(words: str) -> None:
-        if words.startswith("all partitions, iteration 2"):
+    def listen(*, note: str | None, **_: object) -> None:
+        if note is not None and note.startswith("all partitions, iteration 2"):
             end()
 
     how = EmOptions(Learner(Bic(), ChowLiu(), 1), tolerance=1e-12)
-    found = fit_mixture_by_partitions(partitions(folder, own), 2, how, listen)
+    found = fit_mixture_by_partitions(partitions(folder, own), 2, how, ReportingRun(listen))
     assert found.provenance["stop"] == why.value
     assert found.weights.sum() == pytest.approx(1)
 
@@ -159,13 +160,13 @@ def test_the_mixture_of_the_last_step_is_kept(own: Workers, folder: Path, why: S
 def test_ctrl_c_before_all_partitions_are_fitted_is_heard(own: Workers, folder: Path) -> None:
     table, end = partitions(folder, own), ending(own, Stop.INTERRUPTED)
 
-    def listen(words: str) -> None:
-        assert not words.startswith("all partitions")
-        if "start 1 of 1" in words:
+    def listen(*, note: str | None, **_: object) -> None:
+        assert note is None or not note.startswith("all partitions")
+        if note is not None and "start 1 of 1" in note:
             end()
 
     how = EmOptions(Learner(Bic(), ChowLiu(), 1))
-    assert fit_mixture_by_partitions(table, 2, how, listen).provenance["stop"] == "interrupted"
+    assert fit_mixture_by_partitions(table, 2, how, ReportingRun(listen)).provenance["stop"] == "interrupted"
 
 
 def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
@@ -188,7 +189,7 @@ def test_commands_write_what_there_is_and_say_that_the_scheduler_has_gone(
 
     table = partitions(folder, own)
     how = EmOptions(Learner(Bic(), ChowLiu(), 1), iterations=1, rounds=1)
-    mixture = fit_mixture_by_partitions(table, 2, how, lambda _: None)
+    mixture = fit_mixture_by_partitions(table, 2, how)
     lost = replace(mixture, provenance={**mixture.provenance, "stop": "lost"})
     monkeypatch.setattr(
         "jtsolve.models.learning.partitioned_em.fit_mixture_by_partitions", lambda *_, **__: lost

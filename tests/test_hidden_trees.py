@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from runs import ReportingRun
 from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import read_codes
 from jtsolve.models.files.document import read_model
@@ -106,16 +109,17 @@ def test_a_constant_column_one_row_and_no_edge_give_a_model() -> None:
 def test_an_interruption_and_the_deadline_keep_the_best_tables() -> None:
     table, said = classes(300, 1), []
 
-    def interrupt(words: str) -> None:
-        said.append(words)
+    def heard(*, note: str | None, **_: object) -> None:
+        said.append(note)
         if len(said) == 3:
-            raise KeyboardInterrupt
+            run.interrupt()
 
-    model = fit_hidden_tree(table, SMALL, progress=interrupt)
+    run = ReportingRun(heard)
+    model = fit_hidden_tree(table, SMALL, run=run)
     assert model.provenance["stop"] == "interrupted"
     assert len(said) == 3
     with pytest.raises(LimitError, match="before a tree was learned"):
-        fit_hidden_tree(table, SMALL, deadline=0.0)
+        fit_hidden_tree(table, SMALL, run=Run(Limits(1.0, started=monotonic() - 2)))
 
 
 @pytest.mark.parametrize(

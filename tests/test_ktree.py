@@ -22,9 +22,9 @@ from problems import (
 from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.backends.ktree import KTree
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, subsets

@@ -7,14 +7,16 @@ from dataclasses import replace
 from itertools import combinations, product
 from math import log
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from runs import ReportingRun
 from test_cli_models import Command
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -116,7 +118,7 @@ def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT00
     table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
     delta, q = float(10 ** generator.uniform(-3, -1)), int(generator.integers(2, 5))
     how = Lem(test="delta", delta=delta, q=q, queyranne=queyranne, min_rows=0, max_cells=1 << 12)
-    growth = _Growth(table, how, None, None)
+    growth = _Growth(table, how, Run())
     rows = np.arange(growth.table.rows)
     found = growth.partition(growth.root, rows)
     expected = lmip(table, np.arange(table.rows), growth.root, q, delta)
@@ -224,7 +226,7 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
 def test_greedy_and_exhaustive_features_of_one_literal_are_the_same(seed: int) -> None:
     table = noisy(seed, 6, 300, 3)
     how = Lem(1, 2, 0.01, "delta", min_rows=10, support=5)
-    growths = [_Growth(table, replace(how, exhaustive=each), None, None) for each in (False, True)]
+    growths = [_Growth(table, replace(how, exhaustive=each), Run()) for each in (False, True)]
     rows = np.arange(growths[0].table.rows)
     assert growths[0].best_feature(growths[0].root, rows) == growths[1].best_feature(growths[1].root, rows)
 
@@ -235,7 +237,7 @@ def test_the_parity_of_three_variables_is_found_with_q_3_and_not_with_q_2() -> N
     for test in ("delta", "g", "bic"):
         how = Lem(test=test, delta=0.05, alpha=1e-4)
         for q, parts in ((2, [[0], [1], [2], [3]]), (3, [[0, 1, 2], [3]])):
-            growth = _Growth(table_of(codes), replace(how, q=q), None, None)
+            growth = _Growth(table_of(codes), replace(how, q=q), Run())
             assert growth.partition(growth.root, np.arange(growth.table.rows)) == parts
 
 
@@ -251,12 +253,12 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
 def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
-    hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1, threads=1)))
+    hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1)))
     assert np.mean(queries.log_likelihood(hybrid, test)) > -entropy - 0.02
     first = hybrid.nodes[0]
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}
-    model = fit(Learner(treewidth=2, threads=1)(train), train)
+    model = fit(Learner(treewidth=2)(train), train)
     assert np.mean(log_likelihood(model, test)) < -entropy - 0.2
 
 
@@ -267,7 +269,7 @@ def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -> None:
     table = contexts(seed, 600)[0] if seed % 2 else noisy(seed, 6, 400, 3)
-    learner = Learner(treewidth=2, threads=1)
+    learner = Learner(treewidth=2)
     root = learner(table)
     model = fit(root, table, ess=1e-6)
     bic = float(log_likelihood(model, table).sum()) - 0.5 * log(table.rows) * model.parameters
@@ -285,13 +287,13 @@ def test_a_split_that_is_worth_its_leaf_up_to_rounding_is_not_made() -> None:
     for seed in range(20):
         codes = np.random.default_rng(seed).integers(0, 2, (2, 400 + seed))
         codes[1, :150] = codes[0, :150]
-        tree = fit_context_tree(table_of(codes), ContextTrees(Learner(treewidth=1, threads=1)))
+        tree = fit_context_tree(table_of(codes), ContextTrees(Learner(treewidth=1)))
         assert len(tree.nodes) == 1
 
 
 def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     train, valid = contexts(1, 500)[0], contexts(2, 500)[0]
-    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
+    how = ContextTrees(Learner(treewidth=1), support=10)
     best = fit_context_tree_validated(train, valid, how)
     mean = float(np.mean(queries.log_likelihood(best, valid)))
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
@@ -331,7 +333,7 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
 
 def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
     table, _ = contexts(3, 1000)
-    tree = fit_context_tree(table, ContextTrees(Learner(treewidth=1, threads=1)))
+    tree = fit_context_tree(table, ContextTrees(Learner(treewidth=1)))
     components: list[JunctionTreeModel] = []
     weights: list[float] = []
     stack: list[tuple[int, dict[int, int], float]] = [(0, {}, 1.0)]
@@ -433,75 +435,82 @@ def _pairs(leaf: TableLeaf | TreeLeaf) -> set[tuple[int, int]]:
     return {(leaf.variables[u], leaf.variables[v]) for u, v in leaf.model.tree.graph_edges}
 
 
-def test_a_deadline_leaves_a_valid_model() -> None:
+def over() -> Run:
+    return Run(Limits(1.0, started=monotonic() - 2))
+
+
+def test_the_end_of_the_time_leaves_a_valid_model() -> None:
     table = noisy(2, 6, 500)
-    tree = fit_lem(table, deadline=monotonic() - 1)
+    tree = fit_lem(table, run=over())
     assert tree.provenance["stop"] == "time"
     assert not tree.splits
     with pytest.raises(LimitError, match="time ended"):
-        fit_context_tree(table, deadline=monotonic() - 1)
+        fit_context_tree(table, run=over())
     root = REGISTRY["forward"]
-    given = Learner(backend=root, treewidth=1, threads=1)(table)
-    late = fit_context_tree(table, ContextTrees(root=given), deadline=monotonic() - 1)
+    given = Learner(backend=root, treewidth=1)(table)
+    late = fit_context_tree(table, ContextTrees(root=given), run=over())
     assert late.provenance["stop"] == "time"
     assert len(late.leaves) == 1
 
 
 def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = contexts(1, 2000)
-    calls = 0
 
-    def interrupt(_words: str) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise KeyboardInterrupt
+    def interrupted(after: int) -> Run:
+        calls = 0
 
-    for tree in (fit_lem(table, progress=interrupt), fit_context_tree(table, progress=interrupt)):
+        def heard(**_: object) -> None:
+            nonlocal calls
+            calls += 1
+            if calls == after:
+                run.interrupt()
+
+        run = ReportingRun(heard)
+        return run
+
+    for tree in (fit_lem(table, run=interrupted(2)), fit_context_tree(table, run=interrupted(2))):
         rows = queries.sample(tree, 10)
         assert np.isfinite(queries.log_likelihood(tree, rows)).all()
-        calls = 0
-    stopped = fit_context_tree(table, progress=interrupt)
-    assert stopped.provenance["stop"] == "interrupted"
-    calls = 1
-    assert fit_lem_validated(table, table, progress=interrupt).provenance["stop"] == "interrupted"
+    assert fit_context_tree(table, run=interrupted(2)).provenance["stop"] == "interrupted"
+    assert fit_lem_validated(table, table, run=interrupted(1)).provenance["stop"] == "interrupted"
 
     def fail(_growth: object, _part: object) -> None:
         raise LimitError("no memory")
 
-    monkeypatch.setattr(context_trees._Growth, "look", fail)
+    monkeypatch.setattr(context_trees._Growth, "examine", fail)
     with pytest.raises(LimitError, match="no memory"):
         fit_context_tree(table)
 
 
-@pytest.mark.parametrize("said", ["bic, penalty 0.5", "leaves looked", "aic, penalty 0.5", "0.35"])
+@pytest.mark.parametrize("said", ["bic, penalty 0.5", "leaves examined", "aic, penalty 0.5", "0.35"])
 def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> None:
-    def stop(words: str) -> None:
-        if said in words:
-            raise KeyboardInterrupt
+    def heard(*, note: str | None, **_: object) -> None:
+        if note is not None and said in note:
+            run.interrupt()
+
+    run = ReportingRun(heard)
 
     train, valid = contexts(1, 300)[0], contexts(2, 300)[0]
-    how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
-    tree = fit_context_tree_validated(train, valid, how, progress=stop)
+    how = ContextTrees(Learner(treewidth=1), support=10)
+    tree = fit_context_tree_validated(train, valid, how, run=run)
     assert tree.provenance["stop"] == "interrupted"
     assert tree.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(queries.log_likelihood(tree, valid)))
     )
 
 
-def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = iter((KeyboardInterrupt, None))
+def test_ctrl_c_while_priors_are_tried_ends_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run()
 
-    def interrupted(tree: FeatureTree, rows: DataTable, logs: list[NDArray[np.float64]]) -> object:
-        if error := next(calls, None):
-            raise error
-        return queries.log_likelihoods(tree, rows, logs)
+    def interrupted(*arguments: Any) -> object:
+        run.interrupt()
+        return queries.log_likelihoods(*arguments)
 
     monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihoods", interrupted)
     train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
-    tree = fit_lem_validated(train, valid)
+    tree = fit_lem_validated(train, valid, run=run)
     assert tree.provenance["stop"] == "interrupted"
-    assert tree.provenance["smoothing_ess"] == tree.provenance["smoothing_candidates"][0]
+    assert len(tree.provenance["thresholds_tried"]) == 1
 
 
 # The command line

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from runs import noting
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.problem import Constraints
-from jtsolve.core.result import Outcome
+from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models import mixture as of_mixture
@@ -26,7 +28,7 @@ from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import Lem, fit_lem
-from jtsolve.models.learning.mixture_em import EmOptions, _EmRun, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture, log_sum
 from jtsolve.models.model import JunctionTreeModel, model_of
@@ -177,7 +179,7 @@ def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried
     train, validation = two_parts(1000, 1), two_parts(1000, 2)
     told: list[str] = []
     how = EmOptions(learner=Learner(treewidth=1), restarts=2)
-    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), progress=told.append)
+    mixture = fit_mixture_validated(train, validation, how, sizes=(1, 2, 4, 8), run=noting(told))
     tried = mixture.provenance["sizes_tried"]
     likelihoods = [one["validation_log_likelihood"] for one in tried]
     assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1
@@ -257,7 +259,7 @@ def two_switches(rows: int, seed: int) -> DataTable:
     return DataTable(tuple("abcdef"), (("0", "1"),) * 6, codes)
 
 
-CONTEXTS = ContextTrees(Learner(treewidth=1, threads=1), support=5)
+CONTEXTS = ContextTrees(Learner(treewidth=1), support=5)
 
 
 def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts() -> None:
@@ -334,12 +336,12 @@ def test_a_deadline_within_the_first_round_leaves_a_mixture_of_the_trees_so_far(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Learner, "__call__", search)
-        patch.setattr(_EmRun, "is_late", property(lambda _self: late))
+        patch.setattr(Run, "stop", property(lambda _self: Stop.TIME if late else None))
         mixture = fit_mixture(table, 3, EmOptions(Learner(treewidth=1)))
     assert len(mixture.components) == 3
     assert mixture.provenance["stop"] == "time"
     with pytest.raises(LimitError, match="before the first mixture"):
-        fit_mixture(table, 3, deadline=monotonic() - 1)
+        fit_mixture(table, 3, run=Run(Limits(1.0, started=monotonic() - 2)))
 
 
 def test_the_search_for_a_tree_begins_at_the_old_one() -> None:

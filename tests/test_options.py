@@ -10,12 +10,13 @@ import pytest
 
 from jtsolve.backends.parse import make_backend, parse_backend, shown_options
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 
 class Colour(Enum):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
 from problems import Recording, gaussian, many_ties, named
+from runs import ReportingRun
 
 from jtsolve.backends.clutter import spread
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -21,22 +22,23 @@ from jtsolve.backends.support import tasks as tasks_module
 from jtsolve.backends.support.tasks import Tasks, tasks_on
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, local_workers
-from jtsolve.core.backend import Capabilities, Limits, Report
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.sparsity import size_of
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import result_to_document
-from jtsolve.solving import Recorder, solve, verified
+from jtsolve.solving import solve
 from jtsolve.verify.certificate import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from jtsolve.core.backend import Capabilities, Report
     from jtsolve.core.result import Result
 
 ALONE = ClutterCuts()
@@ -162,11 +164,11 @@ def test_an_interrupted_proof_has_a_bound_and_its_certificate(
 
     def listen(*, note: str | None, **_news: object) -> None:
         if note is not None and "on workers" in note:
-            recorder.interrupt()
+            reporting.interrupt()
 
-    recorder = Recorder(problem, Limits(), listen)
+    reporting = ReportingRun(listen)
     backend = ClutterCuts(certificate=str(path))
-    found = verified(problem, backend, Limits(), recorder, Cluster(client=workers.client))
+    found = solve(problem, backend, reporting, Cluster(client=workers.client))
     assert found.stop is Stop.INTERRUPTED
     assert found.bound >= here.bound - 1e-6
     assert found.bound < inf
@@ -236,7 +238,7 @@ def test_the_best_tree_survives_the_scheduler(workers: Workers) -> None:
         if score is not None and workers.client.status == "running":
             workers.client.cluster.close()
 
-    found = solve(problem, ALONE, Limits(), listen, Cluster(client=workers.client))
+    found = solve(problem, ALONE, ReportingRun(listen), Cluster(client=workers.client))
     assert found.stop is Stop.LOST
     assert found.tree is not None
 

@@ -13,11 +13,9 @@ from jtsolve.api.arguments import (
     backend_of,
     cluster_of,
     coding_of,
-    display,
-    finding_handler,
     joined_constraints,
-    limits_of,
     read_table,
+    run_of,
     style_of,
     superset_of,
     treewidth_of,
@@ -30,13 +28,12 @@ from jtsolve.averaging.chains import Ladder
 from jtsolve.averaging.running import tabulation_to_average
 from jtsolve.averaging.sampling import draw_trees
 from jtsolve.cluster import Cluster
-from jtsolve.core.compiling import announced
 from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.run import LOGGER
 from jtsolve.data.examples import example
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.framed import Model
-from jtsolve.progress import reading_watch, tell
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
@@ -44,10 +41,9 @@ from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.framework import select as select_graph
 from jtsolve.selection.request import Request
 from jtsolve.selection.running import within_limits
-from jtsolve.solving import LOGGER
 from jtsolve.solving import solve as solve_problem
 from jtsolve.tables.dialect import Dialect
-from jtsolve.tables.frames import FRAME, is_path
+from jtsolve.tables.frames import is_path
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, read_partitioned
 from jtsolve.tables.suffixes import title_of
 from jtsolve.wording import python_words
@@ -172,7 +168,7 @@ def learn(
     >>> jt.learn(survey, treewidth=1, forbid=[("Age", "Smoker")]).cliques
     [('Age',), ('Smoker',), ('Coin',)]
     """
-    limits = limits_of(time, memory, threads, seed)
+    run = run_of(time, memory, threads, seed, show_progress)
     treewidth, searcher = treewidth_of(treewidth), backend_of(backend)
     score = score or (DEFAULT_SCORE if ess is None and average is None else "bdeu")
     of = named_score(score, ess) if isinstance(score, str) else score
@@ -183,43 +179,40 @@ def learn(
     if keep is not None and cluster is None:
         raise ChoiceError('keep= is for counts by partitions; give executor="dask", or leave it out')
     with (
-        display("reading the data", show_progress) as listener,
+        run.phase("reading the data"),
         nullcontext() if cluster is None else cluster.held() as held,
     ):
-        watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
         dialect = Dialect(header, separator, encoding)
         size = None if treewidth is None else treewidth + 1
         table: AnyTable
         if held is None:
-            table = read_table(data, of, coding_of(coding), dialect, size=size, strict=strict, watch=watch)
+            table = read_table(data, of, coding_of(coding), dialect, size=size, strict=strict, run=run)
         else:
-            heed = finding_handler(data, strict=strict)
             dialect.refuse(name, IN_PARTITIONS)
             folder = None if keep is None else Path(keep)
             table = read_partitioned(
-                data, coding_of(coding), held, size=size, folder=folder, tell=heed, watch=watch
+                data, coding_of(coding), held, size=size, folder=folder, strict=strict, run=run
             )
         facts = {key: value for key, value in table.provenance.items() if key != "states"}
         LOGGER.info("%d rows of %d variables; %s", table.total, table.n, facts)
-        tell(listener, "scoring")
+        run.progress(note="scoring")
         rule = None
         if average is not None:
-            rule = tabulation_to_average(table.n, size or table.n, "auto", limits, drawn=True)
-        with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
-            problem = problem_from_table(
-                table,
-                of,
-                treewidth=treewidth,
-                constraints=joined_constraints(
-                    Constraints(), table.names, forbid, require, constraints, (within_graph, require_graph)
-                ),
-                limits=limits,
-                backend=searcher,
-                tabulation=rule,
-                name=name,
-            )
-        result = solve_problem(problem, searcher, limits, listener)
-        draws = None if average is None else draw_trees(problem, average, limits=limits, listener=listener)
+            rule = tabulation_to_average(table.n, size or table.n, "auto", run.limits, drawn=True)
+        problem = problem_from_table(
+            table,
+            of,
+            treewidth=treewidth,
+            constraints=joined_constraints(
+                Constraints(), table.names, forbid, require, constraints, (within_graph, require_graph)
+            ),
+            run=run,
+            backend=searcher,
+            tabulation=rule,
+            name=name,
+        )
+        result = solve_problem(problem, searcher, run)
+        draws = None if average is None else draw_trees(problem, average, run=run)
     trees = () if draws is None else draws.trees
     if isinstance(table, PartitionedTable) and cluster is not None:
         table = replace(table, cluster=cluster)  # the connection ends here; `fit` makes another
@@ -273,28 +266,25 @@ def select(
     """
     asked = {entry.name for entry in fields(Request)} - {"method"}
     coding = coding_of({key: value for key, value in options.items() if key not in asked})
-    limits = limits_of(time, None, None, seed)
-    with display("selecting", show_progress) as listener:
+    run = run_of(time, None, None, seed, show_progress)
+    with run.phase("reading the data"):
         named = {key: value for key, value in options.items() if key in asked}
         request = Request(method, **named)
         screen = request.screening(superset_of(superset), str(superset) if is_path(superset) else "superset")
         of = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-        watch = reading_watch(str(data) if is_path(data) else FRAME, limits, listener)
-        table = read_table(data, of, coding, Dialect(header, separator, encoding), strict=strict, watch=watch)
-        with announced(lambda: tell(listener, "compiling the kernels (first run only)")):
-            found = within_limits(
-                lambda told: select_graph(
-                    table,
-                    request.selection_method(),
-                    screen,
-                    request.framework(),
-                    margins=request.margins,
-                    seed=seed,
-                    tell=told,
-                ),
-                limits,
-                listener,
-            )
+        table = read_table(data, of, coding, Dialect(header, separator, encoding), strict=strict, run=run)
+        run.progress(note="selecting")
+        found = within_limits(
+            lambda: select_graph(
+                table,
+                request.selection_method(),
+                screen,
+                request.framework(),
+                margins=request.margins,
+                run=run,
+            ),
+            run,
+        )
     return SelectedGraph(found, table, style_of(data, table))
 
 
@@ -345,15 +335,15 @@ def solve(
     >>> solution.status, round(solution.score, 3)
     ('optimal', -689.216)
     """
-    limits = limits_of(time, memory, threads, seed)
+    run = run_of(time, memory, threads, seed, show_progress)
     searcher = backend_of(backend)
-    task = problem if isinstance(problem, Problem) else read_problem(problem)
+    task = problem if isinstance(problem, Problem) else read_problem(problem, run)
     graphs = (within_graph, require_graph)
     limited = joined_constraints(task.constraints, task.names, forbid, require, constraints, graphs)
     task = replace(task, constraints=limited).with_treewidth(treewidth_of(treewidth))
-    with display(f"solving {task.name}", show_progress) as listener:
-        cluster = Cluster.of(executor, limits.workers)
-        return Solution(task, solve_problem(task, searcher, limits, listener, cluster))
+    with run.phase(f"solving {task.name}"):
+        cluster = Cluster.of(executor, run.threads)
+        return Solution(task, solve_problem(task, searcher, run, cluster))
 
 
 @_worded
@@ -412,21 +402,22 @@ def average(
     >>> float(posterior.bootstrap.edges[0, 1])
     1.0
     """
-    limits = limits_of(time, memory, threads, seed)
+    run = run_of(time, memory, threads, seed, show_progress)
     learned = problem if isinstance(problem, Solution) else None
     task = problem.problem if isinstance(problem, Solution) else problem
-    task = (task if isinstance(task, Problem) else read_problem(task)).with_treewidth(treewidth_of(treewidth))
-    cluster = Cluster.of(executor, limits.workers)
+    task = (task if isinstance(task, Problem) else read_problem(task, run)).with_treewidth(
+        treewidth_of(treewidth)
+    )
+    cluster = Cluster.of(executor, run.threads)
     resampling = _resampling(learned, task, backend) if bootstrap else None
     with (
-        display(f"averaging {task.name}", show_progress) as listener,
+        run.phase(f"averaging {task.name}"),
         nullcontext() if cluster is None else cluster.held() as held,
     ):
         posterior = average_problem(
             task,
             method=method,
-            limits=limits,
-            listener=listener,
+            run=run,
             edge_odds=edge_odds,
             prior=prior,
             treewidths=treewidths,
@@ -437,7 +428,7 @@ def average(
             raise ChoiceError("no graph meets the constraints; leave some out")
         if resampling is not None:
             table, search = resampling
-            strengths = strengths_in_resamples(table, bootstrap, search, limits, listener, cluster=held)
+            strengths = strengths_in_resamples(table, bootstrap, search, run, cluster=held)
             posterior = replace(posterior, bootstrap=strengths)
     if not posterior.converged:
         LOGGER.warning("the chains have not converged: their figures must not be used")

@@ -10,10 +10,11 @@ import msgspec
 
 from jtsolve.backends.parse import parse_backend
 from jtsolve.cluster import Cluster
-from jtsolve.core.backend import Limits
+from jtsolve.console import display_here
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.machine import cores, memory_bytes
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import (
     ConstraintsDocument,
@@ -21,15 +22,11 @@ from jtsolve.io.documents import (
     constraints_to_document,
     with_names,
 )
-from jtsolve.progress import in_notebook, is_watched, progress
 from jtsolve.scoring.score import is_discrete, require_counts
 from jtsolve.selection.framed import SelectedGraph
 from jtsolve.selection.supersets import constraints_within, read_screened, read_superset
-from jtsolve.solving import LOGGER
-from jtsolve.tables.check import require_none
 from jtsolve.tables.dialect import Dialect
-from jtsolve.tables.distinct import Watch, unwatched
-from jtsolve.tables.frames import FRAME, FrameStyle, is_listing, is_path, label_of
+from jtsolve.tables.frames import FrameStyle, is_listing, is_path, label_of
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, is_dask_frame
 from jtsolve.tables.reading import read_checked, read_declarations
@@ -37,16 +34,13 @@ from jtsolve.tables.table import ContinuousTable
 from jtsolve.wording import in_python
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     import networkx as nx
 
     from jtsolve.core.backend import Backend
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Listener
-    from jtsolve.tables.check import Finding
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
@@ -62,9 +56,23 @@ def superset_of(given: UndirectedGraph | nx.Graph | str | Path | None) -> Undire
     return read_superset(given) if is_path(given) else UndirectedGraph.from_networkx(given, "superset")
 
 
-def limits_of(time: float | None, memory: float | None, threads: int | None, seed: int) -> Limits:
-    """Returns the limits; memory is in gigabytes."""
-    return Limits(time, memory_bytes(memory), threads, seed)
+def run_of(
+    time: float | None,
+    memory: float | None,
+    threads: int | None,
+    seed: int,
+    shown: bool | None = None,  # noqa: FBT001
+) -> Run:
+    """Returns the run of a call; memory is in gigabytes, and progress is shown unless `shown` is False."""
+    limits = Limits(time, memory_bytes(memory), threads, seed)
+    return Run(limits, Console(None if shown is False else display_here(), warn=log))
+
+
+def log(title: str, findings: Sequence[object]) -> None:
+    """Logs findings, in words of Python."""
+    del title
+    for finding in findings:
+        LOGGER.warning("%s", in_python(str(finding)))
 
 
 def treewidth_of(given: Any) -> int | None:
@@ -81,11 +89,6 @@ def backend_of(backend: str | Backend) -> Backend | None:
     if not hasattr(backend, "capabilities"):
         raise ChoiceError(f"{backend!r} is not a backend; give a name, as `jt.backends()` lists them")
     return backend
-
-
-def display(note: str, wanted: bool | None) -> AbstractContextManager[Listener | None]:  # noqa: FBT001
-    """Returns the line of progress, shown in terminals and notebooks unless it is said."""
-    return progress(note, shown=is_watched() or in_notebook() if wanted is None else wanted)
 
 
 def coding_of(options: Mapping[str, Any]) -> Coding:
@@ -118,24 +121,10 @@ def read_table(
     *,
     size: int | None = None,
     strict: bool = False,
-    watch: Watch = unwatched,
+    run: Run | None = None,
 ) -> Table:
     """Returns the table of states or of numbers, as the score needs, after the data check."""
-    heed = finding_handler(data, strict=strict)
-    discrete = is_discrete(score)
-    return read_checked(data, coding, dialect, discrete=discrete, size=size, tell=heed, watch=watch)
-
-
-def finding_handler(data: Frame, *, strict: bool) -> Callable[[Sequence[Finding]], None]:
-    """Returns what takes the findings of the data check: it logs them, or raises if it is `strict`."""
-
-    def heed(findings: Sequence[Finding]) -> None:
-        if strict:
-            require_none(findings, str(data) if is_path(data) else FRAME)
-        for finding in findings:
-            LOGGER.warning("%s", in_python(str(finding)))
-
-    return heed
+    return read_checked(data, coding, dialect, discrete=is_discrete(score), size=size, strict=strict, run=run)
 
 
 def cluster_of(data: Frame, executor: Any, score: LocalScore, threads: int | None) -> Cluster | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.api.arguments import coding_of, display, read_table, style_of
+from jtsolve.api.arguments import coding_of, read_table, run_of, style_of
 from jtsolve.core.result import Status
 from jtsolve.core.version import __version__
 from jtsolve.draw import as_html, draw_graph, draw_tree, graph_text, tree_text
@@ -20,7 +19,6 @@ from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
 from jtsolve.models.learning.fit import fit_gaussian, fit_validated
 from jtsolve.models.learning.learner import Learner
-from jtsolve.progress import tell
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
 from jtsolve.scoring.scores.bic import Bic
@@ -222,9 +220,9 @@ class Solution:
         if isinstance(how, ContextTrees):
             learner = replace(how.learner, constraints=self.problem.constraints)
             how = replace(how, learner=learner, root=self.tree)
-        deadline = None if time is None else monotonic() + time
-        with display("growing a feature tree", show_progress) as listener:
-            return fit_feature_tree(table, how, rows, lambda words: tell(listener, words), deadline=deadline)
+        run = run_of(time, None, None, 0, show_progress)
+        with run.phase("growing a feature tree"):
+            return fit_feature_tree(table, how, rows, run)
 
     def __repr__(self) -> str:
         return repr(self.result).replace("Result", "Solution", 1)

@@ -16,11 +16,10 @@ from jtsolve.averaging.posterior import ROUNDING, GraphPosterior
 from jtsolve.averaging.running import best_tree, ended, first_tree, is_exact, require_room
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import GRAPHS, ROOTED, weights_of
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
+from jtsolve.core.run import Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InternalError
-from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
-    from jtsolve.solving import Listener
 
 THRESHOLD = 0.01
 """Cliques and separators below it are not listed."""
@@ -42,8 +40,7 @@ def average(
     problem: Problem,
     *,
     method: str = "auto",
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     edge_odds: float = 1.0,
     threshold: float = THRESHOLD,
     treewidths: bool = False,
@@ -56,8 +53,7 @@ def average(
     Args:
         problem: scores and constraints.
         method: "exact" sums; "chains"; "auto": exact where the problem and the memory allow it, else chains.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         treewidths: also the posterior of the treewidth; of exact sums, by one more sum for each.
@@ -74,7 +70,7 @@ def average(
         ChoiceError: the method, the prior, the odds or the threshold make no sense.
         RefusedError: the problem asks for what the method does not support; with every reason.
         LimitError: the tables or draws need more memory than allowed, or the time ended before any result.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
+        KeyboardInterrupt: a signal came before any result.
     """
     if not 0 <= threshold <= 1:
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
@@ -84,25 +80,24 @@ def average(
         raise ChoiceError(f"{draws} draws cannot be made; give a number of 0 or more")
     if draws and prior == ROOTED:
         raise ChoiceError(f"draws count each graph once, not as the prior over {prior}; leave one out")
-    limits = limits or Limits()
-    require_room(draws, problem.n, limits)
-    query = _Query(problem, limits, edge_odds, prior, threshold, treewidths, draws)
-    with interruptible() as interruption:
-        recorder = Recorder(problem, limits, listener, interruption)
+    run = run or Run()
+    require_room(draws, problem.n, run.limits)
+    query = _Query(problem, run, edge_odds, prior, threshold, treewidths, draws)
+    with run.interruptible():
         try:
-            if is_exact(problem, method, limits, prior, drawn=draws > 0):
-                parts = _by_sums(query, recorder)
-                best = None if parts is None else best_tree(problem, limits, recorder)
+            if is_exact(problem, method, run.limits, prior, drawn=draws > 0):
+                parts = _by_sums(query)
+                best = None if parts is None else best_tree(problem, run)
             else:
-                best = first_tree(problem, limits, listener, interruption)
-                parts = _by_chains(query, ladder or Ladder(), best, recorder)
+                best = first_tree(problem, run)
+                parts = _by_chains(query, ladder or Ladder(), best)
         except StoppedError:
-            raise ended(recorder) from None
+            raise ended(run) from None
     if parts is None:
         return None
     if (remark := remark_on_scores(problem)) is not None:
         parts["diagnostics"]["remark"] = remark
-    parts["seconds"]["total"] = limits.elapsed
+    parts["seconds"]["total"] = run.elapsed
     return GraphPosterior(
         instance=problem.name,
         digest=problem.digest(),
@@ -110,16 +105,16 @@ def average(
         threshold=threshold,
         prior={"over": prior, "edge_odds": edge_odds},
         best=best,
-        environment=describe(limits.workers),
+        environment=describe(run.threads),
         **parts,
     )
 
 
 class _Query(NamedTuple):
-    """The options of a run."""
+    """The options of an average."""
 
     problem: Problem
-    limits: Limits
+    run: Run
     edge_odds: float
     prior: str
     threshold: float
@@ -127,20 +122,20 @@ class _Query(NamedTuple):
     draws: int
 
 
-def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
+def _by_sums(query: _Query) -> dict[str, Any] | None:
     """Returns the fields of the posterior, or None if no graph meets the constraints."""
-    problem, limits = query.problem, query.limits
+    problem, run = query.problem, query.run
     weights = weights_of(problem, query.edge_odds, query.prior)
-    sums = compute(weights, limits, recorder, drawn=query.draws > 0)
+    sums = compute(weights, run, drawn=query.draws > 0)
     log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
     if log_total == -inf:
         return None
-    began = limits.elapsed
-    features = features_of(sums, limits, recorder)
-    seconds["features"] = limits.elapsed - began
+    began = run.elapsed
+    features = features_of(sums, run)
+    seconds["features"] = run.elapsed - began
     graphs = None
     if query.draws:
-        graphs = draw_graphs(arrange(sums, limits, recorder), query.draws, limits, recorder)
+        graphs = draw_graphs(arrange(sums, run), query.draws, run)
     del sums  # gigabytes
     _require_identity(features)
     diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
@@ -151,7 +146,7 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
         diagnostics |= _shares("treewidth", widths, query.draws)
     if query.treewidths:
         diagnostics.pop("treewidth_errors", None)
-        diagnostics["treewidth"] = _treewidths(query, recorder, log_total)
+        diagnostics["treewidth"] = _treewidths(query, log_total)
     return {
         "log_evidence": log_total,
         "edges": features.edges(problem.n),
@@ -164,12 +159,10 @@ def _by_sums(query: _Query, recorder: Recorder) -> dict[str, Any] | None:
     }
 
 
-def _by_chains(
-    query: _Query, ladder: Ladder, start: JunctionTree | None, recorder: Recorder
-) -> dict[str, Any]:
+def _by_chains(query: _Query, ladder: Ladder, start: JunctionTree | None) -> dict[str, Any]:
     """Returns the fields of the posterior."""
-    began = query.limits.elapsed
-    sample = run_chains(query.problem, query.edge_odds, query.limits, recorder, ladder=ladder, start=start)
+    began = query.run.elapsed
+    sample = run_chains(query.problem, query.edge_odds, query.run, ladder=ladder, start=start)
     trees = sample.trees()
     cliques = Counter(clique for tree in trees for clique in tree.cliques)
     separators = Counter(separator for tree in trees for separator in tree.separators)
@@ -195,7 +188,7 @@ def _by_chains(
         "converged": sample.converged,
         "traces": sample.traces(),
         "diagnostics": diagnostics,
-        "seconds": {"chains": query.limits.elapsed - began},
+        "seconds": {"chains": query.run.elapsed - began},
     }
 
 
@@ -224,13 +217,13 @@ def _require_identity(features: Features) -> None:
         raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
 
 
-def _treewidths(query: _Query, recorder: Recorder, log_total: float) -> list[float]:
+def _treewidths(query: _Query, log_total: float) -> list[float]:
     """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
     below = 0.0
     found = []
     for width in range(1, query.problem.max_clique_size):
         weights = weights_of(query.problem.with_treewidth(width - 1), query.edge_odds, query.prior)
-        upto = exp(min(0.0, compute(weights, query.limits, recorder).log_total - log_total))
+        upto = exp(min(0.0, compute(weights, query.run).log_total - log_total))
         found.append(max(0.0, upto - below))
         below = upto
     return [*found, max(0.0, 1.0 - below)]

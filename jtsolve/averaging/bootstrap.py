@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.cluster import ClusterLostError, WorkersLostError
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.progress import tell
 from jtsolve.scoring.problem import problem_from_table
-from jtsolve.solving import Interruption, Recorder, choose, interruptible, require_backend, verified
+from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
+    from jtsolve.core.run import Limits
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.solving import Listener
     from jtsolve.tables.table import Table
 
 
@@ -77,43 +77,37 @@ class Search:
     backend: Backend | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
 
-    def __call__(
-        self, table: Table, limits: Limits, listener: Listener | None, interruption: Interruption
-    ) -> Result:
+    def __call__(self, table: Table, run: Run) -> Result:
         """Returns the verified result for a table."""
         problem = problem_from_table(
             table,
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            limits=limits,
+            run=run,
             backend=self.backend,
         )
-        backend = self.backend or choose(problem, limits).backend
-        require_backend(problem, backend)
-        return verified(problem, backend, limits, Recorder(problem, limits, listener, interruption))
+        return solve(problem, self.backend, run)
 
 
 def bootstrap(
     table: Table,
     count: int,
     search: Search,
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     *,
     cluster: Cluster | None = None,
 ) -> Strengths:
     """Searches for the trees of resampled data.
 
-    Ctrl-C, the end of the time and the loss of the cluster keep the resamples done. Each may take an equal
+    A signal, the end of the time and the loss of the cluster keep the resamples done. Each may take an equal
     share of the time left. Without a time limit, workers find the same strengths as this process.
 
     Args:
         table: the data; rows weigh as much as they stand for.
         count: resamples.
         search: finds a tree.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         cluster: searches, a task for each resample; None for this process, one after the other.
 
     Raises:
@@ -122,17 +116,17 @@ def bootstrap(
         InputError: a resample cannot be scored.
         LimitError: the limits or the loss of the cluster ended it before the first tree, or do not let a tree
             be found.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came before the first tree.
+        KeyboardInterrupt: a signal came before the first tree.
     """
     if count < 1:
         raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
-    limits = limits or Limits()
+    run = run or Run()
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
     name, stop = "", Stop.FINISHED
-    seeds = np.random.SeedSequence(limits.seed).spawn(count)
-    with interruptible() as interruption:
-        job = _Resampling(table, search, limits, listener, interruption)
+    seeds = np.random.SeedSequence(run.seed).spawn(count)
+    with run.interruptible():
+        job = _Resampling(table, search, run)
         try:
             for found in job.here(seeds) if cluster is None else job.on(cluster, seeds):
                 for u, v in found.edges:
@@ -144,13 +138,13 @@ def bootstrap(
             if not done:
                 raise
             stop = Stop.LOST
-        if not done and interruption.wanted:
+        if not done and run.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     if not done:
         raise LimitError("the time ended before the first resample; allow more time")
     if stop is Stop.FINISHED and done < count:
-        stop = Stop.INTERRUPTED if interruption.wanted else Stop.TIME
-    return Strengths(seen / done, done, count, optimal, name, limits.seed, stop)
+        stop = run.stop or Stop.TIME
+    return Strengths(seen / done, done, count, optimal, name, run.seed, stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,31 +162,19 @@ class _Resampling:
 
     table: Table
     search: Search
-    limits: Limits
-    listener: Listener | None
-    interruption: Interruption
-
-    @property
-    def left(self) -> float | None:
-        """The seconds left, or None for no limit."""
-        return None if self.limits.time is None else self.limits.time - self.limits.elapsed
-
-    @property
-    def ended(self) -> bool:
-        """Whether to begin nothing any more."""
-        return self.interruption.wanted or (self.left is not None and self.left <= 0)
+    run: Run
 
     def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
         """Yields the findings one after the other."""
         for done, seed in enumerate(seeds):
-            left = self.left
-            if self.ended:
+            if not self.run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
                 return
-            share = None if left is None else left / (len(seeds) - done)
-            own = replace(self.limits, time=share, started=monotonic())
-            counted = None if self.listener is None else _ResampleProgress(self.listener, done, len(seeds))
-            result = self.search(_drawn(self.table, seed), own, counted, self.interruption)
-            if self.interruption.wanted:  # this search was cut short
+            part = self.run.part(self.run.left / (len(seeds) - done), silent=True)
+            try:
+                result = self.search(_drawn(self.table, seed), part)
+            except StoppedError:
+                return
+            if self.run.stop is Stop.INTERRUPTED:  # this search was cut short
                 return
             yield _found(result)
 
@@ -200,22 +182,24 @@ class _Resampling:
         """Yields what workers find, as it comes."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
-            left = self.left
-            if self.ended:
+            if self.run.stop is not None:
                 return
             turns = -(-len(seeds) // workers.threads)
-            own = replace(self.limits, time=None if left is None else left / turns, threads=1)
-            futures = [workers.submit(_searched, data, self.search, own, seed) for seed in seeds]
-            with closing(workers.as_completed(futures, stop=lambda: self.ended)) as finished:
-                for done, future in enumerate(finished):
-                    tell(self.listener, f"{done + 1} of {len(seeds)} resamples", (done + 1) / len(seeds))
+            own = self.run.part(self.run.left / turns, threads=1).limits
+            seconds = None if own.time is None else own.time - own.elapsed
+            futures = [workers.submit(_searched, data, self.search, own, seconds, seed) for seed in seeds]
+            with closing(workers.as_completed(futures, stop=lambda: self.run.stop is not None)) as finished:
+                for done, future in enumerate(finished, start=1):
+                    self.run.progress(note=f"{done} of {len(seeds)} resamples", done=done / len(seeds))
                     yield workers.taken(future)
 
 
-def _searched(table: Table, search: Search, limits: Limits, seed: np.random.SeedSequence) -> _Resample:
-    """Returns the findings of a resample; called on a worker."""
-    own = replace(limits, started=monotonic())
-    return _found(search(_drawn(table, seed), own, None, Interruption()))
+def _searched(
+    table: Table, search: Search, limits: Limits, seconds: float | None, seed: np.random.SeedSequence
+) -> _Resample:
+    """Returns the findings of a resample; called on a worker, whose clock is another."""
+    run = Run(replace(limits, time=seconds, started=monotonic()))
+    return _found(search(_drawn(table, seed), run))
 
 
 def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
@@ -239,20 +223,6 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     weights = generator.multinomial(table.total, each / table.total)
     kept = np.flatnonzero(weights)
     return replace(table, codes=table.codes[:, kept], weights=weights[kept])
-
-
-@dataclass(frozen=True, slots=True)
-class _ResampleProgress:
-    """Tells how many resamples are done, in place of the progress of the backend."""
-
-    listener: Listener
-    done: int
-    count: int
-
-    def __call__(self, **news: Any) -> None:
-        part = min(1.0, news["done"] or 0.0)
-        note = f"resample {self.done + 1} of {self.count}"
-        self.listener(**{**news, "done": (self.done + part) / self.count, "note": note})
 
 
 def _tree_of(result: Result) -> Any:

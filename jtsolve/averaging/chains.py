@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from math import log, sqrt
+from math import inf, log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.core.backend import Limits, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.varset import VarSet
 
 
@@ -176,8 +176,7 @@ def require_movable(problem: Problem) -> None:
 def run_chains(
     problem: Problem,
     edge_odds: float,
-    limits: Limits,
-    report: Report,
+    run: Run,
     *,
     ladder: Ladder,
     start: JunctionTree | None,
@@ -191,30 +190,29 @@ def run_chains(
         edge_odds: prior odds of an edge.
         ladder: how the chains run.
         start: where the second chain starts; None for a random tree.
-        limits: time, threads, seed.
-        report: is asked whether to continue.
+        run: time, threads, seed and progress.
 
     Raises:
-        StoppedError: the report asked to end before anything could be compared.
+        StoppedError: the run has to stop before anything could be compared.
         ClusterLostError, WorkersLostError: the cluster was lost before.
     """
-    problem = problem.guarded(lambda: report.stop is not None)
-    run = _Run(problem, edge_odds, ladder, start, limits)
+    problem = problem.guarded(run)
+    chains = _Chains(problem, edge_odds, ladder, start, run)
     sample: Sample | None = None
-    for rounds in _stages(run.rounds):
+    for rounds in _stages(chains.rounds):
         try:
-            if sample is None and limits.time is not None:
-                run.hasten(limits, report)
-            run.space_temperatures()
-            run.until(rounds, report)
+            if sample is None and run.left < inf:
+                chains.hasten()
+            chains.space_temperatures()
+            chains.until(rounds)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
-            if run.done < _FEWEST:
+            if chains.done < _FEWEST:
                 raise
-            sample = run.sample()
+            sample = chains.sample()
             if not isinstance(error, StoppedError):
                 sample.diagnostics["stop"] = Stop.LOST.value
             return sample
-        sample = run.sample()
+        sample = chains.sample()
         if sample.converged:
             break
     assert sample is not None, "a ladder has rounds"
@@ -251,22 +249,22 @@ def _most_rounds(n: int, ladder: Ladder, limits: Limits) -> int:
     return rounds
 
 
-class _Run:
+class _Chains:
     """The chains and their traces."""
 
     def __init__(
-        self, problem: Problem, edge_odds: float, ladder: Ladder, start: JunctionTree | None, limits: Limits
+        self, problem: Problem, edge_odds: float, ladder: Ladder, start: JunctionTree | None, run: Run
     ) -> None:
         n, largest = problem.n, problem.max_clique_size
-        self.ladder, self.workers, self.n = ladder, limits.workers, n
+        self.run, self.ladder, self.n = run, ladder, n
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
-        self.rounds = _most_rounds(n, ladder, limits)
+        self.rounds = _most_rounds(n, ladder, run.limits)
         log_odds = log(edge_odds)
         rounded, before = Rounded.of(problem, log_odds), sets_before(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
         if lacks_table(problem):
-            room = limits.memory_bytes // (8 * ladder.chains)
+            room = run.memory // (8 * ladder.chains)
             on_demand = partial(OnDemand, rounded, before, room)
         known = rounded.table(largest) if on_demand is None else on_demand().known
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(ladder.chains)]
@@ -283,7 +281,7 @@ class _Run:
         betas = exponents(worths, ladder.temperatures, ladder.hottest)
         steps = max(CHAINS.steps, 4 * n) if n > 1 else 0  # one variable has no pair
         self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths))
-        generator = np.random.default_rng(limits.seed)
+        generator = np.random.default_rng(run.seed)
         shape = (ladder.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (ladder.chains, 1 + temperatures)).astype(np.uint64)
         starts = [[0] * n]
@@ -331,35 +329,34 @@ class _Run:
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
-    def hasten(self, limits: Limits, report: Report) -> None:
+    def hasten(self) -> None:
         """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
-        assert limits.time is not None, "or there is no haste"
         piece = self.shared.piece
-        self.until(min(piece, self.rounds), report)  # compiles the kernels
-        began = limits.elapsed
-        self.until(min(2 * piece, self.rounds), report)
-        each = (limits.elapsed - began) / piece
-        most = int(CHAINS.cooled * max(0.0, limits.time - began) / max(each, 1e-9))
+        self.until(min(piece, self.rounds))  # compiles the kernels
+        began, left = self.run.elapsed, self.run.left
+        self.until(min(2 * piece, self.rounds))
+        each = (self.run.elapsed - began) / piece
+        most = int(CHAINS.cooled * max(0.0, left) / max(each, 1e-9))
         self.clock[:, 1] = np.minimum(self.clock[:, 1], max(self.done, most))
 
-    def until(self, rounds: int, report: Report) -> None:
+    def until(self, rounds: int) -> None:
         """Runs all chains up to a number of rounds."""
         if self.ladder.cluster is None:
-            self._in_threads(rounds, report)
+            self._in_threads(rounds)
         else:
-            self._on(self.ladder.cluster, rounds, report)
+            self._on(self.ladder.cluster, rounds)
 
-    def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
+    def _on(self, cluster: Cluster, rounds: int) -> None:
         """Runs each chain as a task for a while, again and again."""
-        if not report(note="chains"):  # before workers start
+        if not self.run.progress(note="chains"):  # before workers start
             raise StoppedError
         with cluster.connected() as workers:
             shared = workers.share(self.shared)
             while self.done < rounds:
                 done = min(self.done + CHAINS.task * self.shared.piece, rounds)
-                self._round(workers, shared, slice(self.done, done), report)
+                self._round(workers, shared, slice(self.done, done))
 
-    def _round(self, workers: Workers, shared: Future, part: slice, report: Report) -> None:
+    def _round(self, workers: Workers, shared: Future, part: slice) -> None:
         """Runs each chain as one task, which returns its state and trace."""
         futures = [
             workers.submit(advanced, shared, part.stop - part.start, self.state(i))
@@ -367,7 +364,9 @@ class _Run:
         ]
         places = {future.key: i for i, future in enumerate(futures)}
         found = {}
-        with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
+        with closing(
+            workers.as_completed(futures, stop=lambda: not self.run.progress(note="chains"))
+        ) as finished:
             for future in finished:
                 found[places[future.key]] = workers.taken(future)
         if len(found) < self.ladder.chains:
@@ -377,34 +376,31 @@ class _Run:
                 array[:] = value
             self.graphs[i, part], self.heights[i, part] = graphs, heights
         self.done = part.stop
-        report(done=self.done / self.rounds, note="chains")
+        self.run.progress(done=self.done / self.rounds, note="chains")
 
-    def _in_threads(self, rounds: int, report: Report) -> None:
+    def _in_threads(self, rounds: int) -> None:
         """Runs the chains a hundred rounds at a time."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            pool = ThreadPoolExecutor(self.workers)
-            try:
-                while self.done < rounds:
-                    part = slice(self.done, min(self.done + self.shared.piece, rounds))
-                    tasks = [
-                        partial(
-                            advance,
-                            self.shared,
-                            self.state(i),
-                            self.on_demand[i],
-                            self.graphs[i, part],
-                            self.heights[i, part],
-                            stop=lambda: report.stop is not None,
-                        )
-                        for i in range(self.ladder.chains)
-                    ]
-                    done = part.stop / self.rounds
-                    run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
-                    self.done = part.stop
-            finally:
-                pool.shutdown(cancel_futures=True)
+        pool = ThreadPoolExecutor(self.run.threads)
+        try:
+            while self.done < rounds:
+                part = slice(self.done, min(self.done + self.shared.piece, rounds))
+                tasks = [
+                    partial(
+                        advance,
+                        self.shared,
+                        self.state(i),
+                        self.on_demand[i],
+                        self.graphs[i, part],
+                        self.heights[i, part],
+                        stop=lambda: self.run.stop is not None,
+                    )
+                    for i in range(self.ladder.chains)
+                ]
+                done = part.stop / self.rounds
+                run_tasks(pool, tasks, lambda _i, done=done: self.run.progress(done=done, note="chains"))  # type: ignore[misc]
+                self.done = part.stop
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def sample(self) -> Sample:
         """Returns what was seen after the first half, the warm-up, and whether the chains agree."""

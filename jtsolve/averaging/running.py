@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.averaging.chains import CHAINS, MOVABLE, require_movable
@@ -12,13 +10,12 @@ from jtsolve.averaging.weights import EXACT, GRAPHS, MOST_VARIABLES, ROOTED, req
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.scoring.problem import WHOLE, Tabulation
-from jtsolve.solving import Recorder, choose, verified
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.solving import Interruption, Listener
 
 
 FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
@@ -92,27 +89,22 @@ def require_room(count: int, n: int, limits: Limits) -> None:
         )
 
 
-def best_tree(problem: Problem, limits: Limits, recorder: Recorder) -> JunctionTree | None:
+def best_tree(problem: Problem, run: Run) -> JunctionTree | None:
     """Returns the tree of the highest score that `auto` finds within the limits, or None."""
     try:
-        backend = choose(problem, limits).backend
-        return verified(problem, backend, limits, recorder).tree
+        return solve(problem, None, run).tree
     except LimitError:
         return None
 
 
-def first_tree(
-    problem: Problem, limits: Limits, listener: Listener | None, interruption: Interruption
-) -> JunctionTree | None:
+def first_tree(problem: Problem, run: Run) -> JunctionTree | None:
     """Returns a good tree for chains to start from, by a search that leaves them most of the time."""
-    left = inf if limits.time is None else limits.time - limits.elapsed
-    own = replace(limits, time=max(1e-9, limits.elapsed + min(CHAINS.search, 0.2 * left)))
-    return best_tree(problem, own, Recorder(problem, own, listener, interruption))
+    return best_tree(problem, run.part(min(CHAINS.search, 0.2 * run.left)))
 
 
-def ended(recorder: Recorder) -> Exception | KeyboardInterrupt:
-    """Returns what to raise where the sums were ended: half of them say nothing."""
-    if recorder.stop is Stop.INTERRUPTED:
+def ended(run: Run) -> Exception | KeyboardInterrupt:
+    """Returns the error of sums or chains that ended early: half of the sums are no answer."""
+    if run.stop is Stop.INTERRUPTED:
         return KeyboardInterrupt()
     return LimitError(
         "the time limit came before there was anything to say: half of the sums are no answer, nor are "

@@ -15,11 +15,10 @@ from jtsolve.averaging.running import ended, first_tree, is_exact, require_room
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.traces import neighbours_of
 from jtsolve.averaging.weights import weights_of
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, NotConvergedError
-from jtsolve.solving import Recorder, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from jtsolve.averaging.posterior import Method
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.solving import Listener
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +48,7 @@ def draw_trees(
     count: int,
     *,
     method: str = "auto",
-    limits: Limits | None = None,
-    listener: Listener | None = None,
+    run: Run | None = None,
     edge_odds: float = 1.0,
     ladder: Ladder | None = None,
 ) -> Draws | None:
@@ -61,8 +58,7 @@ def draw_trees(
         problem: scores and constraints.
         count: how many trees.
         method: "exact"; "chains"; "auto": exact where the problem and the memory allow it, else chains.
-        limits: time, memory, threads and seed; None for the defaults.
-        listener: receives progress.
+        run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none.
         ladder: how chains run; None for the defaults.
 
@@ -74,27 +70,24 @@ def draw_trees(
         RefusedError: the problem asks for what draws do not support; with every reason.
         NotConvergedError: the chains disagree.
         LimitError: the tables need more memory than allowed, or the time limit came first.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came first.
+        KeyboardInterrupt: a signal came first.
     """
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
-    limits = limits or Limits()
-    require_room(count, problem.n, limits)
-    with interruptible() as interruption:
-        recorder = Recorder(problem, limits, listener, interruption)
+    run = run or Run()
+    require_room(count, problem.n, run.limits)
+    with run.interruptible():
         try:
-            if not is_exact(problem, method, limits, drawn=True):
-                start = first_tree(problem, limits, listener, interruption)
-                return _of_chains(
-                    problem, count, edge_odds, ladder or Ladder(), start, limits=limits, recorder=recorder
-                )
-            sums = compute(weights_of(problem, edge_odds), limits, recorder, drawn=True)
+            if not is_exact(problem, method, run.limits, drawn=True):
+                start = first_tree(problem, run)
+                return _of_chains(problem, count, edge_odds, ladder or Ladder(), start, run=run)
+            sums = compute(weights_of(problem, edge_odds), run, drawn=True)
             if sums.log_total == -inf:
                 return None
-            graphs = draw_graphs(arrange(sums, limits, recorder), count, limits, recorder)
+            graphs = draw_graphs(arrange(sums, run), count, run)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
         except StoppedError:
-            raise ended(recorder) from None
+            raise ended(run) from None
 
 
 def _of_chains(
@@ -104,12 +97,11 @@ def _of_chains(
     ladder: Ladder,
     start: JunctionTree | None,
     *,
-    limits: Limits,
-    recorder: Recorder,
+    run: Run,
 ) -> Draws:
     """Returns graphs of all chains, equally spaced."""
-    sample = run_chains(problem, edge_odds, limits, recorder, ladder=ladder, start=start)
-    if recorder.stop is Stop.INTERRUPTED:
+    sample = run_chains(problem, edge_odds, run, ladder=ladder, start=start)
+    if run.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     if not sample.converged:
         found = sample.diagnostics

@@ -52,8 +52,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 _ROWS = 1 << 16
 """Gains per batch: a few hundredths of a second, so that an interruption acts at once."""

@@ -36,18 +36,16 @@ from jtsolve.cli.output import (
     emit,
     require_writable,
 )
-from jtsolve.cli.scoring import DataFile, score_file, silent
+from jtsolve.cli.scoring import DataFile, score_file
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.progress import is_watched
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.averaging.bootstrap import Search, Strengths
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.cli.scoring import Say
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore
 
@@ -138,21 +136,19 @@ def average(
         raise ChoiceError(f"{', '.join(given)}: for the trees of --bootstrap B only")
     if bootstrap and not _is_data(instance, scoring):
         raise ChoiceError("--bootstrap draws rows, and an instance has none; give data, and --score")
-    limits, backend = spend.limits(context.obj, seed), search.chosen()
+    backend = search.chosen()
+    run = spend.run(context.obj, seed, quiet=quiet, say=None if json or quiet else emit)
     cluster = context.with_resource(held(cluster_named(executor, spend.threads)))
-    shown = not quiet and is_watched()
     problem = read_or_score(
         instance,
         scoring,
         table,
         treewidth,
         constrain,
-        limits,
-        silent if json or quiet else emit,
+        run,
         method=method,
         prior=prior,
         drawn=draws > 0,
-        shown=shown,
     )
 
     from jtsolve.averaging.average import average as average_over
@@ -161,14 +157,12 @@ def average(
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.posterior import describe_posterior
     from jtsolve.core.files import write_atomically
-    from jtsolve.progress import progress
 
-    with progress("averaging", shown=shown) as listener:
+    with run.phase("averaging"):
         posterior = average_over(
             problem,
             method=method,
-            limits=limits,
-            listener=listener,
+            run=run,
             edge_odds=edge_odds,
             prior=prior,
             threshold=threshold,
@@ -181,12 +175,10 @@ def average(
         raise typer.Exit(INFEASIBLE)
     lost: LimitError | KeyboardInterrupt | None = None
     if bootstrap:
-        file = DataFile.of(instance, _score(scoring), table, quiet=True)
+        file = DataFile.of(instance, _score(scoring), table)
         try:
             trees = Search(file.score, problem.max_clique_size - 1, backend, problem.constraints)
-            posterior = replace(
-                posterior, bootstrap=_strengths(file, bootstrap, trees, limits, cluster, shown=shown)
-            )
+            posterior = replace(posterior, bootstrap=_strengths(file, bootstrap, trees, run, cluster))
         except (LimitError, KeyboardInterrupt) as error:  # the posterior is not to be lost
             lost = error
             complain(f"no resample was done, so that the posterior has no strengths beside it. {error}")
@@ -223,18 +215,15 @@ def _strengths(
     file: DataFile,
     count: int,
     search: "Search",
-    limits: "Limits",
+    run: "Run",
     cluster: "Cluster | None",
-    *,
-    shown: bool,
 ) -> "Strengths":
     """Returns the strengths of edges in resamples of a data file."""
     from jtsolve.averaging.bootstrap import bootstrap
-    from jtsolve.progress import progress
 
-    with progress("resampling", shown=shown) as listener:
-        table = file.read(limits, listener)
-        return bootstrap(table, count, search, limits, listener, cluster=cluster)
+    table = file.read(run)
+    with run.phase("resampling"):
+        return bootstrap(table, count, search, run, cluster=cluster)
 
 
 def _is_data(path: Path, scoring: PosteriorScoringOptions) -> bool:
@@ -252,13 +241,11 @@ def read_or_score(
     table: DataOptions,
     treewidth: int | None,
     constrain: ConstraintOptions,
-    limits: "Limits",
-    say: "Say",
+    run: "Run",
     *,
     method: str,
     prior: str = "graphs",
     drawn: bool = False,
-    shown: bool,
 ) -> "Problem":
     """Returns the problem in an instance file, or of a data file, scored for a method of averaging."""
     from jtsolve.averaging.running import tabulation_to_average
@@ -267,7 +254,7 @@ def read_or_score(
     if not _is_data(path, scoring):
         if given := [*flags_given(scoring), *flags_given(table)]:
             raise ChoiceError(f"{', '.join(given)}: for data files only; name a score, such as --score bdeu")
-        return constrain.on(read_problem(path)).with_treewidth(treewidth)
+        return constrain.on(read_problem(path, run)).with_treewidth(treewidth)
     bound = constrain.treewidth if treewidth is None else treewidth
     max_size = scoring.max_size or (None if bound is None else bound + 1)
     if max_size is None:
@@ -275,7 +262,7 @@ def read_or_score(
     data = DataFile.of(path, _score(scoring), table)
 
     def rule(n: int, largest: int) -> "Tabulation":
-        return tabulation_to_average(n, largest, method, limits, prior, drawn=drawn)
+        return tabulation_to_average(n, largest, method, run.limits, prior, drawn=drawn)
 
-    problem = score_file(data, max_size, limits, say, named=constrain.of, rule=rule, shown=shown)
+    problem = score_file(data, max_size, run, named=constrain.of, rule=rule)
     return constrain.on(problem).with_treewidth(treewidth)

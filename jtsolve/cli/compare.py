@@ -1,7 +1,7 @@
 """`jtsolve compare`: backends × instances × treewidths × seeds, one process per run."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from jtsolve.cli.options import (
     Executor,
     ScoringOptions,
     cluster_named,
+    console_of,
     flags_given,
     flags_of,
     grouped,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from jtsolve.compare.running.local import Executor as Place
     from jtsolve.compare.spec import Spec
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,14 +210,14 @@ def _planned(
     """Returns the plan of a grid; scores its data files, and writes instances under the constraints."""
     from datetime import UTC, datetime
 
-    from jtsolve.cli.scoring import silent
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.grid import INSTANCE_SUFFIXES, expand, find_files
     from jtsolve.core.machine import cores, describe, free_memory
+    from jtsolve.core.run import Run
 
-    say: Callable[[str], None] = silent if quiet else murmur
+    run = Run(console=console_of(quiet=quiet, say=None if quiet else murmur))
     suffixes = INSTANCE_SUFFIXES if grid.score is None else DATA_SUFFIXES
-    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), say)
+    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), run)
     specs: list[Spec] = expand(
         grid,
         files,
@@ -233,7 +235,7 @@ def _instances(
     grid: "Grid",
     constrain: ConstraintOptions,
     files: Sequence[Path],
-    say: Callable[[str], None],
+    run: "Run",
 ) -> list[Path]:
     """Returns the instances of files: data are scored, and all constrained, into RUN/instances."""
     from jtsolve.compare.grid import ScoreChoice, labels
@@ -247,8 +249,8 @@ def _instances(
             instances.append(path)
             continue
         if is_data:
-            say(f"scoring {path}")
-            problem = _scored(path, grid, grid.score or ScoreChoice(), constrain, say)
+            run.say(f"scoring {path}")
+            problem = _scored(path, grid, grid.score or ScoreChoice(), constrain, run)
         else:
             problem = read_problem(path)
         place = folder.path / "instances"
@@ -277,11 +279,10 @@ def _scored(
     grid: "Grid",
     choice: "ScoreChoice",
     constrain: ConstraintOptions,
-    say: Callable[[str], None],
+    run: "Run",
 ) -> "Problem":
     """Returns the problem of a data file."""
-    from jtsolve.cli.scoring import DataFile, score_file, silent
-    from jtsolve.core.backend import Limits
+    from jtsolve.cli.scoring import DataFile, score_file
 
     widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
     max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
@@ -294,8 +295,8 @@ def _scored(
     options = DataOptions(
         **{name: getattr(choice, name) for name in own}, schema=schema, no_header=not choice.header
     )
-    data = DataFile.of(path, make_score(choice.name, choice.ess), options, quiet=say is silent)
-    return score_file(data, max_size, Limits(), say, named=constrain.of)
+    data = DataFile.of(path, make_score(choice.name, choice.ess), options)
+    return score_file(data, max_size, run.part(), named=constrain.of)
 
 
 def _execute(
@@ -305,7 +306,7 @@ def _execute(
     from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board
     from jtsolve.compare.running.warmup import warm_up
-    from jtsolve.progress import is_watched
+    from jtsolve.console import is_watched
 
     console = None
     if not quiet and is_watched():

@@ -9,7 +9,8 @@ from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.cli.fit_task import FitTask
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.tables.table import DataTable
@@ -54,9 +55,7 @@ class FeatureOptions:
         return feature_method(self.text)
 
 
-def fit_features(
-    task: "FitTask", options: FeatureOptions, limits: "Limits", *, shown: bool
-) -> "tuple[FeatureTree, DataTable]":
+def fit_features(task: "FitTask", options: FeatureOptions, run: "Run") -> "tuple[FeatureTree, DataTable]":
     """Returns the fitted feature tree, and the data.
 
     Raises:
@@ -64,11 +63,9 @@ def fit_features(
         LimitError: the time ended before there was a model.
     """
     from jtsolve.backends.registry import REGISTRY
-    from jtsolve.cli.mixtures import terminable
     from jtsolve.models.learning.context_trees import ContextTrees
     from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
     from jtsolve.models.learning.learner import Learner
-    from jtsolve.progress import progress, tell
     from jtsolve.scoring.score import is_discrete
     from jtsolve.tables.table import DataTable
 
@@ -81,24 +78,16 @@ def fit_features(
         task.data.score,
         options.backend or REGISTRY["forward"],
         options.treewidth or 0,
-        threads=limits.threads,
-        seed=limits.seed,
-        memory=limits.memory,
     )
     how = feature_learner(options.text, learner, task.ess)  # refuses before anything is read
-    deadline = None if limits.time is None else limits.started + limits.time
-    with terminable(), progress("reading", shown=shown) as listener:
-
-        def told(words: str) -> None:
-            tell(listener, words)
-
-        table, rows = task.read(limits, listener, (options.treewidth or 1) + 1)
+    with run.phase("reading"):
+        table, rows = task.read(run, (options.treewidth or 1) + 1)
         assert isinstance(table, DataTable), "a score of states has read states"
         if isinstance(how, ContextTrees):
             learner = replace(how.learner, constraints=options.constrain.of(table.names))
             root = None if options.tree is None else _root(options.tree, table)
             how = replace(how, learner=learner, root=root)
-        found = fit_feature_tree(table, how, rows, told, deadline=deadline)
+        found = fit_feature_tree(table, how, rows, run)
     return _with_provenance(found, options), table
 
 

@@ -32,12 +32,12 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.scoring import DataFile, plan_table, score_plan, show_findings, silent
+from jtsolve.cli.scoring import DataFile, plan_table, score_plan
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.gaussian import GaussianTreeModel
@@ -176,11 +176,10 @@ def fit(
     grown = (
         None if features is None else FeatureOptions(features, treewidth, tree, search.chosen(), constrain)
     )
-    file = DataFile.of(data, make_score(score, ess), columns, quiet=quiet).on(
+    file = DataFile.of(data, make_score(score, ess), columns).on(
         context.with_resource(held(cluster_named(executor, spend.threads))), keep
     )
-    task, limits = FitTask(file, smoothing, validate, unseen), spend.limits(context.obj, seed)
-    shown = not (json or quiet) and is_watched()
+    task, run = FitTask(file, smoothing, validate, unseen), spend.run(context.obj, seed, quiet=quiet)
     model: AnyModel
     table: AnyTable
     if components is not None and hidden is None:
@@ -191,19 +190,19 @@ def fit(
         mixture = MixtureOptions(
             read_sizes(components), restarts, treewidth, search.chosen(), constrain, features
         )
-        model, table = fit_components(task, mixture, limits, shown=shown)
+        model, table = fit_components(task, mixture, run)
     elif average is not None:
         assert treewidth is not None, "--tree has been refused"
-        model, table = fit_average(task, average, treewidth, limits, constrain, shown=shown)
+        model, table = fit_average(task, average, treewidth, run, constrain)
     elif hidden is not None:
-        model, table = fit_hidden(task, hidden, components, limits, constrain, shown=shown)
+        model, table = fit_hidden(task, hidden, components, run, constrain)
     elif restarts > 1:
         raise ChoiceError("--restarts is for mixtures; add --components K, or leave it out")
     elif grown is not None:
-        model, table = fit_features(task, grown, limits, shown=shown)
+        model, table = fit_features(task, grown, run)
     else:
         given_tree = structure_of_graph if tree is None else _of_result(tree)
-        model, table = _fit_tree(task, given_tree, treewidth, limits, search, constrain, shown=shown)
+        model, table = _fit_tree(task, given_tree, treewidth, run, search, constrain)
 
     _write(model, table, output, json=json, quiet=quiet)
 
@@ -286,12 +285,12 @@ def _require_structure(
 
 
 def _given(
-    task: FitTask, structure: Structure, limits: "Limits"
+    task: FitTask, structure: Structure, run: "Run"
 ) -> "tuple[JunctionTree, AnyTable, Codes | None, dict[str, Any]]":
     """Returns the tree of a file, and the columns of the data that it is over."""
     coding = replace(task.data.coding, columns=structure.names)
     data = replace(task.data, coding=coding)
-    table, rows = replace(task, data=data).read(limits, size=structure.tree.treewidth + 1)
+    table, rows = replace(task, data=data).read(run, size=structure.tree.treewidth + 1)
     if table.names != structure.names:
         raise InputError(
             str(structure.path),
@@ -306,19 +305,17 @@ def _fit_tree(
     task: FitTask,
     given: Structure | None,
     treewidth: int | None,
-    limits: "Limits",
+    run: "Run",
     search: SearchOptions,
     constrain: ConstraintOptions,
-    *,
-    shown: bool,
 ) -> "tuple[JunctionTreeModel | GaussianTreeModel, AnyTable]":
     """Returns the model of a tree that is given, or of the best one of a treewidth, and the data."""
     if given is not None:
-        tree, table, rows, facts = _given(task, given, limits)
+        tree, table, rows, facts = _given(task, given, run)
     else:
         assert treewidth is not None, "one of the two is given"
         backend = search.chosen()
-        tree, table, rows, facts = _searched(task, treewidth, backend, limits, constrain, shown=shown)
+        tree, table, rows, facts = _searched(task, treewidth, backend, run, constrain)
     return _model(task, tree, table, rows, facts), table
 
 
@@ -326,33 +323,28 @@ def _searched(
     task: FitTask,
     treewidth: int,
     backend: "Backend | None",
-    limits: "Limits",
+    run: "Run",
     constrain: ConstraintOptions,
-    *,
-    shown: bool,
 ) -> "tuple[JunctionTree, AnyTable, Codes | None, dict[str, Any]]":
     """Returns the best tree that the backend finds, the data, and the rows for validation."""
     from jtsolve.core.result import Status
-    from jtsolve.progress import progress
     from jtsolve.scoring.problem import largest_scored, tabulation_for
     from jtsolve.solving import choose, findings_of, solve
 
     data, largest = task.data, largest_scored(backend, treewidth)
-    with progress(f"reading {data.path.name}", shown=shown) as listener:
-        table, rows = task.read(limits, listener, treewidth + 1)
+    table, rows = task.read(run, treewidth + 1)
     constraints = constrain.of(table.names)
-    plan = plan_table(table, data.score, largest, limits, tabulation_for(backend), shown=shown)
-    problem = score_plan(plan, data.name, silent, shown=shown)
+    plan = plan_table(table, data.score, largest, run, tabulation_for(backend))
+    problem = score_plan(plan, data.name)
     problem = replace(problem, constraints=constraints).with_treewidth(treewidth)
-    backend = backend or choose(problem, limits).backend
-    with progress(backend.name, shown=shown) as listener:
-        result = solve(problem, backend, limits, listener)
+    backend = backend or choose(problem, run).backend
+    with run.phase(backend.name):
+        result = solve(problem, backend, run)
     if result.tree is None:
         if result.status is Status.INFEASIBLE:
             raise ChoiceError("no tree meets the constraints; leave some out")
         raise LimitError("no tree was found within the limits; allow more time or memory")
-    if not data.quiet:
-        show_findings("check of the answer", findings_of(problem, result.tree))
+    run.warn("check of the answer", findings_of(problem, result.tree))
     facts = {
         "score": data.score.name,
         "treewidth_allowed": treewidth,
@@ -361,7 +353,7 @@ def _searched(
         "tree_score": result.score,
         "bound": result.bound,
         **{name: result.stats[name] for name in ("independence",) if name in result.stats},
-        "seed": limits.seed,
+        "seed": run.seed,
     }
     return result.tree, table, rows, facts
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jtsolve.cli.scoring import plan_table, score_plan, silent
+from jtsolve.cli.scoring import plan_table, score_plan
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.cli.options import ConstraintOptions
-    from jtsolve.core.backend import Limits
+    from jtsolve.core.run import Run
     from jtsolve.models.queries import StateModel
     from jtsolve.tables.table import DataTable
 
@@ -18,10 +18,8 @@ def fit_average(
     task: "FitTask",
     count: int,
     treewidth: int,
-    limits: "Limits",
+    run: "Run",
     constrain: "ConstraintOptions",
-    *,
-    shown: bool,
 ) -> "tuple[StateModel, DataTable]":
     """Returns the mixture of the drawn trees, and the data.
 
@@ -34,10 +32,8 @@ def fit_average(
     from jtsolve.averaging.average import remark_on_scores
     from jtsolve.averaging.running import tabulation_to_average
     from jtsolve.averaging.sampling import draw_trees
-    from jtsolve.cli.output import murmur
     from jtsolve.core.version import __version__
     from jtsolve.models.learning.averaged import fit_averaged
-    from jtsolve.progress import progress
     from jtsolve.scoring.score import is_discrete
     from jtsolve.tables.table import DataTable
 
@@ -51,18 +47,17 @@ def fit_average(
         raise ChoiceError(
             "--average has the prior of its score; leave out --validate, or fix the prior by --smoothing A"
         )
-    with progress(f"reading {task.data.path.name}", shown=shown) as listener:
-        table, _ = task.read(limits, listener, treewidth + 1)
+    table, _ = task.read(run, treewidth + 1)
     assert isinstance(table, DataTable), "a score of states has read states"
     constraints = constrain.of(table.names)
-    rule = tabulation_to_average(table.n, treewidth + 1, "auto", limits, drawn=True)
-    plan = plan_table(table, score, treewidth + 1, limits, rule, shown=shown)
-    problem = score_plan(plan, task.data.name, silent, shown=shown)
+    rule = tabulation_to_average(table.n, treewidth + 1, "auto", run.limits, drawn=True)
+    plan = plan_table(table, score, treewidth + 1, run, rule)
+    problem = score_plan(plan, task.data.name)
     problem = replace(problem, constraints=constraints).with_treewidth(treewidth)
-    if not task.data.quiet and (remark := remark_on_scores(problem)) is not None:
-        murmur(remark)
-    with progress("drawing", shown=shown) as listener:
-        draws = draw_trees(problem, count, limits=limits, listener=listener)
+    if (remark := remark_on_scores(problem)) is not None:
+        run.warn("check of the scores", [remark])
+    with run.phase("drawing"):
+        draws = draw_trees(problem, count, run=run)
     if draws is None:
         raise ChoiceError("no graph meets the constraints; leave some out")
     remarks = {
@@ -71,7 +66,7 @@ def fit_average(
         "treewidth_allowed": treewidth,
         "draws": count,
         "drawn_by": draws.method,
-        "seed": limits.seed,
+        "seed": run.seed,
         "jtsolve": __version__,
     }
     return fit_averaged(draws.trees, replace(table, provenance=remarks), ess=task.ess), table

@@ -5,12 +5,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jtsolve.cli.scoring import DataFile, heeding
+from jtsolve.cli.scoring import DataFile
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits
-    from jtsolve.solving import Listener
+    from jtsolve.core.run import Run
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes
 
@@ -46,9 +45,7 @@ class FitTask:
         """The equivalent sample size where no rows choose it: as given, else that of the score, else 1."""
         return self.smoothing if self.smoothing is not None else getattr(self.data.score, "ess", 1.0)
 
-    def read(
-        self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None
-    ) -> "tuple[AnyTable, Codes | None]":
+    def read(self, run: "Run", size: int | None = None) -> "tuple[AnyTable, Codes | None]":
         """Returns the data, with the states of both files, and the codes of the rows for validation, if any.
 
         Raises:
@@ -60,7 +57,7 @@ class FitTask:
         from jtsolve.tables.coding import widened
         from jtsolve.tables.table import ContinuousTable, DataTable
 
-        table = self.data.surveyed(limits, listener, size)
+        table = self.data.surveyed(run, size)
         if self.validate is None:
             return table, None
         if isinstance(table, ContinuousTable):
@@ -73,7 +70,8 @@ class FitTask:
             dialect=self.data.dialect,
             decimal=coding.decimal,
             states=states_of(columns_of(table)),
-            tell=heeding(self.validate, strict=self.data.strict, quiet=self.data.quiet),
+            strict=self.data.strict,
+            run=run,
         )
         if self.unseen == "share":
             more = rows.new_states(table, coding.schema)

@@ -16,6 +16,7 @@ from jtsolve.cli.options import (
     Model,
     Threads,
     cluster_named,
+    console_of,
     flags_given,
     grouped,
 )
@@ -155,7 +156,7 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
-    from jtsolve.cli.scoring import heeding
+    from jtsolve.core.run import Run
     from jtsolve.models.columns import hidden_of, open_rows, states_of, values_of
     from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
     from jtsolve.models.queries import columns_of_states, log_likelihood
@@ -173,7 +174,8 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
         hidden=hidden,
-        tell=heeding(data, strict=options.strict) if isinstance(data, Path) else None,
+        strict=options.strict,
+        run=Run(console=console_of()) if isinstance(data, Path) else None,
     )
     values: Any = (
         values_of(file, model.names)

@@ -1,9 +1,6 @@
 """`jtsolve fit --components`: a mixture of junction trees, or of feature trees, from data."""
 
 import re
-import signal
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -12,10 +9,9 @@ from jtsolve.cli.options import ConstraintOptions
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from jtsolve.cli.fit_task import FitTask
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.models.components import Component
     from jtsolve.models.learning.mixture_em import EmOptions
     from jtsolve.models.mixture import Mixture
@@ -62,7 +58,7 @@ def read_sizes(text: str, option: str = "--components") -> tuple[int, ...]:
 
 
 def fit_components(
-    task: "FitTask", options: MixtureOptions, limits: "Limits", *, shown: bool
+    task: "FitTask", options: MixtureOptions, run: "Run"
 ) -> "tuple[StateModel, DataTable | PartitionedTable]":
     """Returns the fitted mixture, or its tree if it has only one, and the data.
 
@@ -73,20 +69,14 @@ def fit_components(
     """
     from jtsolve.models.learning.mixture_em import fit_mixture, fit_mixture_validated
     from jtsolve.models.learning.partitioned_em import fit_mixture_by_partitions
-    from jtsolve.progress import progress, tell
     from jtsolve.tables import partitions
     from jtsolve.tables.table import ContinuousTable
 
     if len(options.sizes) > 1 and task.validate is None:
         raise ChoiceError("--components with several numbers needs --validate DATA, rows that choose one")
-    how = _expectation(task, options, limits)  # refuses before anything is read
-    deadline = None if limits.time is None else limits.started + limits.time
-    with terminable(), progress("reading", shown=shown) as listener:
-
-        def told(words: str) -> None:
-            tell(listener, words)
-
-        table, rows = task.read(limits, listener, (options.treewidth or 1) + 1)
+    how = _expectation(task, options, run)  # refuses before anything is read
+    with run.phase("reading"):
+        table, rows = task.read(run, (options.treewidth or 1) + 1)
         assert not isinstance(table, ContinuousTable), "a score of states has read states"
         how = how.with_trees(constraints=options.constrain.of(table.names))
         if isinstance(table, partitions.PartitionedTable):
@@ -94,17 +84,15 @@ def fit_components(
                 raise ChoiceError(
                     "--validate chooses among mixtures of rows in one place; leave --executor out"
                 )
-            mixture = fit_mixture_by_partitions(table, options.sizes[0], how, told, deadline=deadline)
+            mixture = fit_mixture_by_partitions(table, options.sizes[0], how, run)
         elif rows is None:
-            mixture = fit_mixture(table, options.sizes[0], how, told, deadline=deadline)
+            mixture = fit_mixture(table, options.sizes[0], how, run)
         else:
-            mixture = fit_mixture_validated(
-                table, rows, how, sizes=options.sizes, progress=told, deadline=deadline
-            )
+            mixture = fit_mixture_validated(table, rows, how, sizes=options.sizes, run=run)
     return _with_provenance(mixture, task, options, how), table
 
 
-def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> "EmOptions":
+def _expectation(task: "FitTask", options: MixtureOptions, run: "Run") -> "EmOptions":
     """Returns how to fit."""
     from jtsolve.backends.registry import REGISTRY
     from jtsolve.models.learning.feature_trees import feature_learner
@@ -122,12 +110,9 @@ def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> 
         score,
         options.backend or REGISTRY["forward"],
         options.treewidth or 0,
-        threads=limits.threads,
-        seed=limits.seed,
-        memory=limits.memory,
     )
     how: Any = learner if options.features is None else feature_learner(options.features, learner, task.ess)
-    return EmOptions(how, ess=task.ess, restarts=options.restarts, seed=limits.seed)
+    return EmOptions(how, ess=task.ess, restarts=options.restarts, seed=run.seed)
 
 
 def _with_provenance(
@@ -156,16 +141,3 @@ def replaced(model: "Component", remarks: "dict[str, Any]") -> "Component":
     if isinstance(model, FeatureTree):
         return FeatureTree(model.columns, model.nodes, remarks)
     return replace(model, provenance=remarks)
-
-
-@contextmanager
-def terminable() -> "Iterator[None]":
-    """Makes SIGTERM act like Ctrl-C: end with the best model so far; only in the main thread."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous: Callable[..., object] | int | None = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)

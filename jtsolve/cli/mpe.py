@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, console_of
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -27,16 +27,17 @@ def mpe(
     """
     from jtsolve.cli.models import discrete, evidence, numbers
     from jtsolve.core.machine import memory_bytes
+    from jtsolve.core.run import Run
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.inference.gaussian import gaussian_mode
     from jtsolve.models.queries import explanations
     from jtsolve.networks.network import Network
-    from jtsolve.progress import is_watched, progress, tell
 
     room = memory_bytes(memory_limit)
-    with progress(f"reading {model.name}", shown=is_watched()) as listener:
+    run = Run(console=console_of())
+    with run.phase(f"reading {model.name}"):
         opened = open_model(model)
         if isinstance(opened, GaussianTreeModel):
             mode = gaussian_mode(opened, numbers(opened, given, likelihood), best)
@@ -48,9 +49,7 @@ def mpe(
                 else discrete(opened, "the most probable explanation")
             )
             known = evidence(found, given, likelihood)
-            answers, of_evidence = explanations(
-                found, known, best, memory=room, tell=lambda *say: tell(listener, *say)
-            )
+            answers, of_evidence = explanations(found, known, best, memory=room, run=run)
             text = _states(found.names, answers, of_evidence, json=json)
     emit(text)
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Constraints, Problem
+    from jtsolve.core.run import Console, Run
     from jtsolve.io.documents import ConstraintsDocument
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.dialect import Dialect
@@ -250,15 +251,36 @@ class LimitOptions:
     memory_limit: MemoryLimit = None
     threads: Threads = None
 
-    def limits(self, started: float, seed: int = 0) -> "Limits":
-        """Returns the limits, which reading keeps from now on."""
-        from jtsolve.core.backend import Limits
-        from jtsolve.core.files import guard_reading
+    def run(
+        self,
+        started: float,
+        seed: int = 0,
+        *,
+        quiet: bool = False,
+        say: "Callable[[str], None] | None" = None,
+    ) -> "Run":
+        """Returns the run of a command.
+
+        Args:
+            started: `time.monotonic()` at the start of the process.
+            seed: of everything random.
+            quiet: whether to show neither progress nor findings.
+            say: receives messages; None for nobody.
+        """
         from jtsolve.core.machine import memory_bytes
+        from jtsolve.core.run import Limits, Run
 
         limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
-        guard_reading(limits.guard())
-        return limits
+        return Run(limits, console_of(quiet=quiet, say=say))
+
+
+def console_of(*, quiet: bool = False, say: "Callable[[str], None] | None" = None) -> "Console":
+    """Returns the console of a command: progress and findings on standard error, unless it is quiet."""
+    from jtsolve.cli.output import warn
+    from jtsolve.console import display_here
+    from jtsolve.core.run import Console, silent
+
+    return Console(None if quiet else display_here(), say or silent, silent if quiet else warn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,12 @@ def murmur(message: str) -> None:
         sys.stderr.flush()
 
 
+def warn(title: str, findings: Iterable[object]) -> None:
+    """Writes findings to standard error, a line each, under a title."""
+    for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
+        murmur(line)
+
+
 def emit(text: str | bytes) -> None:
     """Writes text, its control characters escaped, or UTF-8 bytes to standard output; one newline ends them.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, console_of
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -33,20 +33,21 @@ def query(
     """
     from jtsolve.cli.models import evidence
     from jtsolve.core.machine import memory_bytes
+    from jtsolve.core.run import Run
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.queries import answers
-    from jtsolve.progress import is_watched, progress, tell
 
     room = memory_bytes(memory_limit)
-    with progress(f"reading {model.name}", shown=is_watched()) as listener:
+    run = Run(console=console_of())
+    with run.phase(f"reading {model.name}"):
         found = open_model(model)
         groups = [_names(text, found.names) for text in target or found.names]
         if isinstance(found, GaussianTreeModel):
             text = _numbers(found, groups, given, likelihood, json=json)
         else:
             known = evidence(found, given, likelihood)
-            answered = answers(found, groups, known, memory=room, tell=lambda *say: tell(listener, *say))
+            answered = answers(found, groups, known, memory=room, run=run)
             text = _states(found, groups, answered, json=json, conditional=bool(known))
     emit(text)
 

@@ -10,8 +10,9 @@ from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import Survey
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 
 @grouped
@@ -30,16 +31,16 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solving import choose, look_at
+    from jtsolve.solving import choose, survey_of
 
-    limits = spend.limits(context.obj)
-    problem = read_problem(instance).with_treewidth(treewidth)
-    advice = advise(problem, limits)
-    survey = look_at(problem, limits)
+    run = spend.run(context.obj)
+    problem = read_problem(instance, run).with_treewidth(treewidth)
+    advice = advise(problem, run.limits)
+    survey = survey_of(problem, run)
     taken: str | None = None
     refusals: tuple[str, ...] = ()
     try:
-        choice = choose(problem, limits, survey=survey)
+        choice = choose(problem, run, survey=survey)
         taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)

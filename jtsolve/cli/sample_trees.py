@@ -17,8 +17,6 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import INFEASIBLE, complain, emit, require_writable
-from jtsolve.cli.scoring import silent
-from jtsolve.progress import is_watched
 
 
 @grouped
@@ -52,21 +50,15 @@ def sample_trees(
 
     if output is not None:
         require_writable(output, instance)
-    limits = spend.limits(context.obj, seed)
-    shown = is_watched()
-    problem = read_or_score(
-        instance, scoring, table, treewidth, constrain, limits, silent, method=method, drawn=True, shown=shown
-    )
+    run = spend.run(context.obj, seed)
+    problem = read_or_score(instance, scoring, table, treewidth, constrain, run, method=method, drawn=True)
 
     from jtsolve.averaging.sampling import draw_trees
     from jtsolve.core.files import write_atomically
     from jtsolve.io.documents import names_of
-    from jtsolve.progress import progress
 
-    with progress("drawing", shown=shown) as listener:
-        draws = draw_trees(
-            problem, count, method=method, limits=limits, listener=listener, edge_odds=edge_odds
-        )
+    with run.phase("drawing"):
+        draws = draw_trees(problem, count, method=method, run=run, edge_odds=edge_odds)
     if draws is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)

@@ -22,9 +22,8 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.scoring import DataFile, bytes_in_words, score_file, silent
+from jtsolve.cli.scoring import DataFile, bytes_in_words, score_file
 from jtsolve.errors import ChoiceError
-from jtsolve.progress import is_watched
 from jtsolve.wording import names_in
 
 ALSO = {"junctor": "score", "jkl": "jkl", "pss": "pss"}
@@ -78,17 +77,15 @@ def score(
     outputs = _outputs(output, also)
     for path in outputs:
         require_writable(path, data, *([table.schema] if table.schema else []))
-    limits = spend.limits(context.obj)
+    run = spend.run(context.obj, quiet=quiet, say=None if quiet else emit)
     with held(cluster_named(executor, spend.threads)) as cluster:
         problem = score_file(
-            DataFile.of(data, make_score(score, ess), table, quiet=quiet).on(cluster, keep),
+            DataFile.of(data, make_score(score, ess), table).on(cluster, keep),
             max_size,
-            limits,
-            say := silent if quiet else emit,
+            run,
             prior=StructurePrior(edge_penalty, parameter_penalty),
             named=constrain.of,
             also=tuple(path.suffix.removeprefix(".") for path in outputs[1:]),
-            shown=not quiet and is_watched(),
         )
 
     from jtsolve.io.instance import write_problem
@@ -96,7 +93,7 @@ def score(
     constrained = constrain.on(problem)
     for path in outputs:
         write_problem(constrained if path is output else problem, path)
-        say(f"{path}: {bytes_in_words(path.stat().st_size)} written")
+        run.say(f"{path}: {bytes_in_words(path.stat().st_size)} written")
 
 
 def _outputs(output: Path, also: str | None) -> list[Path]:

@@ -1,7 +1,6 @@
 """Data files on the command line: read and scored, with forecasts, progress and refusals."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,29 +9,21 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.tables.suffixes import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jtsolve.cli.options import DataOptions
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits, Run
     from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.problem import ScoringPlan, Tabulation
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.scoring.tabulate import TableEstimate
-    from jtsolve.solving import Listener
-    from jtsolve.tables.check import Finding
     from jtsolve.tables.dialect import Dialect
     from jtsolve.tables.options import Coding
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
-
-Say = Callable[[str], None]
-
-
-def silent(_said: object) -> None:
-    """Says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +35,13 @@ class DataFile:
     coding: "Coding"
     dialect: "Dialect"
     strict: bool = False
-    quiet: bool = False
     cluster: "Cluster | None" = None
     folder: Path | None = None
 
     @classmethod
-    def of(
-        cls, path: Path, score: "LocalScore", options: "DataOptions", *, quiet: bool = False
-    ) -> "DataFile":
+    def of(cls, path: Path, score: "LocalScore", options: "DataOptions") -> "DataFile":
         """Returns a data file to be read as the options say; raises what they raise."""
-        return cls(path, score, options.coding(), options.dialect(), options.strict, quiet)
+        return cls(path, score, options.coding(), options.dialect(), options.strict)
 
     def on(self, cluster: "Cluster | None", folder: Path | None = None) -> "DataFile":
         """Returns the file to be read by partitions on a cluster; by this process if that is None.
@@ -74,153 +62,103 @@ class DataFile:
         """The name of a problem made of it."""
         return title_of(self.path)
 
-    def read(self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None) -> "Table":
+    def read(self, run: "Run", size: int | None = None) -> "Table":
         """Returns its table, of states or numbers as the score needs; stops at the limits.
 
-        Prints the findings of the data check on standard error; with `strict`, they are an error.
+        The run shows the findings of the data check; with `strict`, they are an error.
 
         Args:
-            limits: of time and memory.
-            listener: receives progress.
+            run: time, memory and progress.
             size: the largest wanted clique; None if unknown.
         """
-        from jtsolve.progress import reading_watch
         from jtsolve.scoring.score import is_discrete
         from jtsolve.tables.reading import read_checked
 
-        return read_checked(
-            self.path,
-            self.coding,
-            self.dialect,
-            discrete=is_discrete(self.score),
-            size=size,
-            tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
-            watch=reading_watch(str(self.path), limits, listener),
-        )
+        with run.phase(f"reading {self.path.name}"):
+            return read_checked(
+                self.path,
+                self.coding,
+                self.dialect,
+                discrete=is_discrete(self.score),
+                size=size,
+                strict=self.strict,
+                run=run,
+            )
 
-    def surveyed(
-        self, limits: "Limits", listener: "Listener | None" = None, size: int | None = None
-    ) -> "AnyTable":
+    def surveyed(self, run: "Run", size: int | None = None) -> "AnyTable":
         """Returns its table as `read` does, or in partitions if it is on a cluster."""
         if self.cluster is None:
-            return self.read(limits, listener, size)
-        from jtsolve.progress import reading_watch
+            return self.read(run, size)
         from jtsolve.tables.partitions import IN_PARTITIONS, read_partitioned
 
         self.dialect.refuse(str(self.path), IN_PARTITIONS)
-        return read_partitioned(
-            self.path,
-            self.coding,
-            self.cluster,
-            size=size,
-            folder=self.folder,
-            tell=heeding(self.path, strict=self.strict, quiet=self.quiet),
-            watch=reading_watch(str(self.path), limits, listener),
-        )
-
-
-def heeding(path: Path, *, strict: bool, quiet: bool = False) -> "Callable[[tuple[Finding, ...]], None]":
-    """Returns what handles the findings of a data check: refuses them if `strict`, else prints them."""
-
-    def heed(findings: "tuple[Finding, ...]") -> None:
-        from jtsolve.tables.check import require_none
-
-        if strict:
-            require_none(findings, str(path))
-        if not quiet:
-            show_findings(f"data check of {path.name}", findings)
-
-    return heed
-
-
-def show_findings(title: str, findings: "Sequence[Finding]") -> None:
-    """Prints findings on standard error, a line each; nothing if there are none."""
-    from jtsolve.cli.output import murmur
-
-    if findings:
-        for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
-            murmur(line)
+        with run.phase(f"reading {self.path.name}"):
+            return read_partitioned(
+                self.path,
+                self.coding,
+                self.cluster,
+                size=size,
+                folder=self.folder,
+                strict=self.strict,
+                run=run,
+            )
 
 
 def plan_file(
     data: DataFile,
     max_size: int | None,
-    limits: "Limits",
+    run: "Run",
     tabulation: "Tabulation",
     *,
     prior: "StructurePrior | None" = None,
-    shown: bool,
 ) -> "ScoringPlan":
-    """Reads a file and plans its scoring; `shown` means with progress on standard error."""
-    from jtsolve.progress import progress
-
-    with progress(f"reading {data.path.name}", shown=shown) as listener:
-        table = data.surveyed(limits, listener, max_size)
-    return plan_table(table, data.score, max_size, limits, tabulation, prior=prior, shown=shown)
+    """Reads a file and plans its scoring."""
+    table = data.surveyed(run, max_size)
+    return plan_table(table, data.score, max_size, run, tabulation, prior=prior)
 
 
 def plan_table(
     table: "AnyTable",
     score: "LocalScore",
     max_size: int | None,
-    limits: "Limits",
+    run: "Run",
     tabulation: "Tabulation",
     *,
     prior: "StructurePrior | None" = None,
-    shown: bool,
 ) -> "ScoringPlan":
     """Plans the scoring of a table."""
-    from jtsolve.core.compiling import announced
-    from jtsolve.progress import progress, tell
     from jtsolve.scoring.problem import plan_scores
 
-    with (
-        progress("planning the scores", shown=shown) as listener,
-        announced(lambda: tell(listener, COMPILING)),
-    ):
-        return plan_scores(table, score, max_size, limits, tabulation=tabulation, prior=prior)
+    with run.phase("planning the scores"):
+        return plan_scores(table, score, max_size, run, tabulation=tabulation, prior=prior)
 
 
-COMPILING = "compiling the kernels (first run only)"
-
-
-def score_plan(plan: "ScoringPlan", name: str, say: Say, *, shown: bool) -> "Problem":
+def score_plan(plan: "ScoringPlan", name: str) -> "Problem":
     """Returns the problem of a plan; a tabulation shows progress."""
-    from jtsolve.core.compiling import announced
-    from jtsolve.progress import progress, tell
     from jtsolve.scoring.lazy import DataScores
 
     if plan.obstacle is not None:
         return plan.problem(name=name)
-    note = f"{plan.cost.sets} sets by {plan.scorer.score.name}"
-    with progress(note, shown=shown) as listener:
-
-        def report(*, done: float) -> bool:
-            tell(listener, note, done)
-            return True
-
+    with plan.run.phase(f"{plan.cost.sets} sets by {plan.scorer.score.name}"):
         began = time.perf_counter()
-        with announced(lambda: tell(listener, COMPILING)):
-            problem = plan.problem(name=name, progress=report)
+        problem = plan.problem(name=name)
     seconds = time.perf_counter() - began
     if isinstance(problem.scores, DataScores):
-        say(f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand")
+        plan.run.say(f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand")
     else:
-        say(f"scored in {seconds:.2f} s")
+        plan.run.say(f"scored in {seconds:.2f} s")
     return problem
 
 
 def score_file(
     data: DataFile,
     max_size: int,
-    limits: "Limits",
-    say: Say,
+    run: "Run",
     *,
     prior: "StructurePrior | None" = None,
     also: tuple[str, ...] = (),
-    named: "Callable[[Sequence[str]], object]" = silent,
+    named: "Callable[[Sequence[str]], object]" = lambda _names: None,
     rule: "Callable[[int, int], Tabulation] | None" = None,
-    shown: bool = False,
 ) -> "Problem":
     """Returns the problem of a data file with a table of all scores; says the predicted cost first.
 
@@ -233,22 +171,22 @@ def score_file(
     """
     from jtsolve.scoring.problem import WHOLE
 
-    plan = plan_file(data, max_size, limits, WHOLE, prior=prior, shown=shown)
+    plan = plan_file(data, max_size, run, WHOLE, prior=prior)
     named(plan.scorer.table.names)
     if rule is not None:
         plan = plan.under(rule(plan.scorer.table.n, plan.max_size))
     if not plan.required:
-        say(forecast(plan))
-        return score_plan(plan, data.name, say, shown=shown)
+        run.say(forecast(plan))
+        return score_plan(plan, data.name)
     cost = plan.cost
-    say(
+    run.say(
         f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "
         f"{bytes_in_words(cost.packed_bytes)} as .json.gz{_forecast_also(plan, also)}"
     )
-    obstacle = _obstacle(plan.scorer, plan.max_size, cost, limits, also)
+    obstacle = _obstacle(plan.scorer, plan.max_size, cost, run.limits, also)
     if obstacle is not None:
         raise _no_room(plan, obstacle, also)
-    return score_plan(plan, data.name, say, shown=shown)
+    return score_plan(plan, data.name)
 
 
 def forecast(plan: "ScoringPlan") -> str:
@@ -322,7 +260,7 @@ def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> Limit
     """Returns the refusal of a table that exceeds the limits, with the largest size that does not."""
     from jtsolve.scoring.tabulate import estimate
 
-    scorer, limits = plan.scorer, plan.limits
+    scorer, limits = plan.scorer, plan.run.limits
 
     def fits(size: int) -> bool:
         return _obstacle(scorer, size, estimate(scorer, size, limits.workers), limits, also) is None

@@ -16,9 +16,8 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.cli.scoring import COMPILING, DataFile
+from jtsolve.cli.scoring import DataFile
 from jtsolve.errors import ChoiceError
-from jtsolve.progress import is_watched
 
 if TYPE_CHECKING:
     from jtsolve.core.selection import Selection
@@ -94,9 +93,7 @@ def select(
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)
 
-    from jtsolve.core.compiling import announced
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
-    from jtsolve.progress import progress, tell
     from jtsolve.scoring.registry import named_score
     from jtsolve.selection.framework import select as select_graph
     from jtsolve.selection.request import Request
@@ -116,32 +113,25 @@ def select(
         over=over,  # type: ignore[arg-type]  # checked there
         separator_size=separator_size,
     )
-    limits = LimitOptions(time_limit).limits(context.obj, seed)
-    shown = not (json or quiet) and is_watched()
+    run = LimitOptions(time_limit).run(context.obj, seed, quiet=quiet)
     known = None if superset is None else read_superset(superset, above)
     screening = request.screening(known, str(superset))
     if above is not None and superset is None:
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
     score = named_score("bic" if request.data_kind == "states" else "gaussian-bic")
-    file = DataFile.of(data, score, columns, quiet=quiet)
-    with progress(f"reading {data.name}", shown=shown) as listener:
-        table = file.read(limits, listener)
-    with (
-        progress("selecting", shown=shown) as listener,
-        announced(lambda: tell(listener, COMPILING)),
-    ):
+    file = DataFile.of(data, score, columns)
+    table = file.read(run)
+    with run.phase("selecting"):
         found = within_limits(
-            lambda told: select_graph(
+            lambda: select_graph(
                 table,
                 request.selection_method(),
                 screening,
                 request.framework(),
                 margins=request.margins,
-                seed=seed,
-                tell=told,
+                run=run,
             ),
-            limits,
-            listener,
+            run,
         )
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)

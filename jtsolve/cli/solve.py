@@ -27,9 +27,8 @@ from jtsolve.cli.options import (
     make_score,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable
-from jtsolve.cli.scoring import DataFile, Say, forecast, plan_file, score_plan, show_findings, silent
+from jtsolve.cli.scoring import DataFile, forecast, plan_file, score_plan
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.progress import is_watched
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.suffixes import DATA_SUFFIXES
 
@@ -37,9 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.cluster import Cluster
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Result
+    from jtsolve.core.run import Run
     from jtsolve.io.certificate import CertificateDocument
     from jtsolve.solving import Choice
     from jtsolve.tables.check import Finding
@@ -121,25 +121,23 @@ def solve(
         require_number(k_best, within)
         query = KBestQuery(k_best, within)
     backend = search.chosen()
-    limits = spend.limits(context.obj, seed)
+    run = spend.run(context.obj, seed, quiet=quiet, say=None if json or quiet else emit)
 
-    shown = not quiet and is_watched()
     if scoring.score is None and not instance.name.lower().endswith(DATA_SUFFIXES):
-        problem = _instance(instance, [*flags_given(scoring), *flags_given(table)])
+        problem = _instance(instance, run, [*flags_given(scoring), *flags_given(table)])
     else:
-        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table, quiet=quiet)
+        data = DataFile.of(instance, make_score(scoring.score, scoring.ess), table)
         from jtsolve.scoring.problem import largest_scored
 
         bound = constrain.treewidth if treewidth is None else treewidth
         max_size = scoring.max_size or (None if bound is None else largest_scored(backend, bound))
-        say = silent if json or quiet else emit
-        problem = _scored(data, max_size, backend, limits, say, named=constrain.of, shown=shown)
+        problem = _scored(data, max_size, backend, run, named=constrain.of)
     problem = constrain.on(problem).with_treewidth(treewidth)
     if query is None:
         with held(cluster_named(executor, spend.threads)) as cluster:
-            answer = _one(problem, backend, limits, certificate, cluster, shown=shown)
+            answer = _one(problem, backend, run, certificate, cluster)
     else:
-        answer = _several(problem, backend, limits, query, certificate, shown=shown)
+        answer = _several(problem, backend, run, query, certificate)
 
     from jtsolve.core.files import write_atomically
 
@@ -151,14 +149,13 @@ def solve(
             emit(answer.data())
         elif not quiet:
             emit(answer.text())
-        if not quiet:
-            show_findings("check of the answer", answer.findings)
+        run.warn("check of the answer", answer.findings)
     if answer.refusal is not None:
         raise answer.refusal
     raise typer.Exit(answer.code)
 
 
-def _instance(path: Path, for_data: list[str]) -> "Problem":
+def _instance(path: Path, run: "Run", for_data: list[str]) -> "Problem":
     """Returns the problem in an instance file; refuses options for data."""
     from jtsolve.io.instance import read_problem
 
@@ -167,18 +164,16 @@ def _instance(path: Path, for_data: list[str]) -> "Problem":
             f"{', '.join(for_data)}: for data files only; add --score {DEFAULT_SCORE} to read {path.name} as "
             "data"
         )
-    return read_problem(path)
+    return read_problem(path, run)
 
 
 def _scored(
     data: DataFile,
     max_size: int | None,
     backend: "Backend | None",
-    limits: "Limits",
-    say: Say,
+    run: "Run",
     *,
     named: "Callable[[Sequence[str]], object]",
-    shown: bool,
 ) -> "Problem":
     """Returns the problem of a data file, with a table of scores where that pays for the backend.
 
@@ -186,43 +181,40 @@ def _scored(
     """
     from jtsolve.scoring.problem import tabulation_for
 
-    plan = plan_file(data, max_size, limits, tabulation_for(backend), shown=shown)
+    plan = plan_file(data, max_size, run, tabulation_for(backend))
     named(plan.scorer.table.names)
-    say(forecast(plan))
-    return score_plan(plan, data.name, say, shown=shown)
+    run.say(forecast(plan))
+    return score_plan(plan, data.name)
 
 
 def _one(
     problem: "Problem",
     backend: "Backend | None",
-    limits: "Limits",
+    run: "Run",
     certificate: Path | None,
     cluster: "Cluster | None",
-    *,
-    shown: bool,
 ) -> Printout:
     """Returns the best tree."""
     from jtsolve.cli.summary import describe
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
     from jtsolve.io.result import result_to_document, result_to_json
-    from jtsolve.progress import progress
     from jtsolve.proving import prove, require_exact, with_own_certificate, written
     from jtsolve.solving import choose, findings_of, require_backend
     from jtsolve.solving import solve as solve_problem
 
     if backend is not None:
         require_backend(problem, backend)
-    choice = _choice(problem, backend, limits, choose)
+    choice = _choice(problem, backend, run, choose)
     if certificate is not None:
         require_exact(choice.backend)
     chosen, certificate = with_own_certificate(choice.backend, certificate)
-    with progress(_predicted(choice), shown=shown) as listener:
-        result = solve_problem(problem, chosen, limits, listener, cluster)
+    with run.phase(_predicted(choice)):
+        result = solve_problem(problem, chosen, run, cluster)
         refusal = None
         certified = None if certificate is None else written(result, certificate)
         if certified is None:
-            proof = partial(prove, problem, result, limits, listener)
+            proof = partial(prove, problem, result, run)
             result, refusal = _certified(result, proof, certificate)
         else:
             result = certified
@@ -240,28 +232,25 @@ def _one(
 def _several(
     problem: "Problem",
     backend: "Backend | None",
-    limits: "Limits",
+    run: "Run",
     query: KBestQuery,
     certificate: Path | None,
-    *,
-    shown: bool,
 ) -> Printout:
     """Returns the best trees in order."""
     from jtsolve.cli.summary import describe_ranking
     from jtsolve.io.ranking import ranking_to_document, ranking_to_json
     from jtsolve.kbest import choose_ranker, k_best, require_ranker
-    from jtsolve.progress import progress
     from jtsolve.proving import prove_ranking, require_exact
     from jtsolve.solving import findings_of
 
     if backend is not None:
         require_ranker(problem, backend)
-    choice = _choice(problem, backend, limits, choose_ranker)
+    choice = _choice(problem, backend, run, choose_ranker)
     if certificate is not None:
         require_exact(choice.backend)
-    with progress(_predicted(choice), shown=shown) as listener:
-        ranking = k_best(problem, choice.backend, limits, listener, k=query.k, within=query.within)
-        proof = partial(prove_ranking, problem, ranking, limits, listener)
+    with run.phase(_predicted(choice)):
+        ranking = k_best(problem, choice.backend, run, k=query.k, within=query.within)
+        proof = partial(prove_ranking, problem, ranking, run)
         ranking, refusal = _certified(ranking, proof, certificate)
     return Printout(
         _exit_code(best := ranking.results[0] if ranking.results else ranking.last),
@@ -291,15 +280,15 @@ def _certified(
 def _choice(
     problem: "Problem",
     backend: "Backend | None",
-    limits: "Limits",
-    choose: "Callable[[Problem, Limits], Choice]",
+    run: "Run",
+    choose: "Callable[[Problem, Run], Choice]",
 ) -> "Choice":
     """Returns the backend asked for, or the choice of auto."""
     from jtsolve.solving import Choice
 
     if backend is None:
-        return choose(problem, limits)
-    return Choice(backend, backend.estimate(problem, limits), "as asked for")
+        return choose(problem, run)
+    return Choice(backend, backend.estimate(problem, run.limits), "as asked for")
 
 
 def _predicted(choice: "Choice") -> str:

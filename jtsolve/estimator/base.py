@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.backends.parse import parse_backend
 from jtsolve.core.machine import memory_bytes
+from jtsolve.core.result import Stop
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.rows import Weights, features_of
@@ -22,7 +24,6 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
-from jtsolve.tables.check import require_none
 from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import Coding, Discretisation
@@ -41,9 +42,11 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.check import Finding
     from jtsolve.tables.options import Missing
     from jtsolve.tables.raw import RawTable
+
+_CALLER = 8
+"""Frames from the warning to the call of `fit`."""
 
 UNSEEN = -2
 """Code of a value that training did not have."""
@@ -97,6 +100,13 @@ class Training(NamedTuple):
         return self.table.total * self.weights.unit
 
 
+def _warn(title: str, findings: Sequence[object]) -> None:
+    """Warns of findings of the data check."""
+    del title
+    for finding in findings:
+        warnings.warn(in_python(str(finding), ESTIMATORS), DataWarning, stacklevel=_CALLER)
+
+
 class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; `JunctionTreeDensity` explains the parameters."""
 
@@ -138,7 +148,14 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         raw = weights.applied(read_raw(columns, Intake(together=False)))
         raw = replace(raw, columns=tuple(with_gaps(column, raw, coding) for column in raw.columns))
         with python_words(ESTIMATORS):
-            table = checked(raw, coding, "X", size=self.treewidth + 1, tell=self._heed)
+            table = checked(
+                raw,
+                coding,
+                "X",
+                size=self.treewidth + 1,
+                strict=self.strict,
+                run=Run(console=Console(warn=_warn)),
+            )
         assert isinstance(table, DataTable), "of states"
         remarks = {"rows": table.total * weights.unit, **table.provenance}
         table = replace(table, provenance=MappingProxyType(remarks))
@@ -147,13 +164,6 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         states = {name: own for name, own in labels if name not in cuts}
         style = replace(FrameStyle.of(values, states), pandas=is_pandas(X))
         return Training(raw, table, weights, style)
-
-    def _heed(self, findings: Sequence[Finding]) -> None:
-        """Warns of the findings of the data check, or refuses them."""
-        if self.strict:
-            require_none(findings, "X")
-        for finding in findings:
-            warnings.warn(in_python(str(finding), ESTIMATORS), DataWarning, stacklevel=5)
 
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:
@@ -189,22 +199,23 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         """Returns the learner of trees."""
         named = isinstance(self.backend, str)
         backend = (None if self.backend == "auto" else parse_backend(self.backend)) if named else self.backend
+        return Learner(weights.score(self._score), backend, self.treewidth, self.time)
+
+    def _run(self, time: float | None = None) -> Run:
+        """Returns the run of a fit, which warns of findings."""
         state = self.random_state
-        return Learner(
-            weights.score(self._score),
-            backend,
-            self.treewidth,
-            self.time,
-            threads=self.threads,
-            seed=state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31)),
-            memory=memory_bytes(self.memory),
-        )
+        seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
+        limits = Limits(time, memory_bytes(self.memory), self.threads, seed)
+        return Run(limits, Console(warn=_warn))
 
     def _learned(self, training: Training) -> JunctionTreeModel:
         """Returns the model of the best tree for some rows."""
         table, unit, learner = training.table, training.weights.unit, self._learner(training.weights)
+        run = self._run()
         with python_words(ESTIMATORS):
-            result = learner.search(table)
+            result = learner.search(table, run)
+        if result.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
         assert result.tree is not None, "the learner promises one"
         assert result.score is not None, "trees have one"
         facts = {
@@ -214,7 +225,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             "status": result.status.value,
             "tree_score": result.score * unit,
             "bound": result.bound * unit,
-            "seed": learner.seed,
+            "seed": run.seed,
             "jtsolve": __version__,
         }
         plain = replace(table, weights=None, provenance=MappingProxyType({**table.provenance, **facts}))

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from jtsolve.core.graph import UndirectedGraph
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.selection.framework import select
 from jtsolve.selection.gaussian import covariance_selection
@@ -105,7 +106,9 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         try:
             table = ContinuousTable(names, values.T)
             moments = Moments.of(table, request.margins)
-            found = select(moments, request.selection_method(), screen, request.framework(), seed=seed)
+            found = select(
+                moments, request.selection_method(), screen, request.framework(), run=Run(Limits(seed=seed))
+            )
         except InputError as error:
             raise ValueError(str(error)) from None
         joined = found.graph.matrix()

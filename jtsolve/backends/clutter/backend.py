@@ -62,7 +62,7 @@ from jtsolve.backends.clutter.spread import Spread
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -74,6 +74,7 @@ from jtsolve.io.certificate import write_certificate
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
     from jtsolve.backends.support.tasks import Tasks
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
     from jtsolve.io.certificate import CertificateDocument
@@ -232,24 +233,21 @@ class ClutterCuts:
         self, problem: Problem, limits: Limits, report: Report, columns: int, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves by column generation; see `_solved`."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first, root = self._start(problem, limits, report)
-            if report.stop is not None:  # before the sets are listed, which may take seconds
-                return Outcome(first, stop=report.stop), None
-            rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
-            fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
-            need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
-            problem = tabulated_and_bounded(problem, limits, report, need)
-            generation = ColumnGeneration(
-                problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
-            )
-            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                outcome = generation.run(first, pool)
-            if ties:
-                outcome = self._thinned(problem, generation.left, outcome, limits, report)
-            return outcome, generation.proof
+        first, root = self._start(problem, limits, report)
+        if report.stop is not None:  # before the sets are listed, which may take seconds
+            return Outcome(first, stop=report.stop), None
+        rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
+        fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
+        need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
+        problem = tabulated_and_bounded(problem, limits, report, need)
+        generation = ColumnGeneration(
+            problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
+        )
+        with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+            outcome = generation.run(first, pool)
+        if ties:
+            outcome = self._thinned(problem, generation.left, outcome, limits, report)
+        return outcome, generation.proof
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -282,22 +280,19 @@ class ClutterCuts:
         ties: bool,
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
-        from jtsolve.core.compiling import announced
+        families, table = 0, problem
 
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            families, table = 0, problem
+        def begin(report: Report) -> BranchAndBound:
+            nonlocal families, table
+            search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
+            return search
 
-            def begin(report: Report) -> BranchAndBound:
-                nonlocal families, table
-                search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
-                return search
+        def enough(search: BranchAndBound) -> bool:
+            has_branched = search.root.proof.edge is not None
+            return tasks is not None and has_branched and tasks.site.wanted(limits)
 
-            def enough(search: BranchAndBound) -> bool:
-                has_branched = search.root.proof.edge is not None
-                return tasks is not None and has_branched and tasks.site.wanted(limits)
-
-            room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
-            search, stop = search_with_restarts(begin, limits, report, enough, room=room)
+        room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
+        search, stop = search_with_restarts(begin, limits, report, enough, room=room)
         bound, on_workers = search.bound, {}
         if tasks is not None and search.open and report.stop is None:
             spread = Spread(tasks, search, limits, report)
@@ -443,10 +438,7 @@ class ClutterCuts:
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> Relaxation:
         """Solves the LP of the whole problem; see `support.relaxation.Relaxes` and `relaxation`."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            return solve_root(problem, families, tree, limits, report)
+        return solve_root(problem, families, tree, limits, report)
 
     def sparsest(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report

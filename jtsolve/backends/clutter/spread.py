@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from jtsolve.backends.clutter.bound import FixedPoint
     from jtsolve.backends.clutter.branch_and_bound import ProofNode
     from jtsolve.backends.support.tasks import Tasks
-    from jtsolve.core.backend import Limits, News, Report
+    from jtsolve.core.backend import News, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _SECONDS = 2.0

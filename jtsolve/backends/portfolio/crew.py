@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.portfolio.ledger import Job, Ledger
     from jtsolve.backends.support.tasks import Tasks
-    from jtsolve.core.backend import Limits, News, Report
+    from jtsolve.core.backend import News, Report
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 
 class Crew:

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.backends.portfolio.ledger import Job, Ledger
-    from jtsolve.core.backend import Limits, News, Report
+    from jtsolve.core.backend import News, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _TURN = 0.5

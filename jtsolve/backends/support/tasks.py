@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack, runtime_che
 from uuid import uuid4
 
 from jtsolve.cluster import RESTART, ClusterLostError, WorkersLostError, lost
-from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.core.backend import News, Report
+    from jtsolve.core.backend import Backend, News, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
@@ -420,7 +420,7 @@ def _work(assignment: _TaskSetting, problem: Problem, function: Callable[..., An
     limits = Limits(assignment.time, assignment.memory, threads=1, seed=assignment.seed)
     report = TaskReport(assignment, problem, limits)
     try:
-        return function(problem.guarded(lambda: report.stop is not None), limits, report, *arguments)
+        return function(problem.guarded(report), limits, report, *arguments)
     except StoppedError:
         return None
 

@@ -21,13 +21,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf, log
-from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
@@ -43,7 +44,7 @@ from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from jtsolve.models.features.nodes import Node
     from jtsolve.tables.table import Codes
 
-    ProgressMessage = Callable[[str], None]
 
 PENALTIES = (0.5, 0.35, 0.25, 0.18)
 """Values of λ tried with rows for validation; ½ is BIC."""
@@ -97,28 +97,28 @@ class ContextTrees:
 def fit_context_tree(
     table: DataTable,
     how: ContextTrees | None = None,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> FeatureTree:
     """Returns the context tree of a table.
 
-    Ctrl-C and the deadline end it with the tree so far; the provenance says under "stop" why it ended.
+    Signals and the end of the time end it with the tree so far; the provenance says under "stop" why it
+    ended.
 
     Args:
         table: the data, with its weights.
         how: the options.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         InputError: the tree given for the root does not match the table.
         LimitError: time ran out before the junction tree of the root.
-        KeyboardInterrupt: Ctrl-C came before it.
+        KeyboardInterrupt: a signal came before it.
     """
     how = how or ContextTrees()
-    growth = _Growth(table, how, progress, deadline)
-    growth.grow(how.penalty)
+    run = run or Run()
+    with run.interruptible():
+        growth = _begun(table, how, run)
+        growth.grow(how.penalty)
     return growth.tree(how.penalty, how.ess, {})
 
 
@@ -129,8 +129,7 @@ def fit_context_tree_validated(
     *,
     penalties: Sequence[float] = PENALTIES,
     candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> FeatureTree:
     """Returns the context tree with the penalties and the prior under which validation rows are likeliest.
 
@@ -145,8 +144,7 @@ def fit_context_tree_validated(
         how: the options; its own penalty and prior do not count.
         penalties: values of λ to try, at least one.
         candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: there is nothing to try.
@@ -156,28 +154,27 @@ def fit_context_tree_validated(
         raise ChoiceError("there is no penalty or no prior to try; give at least one of each")
     how = how or ContextTrees()
     first, *others = sorted(penalties, reverse=True)
-    half = None if deadline is None else (monotonic() + deadline) / 2
-    best = own = _Trials(_Growth(table, how, progress, half), validation, candidates)
-    own.run([first])
-    stop, tried = own.growth.stop, {how.learner.score.name: own.mean}
-    if stop is not Stop.INTERRUPTED and how.learner.score != Aic():
-        cheap = replace(how, learner=replace(how.learner, score=Aic()))
-        try:
-            other = _Trials(_Growth(table, cheap, progress, deadline), validation, candidates)
-            other.run([first, *others])
-            stop, tried[Aic.name] = other.growth.stop, other.mean
-            best = max(own, other, key=lambda trials: trials.mean)
-        except KeyboardInterrupt:
-            stop = Stop.INTERRUPTED
-        except LimitError:
-            if deadline is None or monotonic() < deadline:
-                raise
-            stop = Stop.TIME
-    if best is own and stop is not Stop.INTERRUPTED:
-        is_whole = own.growth.stop is Stop.FINISHED
-        own.growth.deadline = deadline
-        own.run(others if is_whole else [first, *others])
-        stop, tried[how.learner.score.name] = own.growth.stop, own.mean
+    run = run or Run()
+    with run.interruptible():
+        best = own = _Trials(_begun(table, how, run.part(run.left / 2)), validation, candidates)
+        own.run([first])
+        stop, tried = own.growth.stop, {how.learner.score.name: own.mean}
+        if stop is not Stop.INTERRUPTED and how.learner.score != Aic():
+            cheap = replace(how, learner=replace(how.learner, score=Aic()))
+            try:
+                other = _Trials(_Growth(table, cheap, run), validation, candidates)
+                other.run([first, *others])
+                stop, tried[Aic.name] = other.growth.stop, other.mean
+                best = max(own, other, key=lambda trials: trials.mean)
+            except (LimitError, StoppedError):
+                if run.stop is None:
+                    raise
+                stop = run.stop
+        if best is own and stop is not Stop.INTERRUPTED:
+            is_whole = own.growth.stop is Stop.FINISHED
+            own.growth.run = run
+            own.run(others if is_whole else [first, *others])
+            stop, tried[how.learner.score.name] = own.growth.stop, own.mean
     best.growth.stop = stop
     facts = {
         "validation_log_likelihood": best.mean,
@@ -186,6 +183,14 @@ def fit_context_tree_validated(
         "smoothing_candidates": list(candidates),
     }
     return best.growth.tree(best.penalty, best.ess, facts)
+
+
+def _begun(table: DataTable, how: ContextTrees, run: Run) -> _Growth:
+    """Returns a growth with its root; see `fit_context_tree` for the errors."""
+    try:
+        return _Growth(table, how, run)
+    except StoppedError:
+        raise KeyboardInterrupt from None
 
 
 @dataclass(slots=True, eq=False)
@@ -223,16 +228,13 @@ class _Growth:
         stop: why the growth ended.
     """
 
-    def __init__(
-        self, table: DataTable, how: ContextTrees, progress: ProgressMessage | None, deadline: float | None
-    ) -> None:
-        self.source, self.how, self.deadline = table, how, deadline
+    def __init__(self, table: DataTable, how: ContextTrees, run: Run) -> None:
+        self.source, self.how, self.run = table, how, run
         self.table = distinct_rows(table)
         self.columns = columns_of(table)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
         self.rows = max(2.0, float(self.weights.sum()))
         self.price = 0.0
-        self.progress = progress or (lambda _words: None)
         self.stop = Stop.FINISHED
         context = Context.of([column.arity for column in self.columns])
         self.parts = [self.leaf(context, np.arange(self.table.rows), how.root)]
@@ -240,30 +242,26 @@ class _Growth:
         self.unpaid: list[int] = []
 
     def grow(self, penalty: float) -> None:
-        """Splits leaves, those of most rows first, until no split pays, the deadline, or Ctrl-C.
+        """Splits leaves, those of most rows first, until no split pays or the run has to stop.
 
         A smaller penalty than before goes on from there.
         """
         self.price, self.stop = penalty * log(self.rows), Stop.FINISHED
-        try:
-            dear, self.unpaid = self.unpaid, []
-            for i in dear:
-                if not self.enter(i):
-                    self.wait((i,))
-            while self.waiting:
-                if self.deadline is not None and monotonic() >= self.deadline:
-                    self.stop = Stop.TIME
-                    return
-                self.look(heappop(self.waiting)[1])
-                self.progress(f"{len(self.parts)} leaves looked at, {len(self.waiting)} waiting")
-        except KeyboardInterrupt:
-            self.stop = Stop.INTERRUPTED
-        except LimitError:
-            if self.deadline is None or monotonic() < self.deadline:
-                raise
-            self.stop = Stop.TIME
+        dear, self.unpaid = self.unpaid, []
+        for i in dear:
+            if not self.enter(i):
+                self.wait((i,))
+        while self.waiting and self.run.stop is None:
+            i = heappop(self.waiting)[1]
+            try:
+                self.examine(i)
+            except (LimitError, StoppedError):
+                if self.run.stop is None:
+                    raise
+            self.run.progress(note=f"{len(self.parts)} leaves examined, {len(self.waiting)} waiting")
+        self.stop = self.run.stop or Stop.FINISHED
 
-    def look(self, i: int) -> None:
+    def examine(self, i: int) -> None:
         """Finds the best split of a leaf, and goes on at its sides if it pays, otherwise at its pieces."""
         part = self.parts[i]
         feature = None if part.sides else self.literal(part)
@@ -372,7 +370,7 @@ class _Growth:
                 if table.n == self.table.n
                 else replace(learner, constraints=learner.constraints.onto(variables))
             )
-            tree = own(table, self.deadline)
+            tree = own(table, self.run)
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
             tree = onto(tree, variables)
         counts = count(tree, table)
@@ -449,17 +447,12 @@ class _Trials:
         self.tried: list[float] = []
 
     def run(self, penalties: Sequence[float]) -> None:
-        """Tries penalties, the largest first, until one is no better, the deadline, or Ctrl-C."""
+        """Tries penalties, the largest first, until one is no better or the run has to stop."""
         growth = self.growth
         for penalty in penalties:
             growth.grow(penalty)
-            try:
-                mean = self.weigh(penalty)
-            except KeyboardInterrupt:
-                growth.stop = Stop.INTERRUPTED
-                if not self.tried:  # there must be one
-                    self.weigh(penalty)
-                return
+            mean = self.weigh(penalty)
+            growth.stop = growth.run.stop or growth.stop
             if growth.stop is not Stop.FINISHED or mean < self.mean or penalty < self.penalty:
                 return
 
@@ -471,7 +464,9 @@ class _Trials:
         if means[at] > self.mean:
             self.mean, self.penalty, self.ess = float(means[at]), penalty, self.candidates[at]
         score = self.growth.how.learner.score.name
-        self.growth.progress(f"{score}, penalty {penalty}: {means[at]:.4f} nats per row of validation")
+        self.growth.run.progress(
+            note=f"{score}, penalty {penalty}: {means[at]:.4f} nats per row of validation"
+        )
         return float(means[at])
 
 

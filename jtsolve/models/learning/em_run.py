@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from time import monotonic
+from typing import TYPE_CHECKING
 
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import LimitError
+
+if TYPE_CHECKING:
+    from jtsolve.core.run import Run
 
 
 class EmRun(ABC):
     """A run of EM that keeps the mixture of its last M-step, so that it may end at any time.
 
     Attributes:
-        deadline: of `time.monotonic()`, at which to end; None for none.
+        run: its limits and progress.
     """
 
-    deadline: float | None
-
-    @property
-    def is_late(self) -> bool:
-        """Tells whether the deadline has passed."""
-        return self.deadline is not None and monotonic() >= self.deadline
+    run: Run
 
     def go(self) -> Stop:
         """Runs EM and returns why it ended."""
@@ -30,13 +29,11 @@ class EmRun(ABC):
             self.fit()
         except (ClusterLostError, WorkersLostError):
             return Stop.LOST
-        except KeyboardInterrupt:
-            return Stop.INTERRUPTED
-        except LimitError:
-            if not self.is_late:
+        except (LimitError, StoppedError):
+            if self.run.stop is None:
                 raise
-        return Stop.TIME if self.is_late else Stop.FINISHED
+        return self.run.stop or Stop.FINISHED
 
     @abstractmethod
     def fit(self) -> None:
-        """Alternates fitting and learning trees until no tree changes, or the deadline."""
+        """Alternates fitting and learning trees until no tree changes, or the run has to stop."""

@@ -17,8 +17,7 @@ from jtsolve.models.learning.context_trees import (
 from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, fit_lem, fit_lem_validated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from jtsolve.core.run import Run
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.learning.learner import Learner
     from jtsolve.tables.table import Codes, DataTable
@@ -79,9 +78,7 @@ def fit_feature_tree(
     table: DataTable,
     how: FeatureLearner,
     validation: DataTable | Codes | None = None,
-    progress: Callable[[str], None] | None = None,
-    *,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> FeatureTree:
     """Returns the feature tree of a table; see `fit_context_tree` and `fit_lem`.
 
@@ -89,13 +86,12 @@ def fit_feature_tree(
         table: the data, with its weights.
         how: the learner.
         validation: rows that choose the prior, and the penalty or the threshold; None to take those of `how`.
-        progress: called with messages.
-        deadline: of `time.monotonic()`, at which to return the tree so far.
+        run: see `fit_context_tree`.
     """
     if isinstance(how, ContextTrees):
         if validation is None:
-            return fit_context_tree(table, how, progress, deadline=deadline)
-        return fit_context_tree_validated(table, validation, how, progress=progress, deadline=deadline)
+            return fit_context_tree(table, how, run)
+        return fit_context_tree_validated(table, validation, how, run=run)
     if validation is None:
-        return fit_lem(table, how, progress, deadline=deadline)
-    return fit_lem_validated(table, validation, how, progress=progress, deadline=deadline)
+        return fit_lem(table, how, run)
+    return fit_lem_validated(table, validation, how, run=run)

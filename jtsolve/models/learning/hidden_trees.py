@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import inf
-from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +29,8 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column, codes_of, columns_of
@@ -41,7 +42,7 @@ from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes
 
     Floats = NDArray[np.float32]
-    ProgressMessage = Callable[[str], None]
 
 _DECAY = 0.6
 """Steps shrink as batches to this power, above ½ for convergence."""
@@ -113,27 +113,25 @@ def fit_hidden_tree(
     how: HiddenTrees | None = None,
     validation: DataTable | Codes | None = None,
     *,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> JunctionTreeModel | Mixture:
     """Returns a hidden Chow–Liu tree, or a mixture; of column "a" the hidden one is "hidden a".
 
-    The deadline and Ctrl-C end it with the best tables so far; the provenance says under "stop" why it ended,
-    and under "hidden_tree" what was tried.
+    The end of the time and signals end it with the best tables so far; the provenance says under "stop" why
+    it ended, and under "hidden_tree" what was tried.
 
     Args:
         table: the data, with its weights.
         how: the settings.
         validation: rows by which it ends and chooses, as a table or codes, with -1 for missing values; None
             for the data, for one number of hidden states.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: several numbers of hidden states and no rows to choose by, or a column has the name of a
             hidden one.
         LimitError: no forest was found in time, or a batch does not fit in memory.
-        KeyboardInterrupt: Ctrl-C came before the first pass.
+        KeyboardInterrupt: a signal came before the first pass.
     """
     how = how or HiddenTrees()
     if validation is None and len(how.states) > 1:
@@ -143,29 +141,34 @@ def fit_hidden_tree(
     columns = columns_of(table)
     if clash := {_hidden(column.name) for column in columns}.intersection(table.names):
         raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
-    forest = _Forest.of(how.learner(table, deadline))
+    run = run or Run()
     rows = _Rows.of(table, columns)
     held = rows if validation is None else _Rows.of(validation, columns)
     best: _Tables | None = None
     mean, tried, stop = -inf, [], Stop.FINISHED
-    for states in how.states:
-        run = _Em(forest, rows, held, replace(how, states=(states,)))
-        stop = run.go(progress or (lambda _words: None), deadline)
-        tried.append({"states": states, "log_likelihood": run.mean})
-        if run.mean <= mean:
-            break
-        best, mean = run.best, run.mean
-        if stop is not Stop.FINISHED:
-            break
-    if best is None:
-        raise KeyboardInterrupt
-    every = [best]
-    for seed in range(how.seed + 1, how.seed + how.trees):
-        if stop is not Stop.FINISHED:
-            break
-        run = _Em(forest, rows, held, replace(how, states=(best.states,), seed=seed))
-        stop = run.go(progress or (lambda _words: None), deadline)
-        every += [] if run.best is None else [run.best]
+    with run.interruptible():
+        try:
+            forest = _Forest.of(how.learner(table, run))
+        except StoppedError:
+            raise KeyboardInterrupt from None
+        for states in how.states:
+            em = _Em(forest, rows, held, replace(how, states=(states,)))
+            stop = em.passes(run)
+            tried.append({"states": states, "log_likelihood": em.mean})
+            if em.mean <= mean:
+                break
+            best, mean = em.best, em.mean
+            if stop is not Stop.FINISHED:
+                break
+        if best is None:
+            raise KeyboardInterrupt
+        every = [best]
+        for seed in range(how.seed + 1, how.seed + how.trees):
+            if stop is not Stop.FINISHED:
+                break
+            em = _Em(forest, rows, held, replace(how, states=(best.states,), seed=seed))
+            stop = em.passes(run)
+            every += [] if em.best is None else [em.best]
     remarks = {
         "hidden_tree": {"states": best.states, "tried": tried, "seed": how.seed, "trees": len(every)},
         "smoothing_ess": how.ess,
@@ -305,29 +308,26 @@ class _Em:
         self.best: _Tables | None = None
         self.mean = -inf
 
-    def go(self, progress: ProgressMessage, deadline: float | None) -> Stop:
-        """Runs EM until the held-out rows are no likelier; returns why it stopped."""
-        try:
-            return self.passes(progress, inf if deadline is None else deadline)
-        except KeyboardInterrupt:
-            return Stop.INTERRUPTED
+    def passes(self, run: Run) -> Stop:
+        """Alternates passes over the data and tests on the held-out rows, until these are no likelier.
 
-    def passes(self, progress: ProgressMessage, deadline: float) -> Stop:
-        """Alternates passes over the data and looks at the held-out rows."""
+        Returns:
+            Why it ended.
+        """
         step, batches, cuts, worse = self.how.step, 0, 0, 0
         while True:
             for chosen in self.batches():
                 batches += 1
                 self.learn(chosen, step if cuts else max(step, (batches + 1) ** -_DECAY))
-                if monotonic() >= deadline:
+                if run.stop is not None:
                     break
             mean = self.held_out()
             worse = 0 if mean > self.mean + _GAIN else worse + 1
             if mean > self.mean:
                 self.best, self.mean = self.tables(), mean
-            progress(f"{self.states} hidden states, {batches} batches: {self.mean:.4f} nats per row")
-            if monotonic() >= deadline:
-                return Stop.TIME
+            run.progress(note=f"{self.states} hidden states, {batches} batches: {self.mean:.4f} nats per row")
+            if run.stop is not None:
+                return run.stop
             if worse == _PATIENCE:
                 if cuts == _CUTS:
                     return Stop.FINISHED

@@ -1,4 +1,4 @@
-"""A learner of junction trees: a score, a backend and limits, called with a table.
+"""A learner of junction trees: a score and a backend, called with a table.
 
 Estimators and mixtures learn the trees of many tables with one such value.
 """
@@ -6,20 +6,21 @@ Estimators and mixtures learn the trees of many tables with one such value.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from time import monotonic  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
-from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
+    from jtsolve.core.backend import Backend
     from jtsolve.core.result import Result
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.score import DiscreteScore
@@ -36,9 +37,6 @@ class Learner:
         backend: searches for the tree; None for the choice of `auto`.
         treewidth: at least 0; values above n - 1 count as n - 1.
         time: seconds for each tree; None for no limit.
-        threads: see `Limits`.
-        seed: see `Limits`.
-        memory: see `Limits`.
         constraints: on every tree, besides the treewidth.
 
     Raises:
@@ -55,9 +53,6 @@ class Learner:
     backend: Backend | None = field(default_factory=lambda: REGISTRY["forward"])
     treewidth: int = 2
     time: float | None = None
-    threads: int | None = None
-    seed: int = 0
-    memory: int | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
@@ -67,65 +62,55 @@ class Learner:
     def __call__(
         self,
         table: DataTable | PartitionedTable,
-        deadline: float | None = None,
+        run: Run | None = None,
         start: JunctionTree | None = None,
     ) -> JunctionTree:
         """Returns the best tree that the backend finds; see `search`.
 
         Args:
             table: the data.
-            deadline: see `search`.
+            run: see `search`.
             start: a tree that a backend with starts begins with, if it has a use for one.
         """
         backend = self.backend
         if start is not None and backend is not None and isinstance(getattr(backend, "start", None), tuple):
             warm: Any = replace(backend, start=(Known(start), *backend.start))  # type: ignore[type-var, attr-defined]
-            return replace(self, backend=warm)(table, deadline)
-        tree = self.search(table, deadline).tree
+            return replace(self, backend=warm)(table, run)
+        tree = self.search(table, run).tree
         assert tree is not None, "search raises an error"
         return tree
 
-    def search(self, table: DataTable | PartitionedTable, deadline: float | None = None) -> Result:
+    def search(self, table: DataTable | PartitionedTable, run: Run | None = None) -> Result:
         """Returns the result of the search for the best tree, which has one.
 
         Args:
             table: the data.
-            deadline: of `time.monotonic()`, at which to stop in any case.
+            run: limits and seed; None for the defaults.
 
         Raises:
             LimitError: no tree was found within the limits.
             RefusedError: the backend does not support the problem.
-            KeyboardInterrupt: Ctrl-C, passed on to callers that learn several trees.
+            StoppedError: the run was interrupted before there was a tree.
         """
-        seconds = self.seconds(deadline)
-        limits = Limits(time=seconds, memory=self.memory, threads=self.threads, seed=self.seed)
+        run = run or Run()
+        seconds = run.left if self.time is None else min(self.time, run.left)
+        if run.left <= 0:
+            raise LimitError("the time ended before a tree was learned; allow more time")
+        part = run.part(seconds, silent=True)
         problem = problem_from_table(
             table,
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            limits=limits,
+            run=part,
             backend=self.backend,
         )
-        result = solve(problem, self.backend, limits)
-        if result.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+        result = solve(problem, self.backend, part)
         if result.tree is None:
+            if run.stop is Stop.INTERRUPTED:
+                raise StoppedError
             raise LimitError(
-                f"backend '{result.backend}' found no tree within {seconds} s; allow more time, or use a "
+                f"backend '{result.backend}' found no tree within {seconds:.3g} s; allow more time, or use a "
                 "faster backend, such as forward"
             )
         return result
-
-    def seconds(self, deadline: float | None) -> float | None:
-        """Returns the time limit of the next tree; None for no limit.
-
-        Raises:
-            LimitError: the deadline has passed.
-        """
-        if deadline is None:
-            return self.time
-        left = deadline - monotonic()
-        if left <= 0:
-            raise LimitError("the time ended before a tree was learned; allow more time")
-        return left if self.time is None else min(self.time, left)

@@ -29,13 +29,13 @@ from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from math import inf, prod
 from statistics import NormalDist
-from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
@@ -49,14 +49,13 @@ from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.models.learning.counted_tree import CountedNode
     from jtsolve.tables.table import Codes
 
-    ProgressMessage = Callable[[str], None]
 
 DELTAS = (0.002, 0.005, 0.01, 0.02, 0.05)
 """Values of δ tried with rows for validation, in nats."""
@@ -143,28 +142,27 @@ TESTED = Lem()
 def fit_lem(
     table: DataTable,
     how: Lem = TESTED,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> FeatureTree:
     """Returns the feature tree of a table.
 
-    At the deadline, or by Ctrl-C, every context that is left becomes a leaf; the provenance says under "stop"
-    why it ended.
+    At the end of the time, or by a signal, every context that is left becomes a leaf; the provenance says
+    under "stop" why it ended.
 
     Args:
         table: the data, with its weights.
         how: the settings.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: features are to be longer than there are variables.
         LimitError: Algorithm 2 asks for a table of more than `max_cells` cells, or a set of q variables has
             more joint states.
     """
-    growth = _Growth(table, how, progress, deadline)
-    growth.grow()
+    run = run or Run()
+    with run.interruptible():
+        growth = _Growth(table, how, run)
+        growth.grow()
     return growth.tree(how.ess, {})
 
 
@@ -175,13 +173,12 @@ def fit_lem_validated(
     *,
     thresholds: Sequence[float] | None = None,
     candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> FeatureTree:
     """Returns the feature tree with the threshold and the prior under which validation rows are likeliest.
 
-    Thresholds are tried in their order, each with every prior, until one is no better than the best. Ctrl-C
-    and the deadline end the trials; the partitions in hand are compared.
+    Thresholds are tried in their order, each with every prior, until one is no better than the best. Signals
+    and the end of the time end the trials; the partitions in hand are compared.
 
     Args:
         table: the training data.
@@ -189,8 +186,7 @@ def fit_lem_validated(
         how: the settings; its δ (or level) and its prior do not count.
         thresholds: values of δ to try, or levels of the G test; None for `DELTAS` or `LEVELS`.
         candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: of `time.monotonic()`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError, LimitError: as `fit_lem`; or there is nothing to try.
@@ -200,25 +196,22 @@ def fit_lem_validated(
     if not thresholds or not candidates:
         raise ChoiceError("there is no threshold or no prior to try; give at least one of each")
     rows = distinct_rows(validation) if isinstance(validation, DataTable) else validation
+    run = run or Run()
     best: tuple[float, float, _Growth] | None = None
     tried = []
-    for value in thresholds:
-        growth = _Growth(table, _with(how, value), progress, deadline)
-        growth.grow()
-        try:
+    with run.interruptible():
+        for value in thresholds:
+            growth = _Growth(table, _with(how, value), run)
+            growth.grow()
             means = _means(growth, rows, candidates)
-        except KeyboardInterrupt:
-            growth.stop = Stop.INTERRUPTED
-            if best is not None:
+            k = int(np.argmax(means))
+            tried.append({"threshold": value, "validation_log_likelihood": means[k]})
+            is_better = best is None or means[k] > best[0]
+            if is_better:
+                best = means[k], candidates[k], growth
+            growth.stop = run.stop or Stop.FINISHED
+            if not is_better or growth.stop is not Stop.FINISHED:
                 break
-            means = _means(growth, rows, candidates[:1])
-        k = int(np.argmax(means))
-        tried.append({"threshold": value, "validation_log_likelihood": means[k]})
-        is_better = best is None or means[k] > best[0]
-        if is_better:
-            best = means[k], candidates[k], growth
-        if not is_better or growth.stop is not Stop.FINISHED:
-            break
     assert best is not None, "there is something to try"
     mean, ess, chosen = best
     remarks = {
@@ -265,10 +258,8 @@ class _Candidate(NamedTuple):
 class _Growth:
     """Grows a feature tree from the root."""
 
-    def __init__(
-        self, table: DataTable, how: Lem, progress: ProgressMessage | None, deadline: float | None
-    ) -> None:
-        self.source, self.how, self.deadline = table, how, deadline
+    def __init__(self, table: DataTable, how: Lem, run: Run) -> None:
+        self.source, self.how, self.run = table, how, run
         self.table = distinct_rows(table)
         self.columns = columns_of(table)
         arities = [column.arity for column in self.columns]
@@ -283,7 +274,6 @@ class _Growth:
             )
         self.codes = self.table.codes.astype(np.int32)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
-        self.progress = progress or (lambda _words: None)
         self.nodes: list[CountedNode] = []
         self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
         self.stop = Stop.FINISHED
@@ -296,16 +286,9 @@ class _Growth:
         self.place(self.root, rows, parts if variables else [])
         while self.waiting:
             at, context, inside = self.waiting.pop()
-            if self.stop is Stop.FINISHED and self.deadline is not None and monotonic() >= self.deadline:
-                self.stop = Stop.TIME
-            before = len(self.nodes), len(self.waiting)
-            try:
-                self.fill(at, context, inside)
-                self.progress(f"{len(self.nodes)} nodes, {len(self.waiting)} contexts to look at")
-            except KeyboardInterrupt:
-                self.stop = Stop.INTERRUPTED
-                del self.nodes[before[0] :], self.waiting[before[1] :]
-                self.close(at, context, inside)
+            self.stop = self.run.stop or Stop.FINISHED
+            self.fill(at, context, inside)
+            self.run.progress(note=f"{len(self.nodes)} nodes, {len(self.waiting)} contexts to examine")
 
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
         """Returns the tree with the probabilities for a prior."""

@@ -6,8 +6,8 @@ from rows sampled by their r_k since scores need whole counts, and replaces the 
 
     Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x).
 
-EM ends when no tree changes, or, at a deadline or by Ctrl-C, with the mixture of the last M-step. On fixed
-trees the likelihood does not decrease, up to the effect of the prior.
+EM ends when no tree changes, or, at the end of the time or by a signal, with the mixture of the last M-step.
+On fixed trees the likelihood does not decrease, up to the effect of the prior.
 
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
 N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
@@ -21,14 +21,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, log
-from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
@@ -43,7 +43,7 @@ from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.refit import Structure
     from jtsolve.tables.table import Codes, DataTable
 
-    ProgressMessage = Callable[[str], None]
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
@@ -112,62 +111,59 @@ def fit_mixture(
     table: DataTable,
     components: int,
     how: EmOptions | None = None,
-    progress: ProgressMessage | None = None,
-    *,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> Mixture:
     """Returns a mixture fitted to data.
 
-    Ctrl-C returns the best mixture so far, as in `solve`. The provenance records under "stop" why EM ended:
+    A signal returns the best mixture so far, as in `solve`. The provenance records under "stop" why EM ended:
     "finished", "time" or "interrupted".
 
     Args:
         table: the data, with its weights.
         components: at least 1 and at most the number of distinct rows.
         how: the options.
-        progress: called with messages.
-        deadline: of `time.monotonic()`, at which to return the best mixture so far.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: the number of components is out of range.
         LimitError: the learner found no tree within its limits, time ran out before the first mixture, or the
             responsibilities do not fit in memory.
-        KeyboardInterrupt: Ctrl-C came before the first mixture.
+        KeyboardInterrupt: a signal came before the first mixture.
     """
-    how = how or EmOptions()
-    progress = progress or (lambda _words: None)
+    try:
+        return _fitted(table, components, how or EmOptions(), run or Run())
+    except StoppedError:
+        raise KeyboardInterrupt from None
+
+
+def _fitted(table: DataTable, components: int, how: EmOptions, run: Run) -> Mixture:
+    """Returns a mixture, or raises StoppedError if the run was interrupted before the first."""
     rows = distinct_rows(table)
     if not 1 <= components <= rows.rows:
         raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
     require_room(_SHARE_TABLES * components * rows.rows, "the responsibilities", "fewer components", 8)
-    need = resident_memory() + 8 * _SHARE_TABLES * components * rows.rows
-    memory = how.trees.memory
-    if memory is not None and need > memory:
-        raise LimitError(
-            f"with the responsibilities, the process would hold {need / 1e9:.3g} GB, but the memory limit is "
-            f"{memory / 1e9:.3g} GB; give fewer components, or a larger limit"
-        )
+    run.require_memory(
+        8 * _SHARE_TABLES * components * rows.rows, "the responsibilities need", "or fewer components"
+    )
     times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
     best: Mixture | None = None
     likelihood, stop = -inf, Stop.FINISHED
-    for start in range(how.restarts):
-        generator = np.random.default_rng([how.seed, start])
-        run = _EmRun(rows, times, components, how, generator=generator, progress=progress, deadline=deadline)
-        try:
-            stop = run.go()
-            if run.found is None:  # stopped before its first mixture
+    with run.interruptible():
+        for start in range(how.restarts):
+            em = _EmRun(rows, times, components, how, np.random.default_rng([how.seed, start]), run=run)
+            stop = em.go()
+            if em.found is None:  # stopped before its first mixture
                 break
-            mean = _mean(log_likelihood(run.found, rows), times)
+            mean = _mean(log_likelihood(em.found, rows), times)
             if best is None or mean > likelihood:
-                best, likelihood = run.found, mean
-            progress(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
-        except KeyboardInterrupt:  # between two starts
-            best, stop = best or run.found, Stop.INTERRUPTED
-        if stop is not Stop.FINISHED:
-            break
+                best, likelihood = em.found, mean
+            run.progress(note=f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
+            stop = run.stop or stop
+            if stop is not Stop.FINISHED:
+                break
     if best is None:
         if stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+            raise StoppedError
         raise LimitError(
             f"time ran out before the first mixture of {components} components; give more time, fewer "
             "components, or a faster backend, such as forward"
@@ -185,15 +181,14 @@ def fit_mixture_validated(
     sizes: Sequence[int] = SIZES,
     treewidths: Sequence[int] | None = None,
     candidates: Sequence[float] = CANDIDATES,
-    progress: ProgressMessage | None = None,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> Mixture:
     """Returns the mixture, over sizes, treewidths and priors, under which validation rows are likeliest.
 
     Sizes are tried in the given order, which should be increasing, until one is no better than the best. Then
     narrower trees are tried, from the best size on, until a treewidth is no better than the last. The choice
-    is in the mixture's provenance. Ctrl-C and the deadline return the best so far; an unfinished mixture is
-    compared with its own prior only.
+    is in the mixture's provenance. Signals and the end of the time return the best so far; an unfinished
+    mixture is compared with its own prior only.
 
     Args:
         table: the training data.
@@ -203,26 +198,30 @@ def fit_mixture_validated(
         treewidths: of the components, to try after the learner's own, in this order; None for all below it,
             the largest first, down to 1.
         candidates: equivalent sample sizes to try, above 0, at least one.
-        progress: called with messages.
-        deadline: see `fit_mixture`.
+        run: time, memory, threads, seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: there is nothing to try, or a size exceeds the number of distinct rows.
         LimitError: as `fit_mixture`.
-        KeyboardInterrupt: Ctrl-C came before the first mixture.
+        KeyboardInterrupt: a signal came before the first mixture.
     """
     if not sizes or not candidates:
         raise ChoiceError("there is no size or no prior to try; give at least one of each")
-    how = how or EmOptions()
-    choice = _BestMixture(table, validation, how, candidates, progress=progress, deadline=deadline)
+    how, run = how or EmOptions(), run or Run()
+    choice = _BestMixture(table, validation, how, candidates, run=run)
     own = min(how.trees.treewidth, table.n - 1)
-    for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
-        before = choice.likelihood
-        for size in [size for size in sizes if choice.best is None or size >= len(choice.best.components)]:
-            if not choice.improves(size, treewidth) or choice.stop != Stop.FINISHED.value:
-                break
-        if choice.stop != Stop.FINISHED.value or choice.likelihood == before:
-            break
+    try:
+        with run.interruptible():
+            for treewidth in (own, *(range(own - 1, 0, -1) if treewidths is None else treewidths)):
+                before = choice.likelihood
+                least = 0 if choice.best is None else len(choice.best.components)
+                for size in (size for size in sizes if size >= least):
+                    if not choice.improves(size, treewidth) or choice.stop != Stop.FINISHED.value:
+                        break
+                if choice.stop != Stop.FINISHED.value or choice.likelihood == before:
+                    break
+    except StoppedError:
+        raise KeyboardInterrupt from None
     assert choice.best is not None, "there is at least one size"
     facts = {**choice.best.provenance, "sizes_tried": choice.tried, "stop": choice.stop}
     return replace(choice.best, provenance=MappingProxyType(facts))
@@ -245,11 +244,10 @@ class _BestMixture:
         how: EmOptions,
         candidates: Sequence[float],
         *,
-        progress: ProgressMessage | None,
-        deadline: float | None,
+        run: Run,
     ) -> None:
         self.table, self.validation, self.how, self.candidates = table, validation, how, candidates
-        self.progress, self.deadline = progress or (lambda _words: None), deadline
+        self.run = run
         weights = None if isinstance(validation, np.ndarray) else validation.weights
         count = validation.shape[1] if isinstance(validation, np.ndarray) else validation.rows
         self.times = np.ones(count) if weights is None else weights.astype(np.float64)
@@ -262,25 +260,21 @@ class _BestMixture:
 
         Interrupted or late, it keeps the best, or takes the mixture as it is if there is no other.
         """
-        mixture = None
+        how = self.how.with_trees(treewidth=treewidth)
         try:
-            how = self.how.with_trees(treewidth=treewidth)
-            mixture = fit_mixture(self.table, size, how, self.progress, deadline=self.deadline)
-            self.stop = mixture.provenance["stop"]
-            mixture, mean = self.tuned(mixture, self.candidates if self.stop == Stop.FINISHED.value else ())
-        except (LimitError, KeyboardInterrupt) as error:
-            self.best = self.best or mixture
-            interrupted = isinstance(error, KeyboardInterrupt)
-            is_late = self.deadline is not None and monotonic() >= self.deadline
-            if self.best is None or not (interrupted or is_late):  # nothing to return, or another limit
+            mixture = _fitted(self.table, size, how, self.run)
+        except (LimitError, StoppedError):
+            if self.best is None or self.run.stop is None:  # nothing to return, or another limit
                 raise
-            self.stop = (Stop.INTERRUPTED if interrupted else Stop.TIME).value
+            self.stop = self.run.stop.value
             return False
+        self.stop = mixture.provenance["stop"]
+        mixture, mean = self.tuned(mixture, self.candidates if self.stop == Stop.FINISHED.value else ())
         shape = {"components": size}
         if not isinstance(self.how.learner, Lem):
             shape["treewidth"] = treewidth
         self.tried.append({**shape, "validation_log_likelihood": mean})
-        self.progress(f"{words_of(shape)}: {mean:.4f} nats per row of validation")
+        self.run.progress(note=f"{words_of(shape)}: {mean:.4f} nats per row of validation")
         if self.best is not None and mean <= self.likelihood:
             return False
         self.best, self.likelihood = mixture, mean
@@ -358,13 +352,12 @@ class _EmRun(EmRun):
         times: NDArray[np.float64],
         components: int,
         how: EmOptions,
-        *,
         generator: np.random.Generator,
-        progress: ProgressMessage,
-        deadline: float | None,
+        *,
+        run: Run,
     ) -> None:
         self.rows, self.times, self.k, self.how = rows, times, components, how
-        self.generator, self.progress, self.deadline = generator, progress, deadline
+        self.generator, self.run = generator, run
         self.found: Mixture | None = None
 
     def fit(self) -> None:
@@ -375,7 +368,7 @@ class _EmRun(EmRun):
             found: list[Structure] = []
             for k, share in enumerate(shares):
                 known = trees[k] or (found[-1] if found else None)
-                if known is not None and self.is_late:  # the trees so far make a mixture
+                if known is not None and self.run.stop is not None:  # the trees so far make a mixture
                     found.append(known)
                 else:
                     found.append(self.learn(k, share, trees[k], known))
@@ -383,7 +376,7 @@ class _EmRun(EmRun):
                 break
             trees = list(found)
             shares = self.iterate(found, shares, turn)
-            if self.is_late:
+            if self.run.stop is not None:
                 return
         self.found = self.maximised(found, shares)
 
@@ -425,11 +418,11 @@ class _EmRun(EmRun):
             drawn[int(np.argmax(share))] = 1
         kept = drawn > 0
         part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
-        self.progress(f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         try:
             new = self.searched(part, old)
-        except LimitError:
-            if known is None or not self.is_late:
+        except (LimitError, StoppedError):
+            if known is None or self.run.stop is None:
                 raise
             return known
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
@@ -440,11 +433,11 @@ class _EmRun(EmRun):
         """Returns what the learner makes of some rows."""
         learner = self.how.learner
         if isinstance(learner, ContextTrees):
-            return fit_context_tree(table, learner, deadline=self.deadline)
+            return fit_context_tree(table, learner, self.run)
         if isinstance(learner, Lem):
-            return fit_lem(table, learner, deadline=self.deadline)
+            return fit_lem(table, learner, self.run)
         assert not isinstance(old, FeatureTree), "it learns junction trees"
-        return learner(table, self.deadline, old)
+        return learner(table, self.run, old)
 
     def expected_score(self, structure: Structure, share: NDArray[np.float64]) -> float:
         """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
@@ -475,8 +468,8 @@ class _EmRun(EmRun):
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)
-            self.progress(f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
-            if mean - before < self.how.tolerance or self.is_late:
+            self.run.progress(note=f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
+            if mean - before < self.how.tolerance or self.run.stop is not None:
                 break
             before = mean
         return shares

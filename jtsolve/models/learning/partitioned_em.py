@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.em_run import EmRun
@@ -61,47 +62,44 @@ def fit_mixture_by_partitions(
     table: PartitionedTable,
     components: int,
     how: EmOptions,
-    progress: Callable[[str], None],
-    *,
-    deadline: float | None = None,
+    run: Run | None = None,
 ) -> Mixture:
     """Returns a mixture fitted to all partitions, trees included.
 
-    Ctrl-C returns the mixture so far, as `fit_mixture` does, and so does the loss of the cluster. The
+    A signal returns the mixture so far, as `fit_mixture` does, and so does the loss of the cluster. The
     provenance records under "stop" why EM ended: "finished", "time", "interrupted" or "lost".
 
     Args:
         table: the partitions.
         components: see `fit_mixture`.
         how: see there; its iterations and tolerance hold for all partitions too.
-        progress: called with messages.
-        deadline: of `time.monotonic()`, at which to return the mixture of the last M-step.
+        run: see `fit_mixture`.
 
     Raises:
         InputError: a partition cannot be read.
         ChoiceError, LimitError, KeyboardInterrupt: as `fit_mixture`, of one partition.
         ClusterLostError: the cluster was lost before the first mixture.
     """
-    with table.cluster.held() as cluster, cluster.connected() as workers:
+    run = run or Run()
+    with table.cluster.held() as cluster, cluster.connected() as workers, run.interruptible():
         rows = replace(table, cluster=cluster, folder=None)  # drawn rows are nothing to keep
-        first = fit_mixture(_first(workers, rows), components, how, progress, deadline=deadline)
-        run = _Run(rows, workers, how, progress, deadline, first)
+        first = fit_mixture(_first(workers, rows), components, how, run)
+        em = _PartitionedEm(rows, workers, how, run, first)
         stop = Stop(first.provenance["stop"])
         if stop is not Stop.INTERRUPTED:
-            stop = run.go()
+            stop = em.go()
     remarks = {**table.provenance, "smoothing_ess": how.ess, "stop": stop.value}
-    return replace(run.mixture, provenance=remarks)
+    return replace(em.mixture, provenance=remarks)
 
 
 @dataclass(slots=True, eq=False)
-class _Run(EmRun):
+class _PartitionedEm(EmRun):
     """EM over all partitions; `mixture` is that of the last M-step."""
 
     table: PartitionedTable
     workers: Workers
     how: EmOptions
-    progress: Callable[[str], None]
-    deadline: float | None
+    run: Run
     mixture: Mixture
 
     def fit(self) -> None:
@@ -127,8 +125,8 @@ class _Run(EmRun):
             mixture = Mixture(found.shares / found.shares.sum(), self.maximised(mixture, trees, found))
             self.mixture = mixture
             mean = found.logs / self.table.total
-            self.progress(f"all partitions, iteration {step + 1}: {mean:.4f} nats per row")
-            if mean - before < self.how.tolerance or self.is_late:
+            self.run.progress(note=f"all partitions, iteration {step + 1}: {mean:.4f} nats per row")
+            if mean - before < self.how.tolerance or self.run.stop is not None:
                 break
             before = mean
 
@@ -145,15 +143,15 @@ class _Run(EmRun):
         """Returns the components after a round of trees: each the new one if it is better than the old one.
 
         Raises:
-            LimitError: the deadline has passed, or the learner found no tree.
+            LimitError: the time is over, or the learner found no tree.
         """
         old = tuple(one.tree for one in mixture.junction_trees)
         new = []
         for k, tree in enumerate(old):
             part = replace(self.table, weighted=Drawn(mixture, k, (self.how.seed, turn, k)))
             rows = self.total(part, _rows)
-            self.progress(f"tree {k + 1} of {len(old)}, from {rows or 0} rows of all partitions")
-            new.append(self.how.trees(replace(part, total=int(rows)), self.deadline) if rows else tree)
+            self.run.progress(note=f"tree {k + 1} of {len(old)}, from {rows or 0} rows of all partitions")
+            new.append(self.how.trees(replace(part, total=int(rows)), self.run) if rows else tree)
         several = old, tuple(new)
         found = [self.total(self.table, expected, mixture, trees) for trees in several]
         models = [self.maximised(mixture, trees, one) for trees, one in zip(several, found, strict=True)]
