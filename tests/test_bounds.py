@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jtsolve.backends.forward.backend import Forward
-from jtsolve.core.backend import Limits
 from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
@@ -131,7 +131,7 @@ def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyP
     # At the end no time may be left: twice as much as it takes suffices at the beginning.
     assert early_bound(small, 7.9) == inf
     assert early_bound(small, 8.1) == pytest.approx(family_bound(small), rel=1e-9)
-    result = solve(small, Forward(), Limits(time=90))
+    result = solve(small, Forward(), Run(Limits(time=90)))
     assert result.bound == pytest.approx(family_bound(small), rel=1e-9)
     assert result.trace[0].score is None
 

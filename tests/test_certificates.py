@@ -21,9 +21,9 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import FixedPoint
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
 from jtsolve.io.instance import read_problem, write_problem
@@ -166,7 +166,7 @@ def test_a_certificate_that_would_take_hours_is_refused_at_once() -> None:
 @pytest.mark.parametrize("most", [0, 50, 100])
 def test_nodes_multipliers_and_closing_count_as_work(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(gaussian(1, 3))
-    result, proof = prove(problem, solve(problem, Brute()), Limits(threads=1))
+    result, proof = prove(problem, solve(problem, Brute()), Run(Limits(threads=1)))
     assert verify(problem, result_to_document(result), proof) == ()
     monkeypatch.setattr("jtsolve.verify.certificate.MOST_WORK", most)
     monkeypatch.setattr(SECOND, "MOST_WORK", most)

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +19,12 @@ import pytest
 from problems import gaussian, named
 
 import jtsolve.cli.output
-import jtsolve.progress
 from jtsolve import __main__ as program
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
 from jtsolve.errors import InputError, InternalError
 from jtsolve.io.instance import read_problem, write_problem
@@ -812,19 +810,6 @@ def test_interruption_is_told(command: Command, instance: Path, monkeypatch: pyt
     assert (command.out, command.err) == ("", "jtsolve: interrupted before a tree was found\n")
 
 
-def test_progress_listens_to_everything(capsys: pytest.CaptureFixture[str]) -> None:
-    with jtsolve.progress.progress("begin", shown=True) as listener:
-        assert listener is not None
-        listener(seconds=1.0, score=None, bound=float("inf"), done=None, note=None)
-        listener(seconds=1.0, score=-1.0, bound=2.0, done=0.5, note="half")
-    with jtsolve.progress.progress("begin", shown=False) as listener:
-        assert listener is None
-    assert capsys.readouterr().out == ""
-    assert jtsolve.progress.state(None, float("inf")) == ""
-    assert jtsolve.progress.state(-3.0, float("inf")) == "score -3"
-    assert jtsolve.progress.state(None, 2.5) == "bound 2.5"
-
-
 def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
@@ -917,5 +902,6 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 def test_limits_take_the_time_of_the_start() -> None:
     from jtsolve.cli.options import LimitOptions
 
-    limits = copy_context().run(LimitOptions(2.0, 0.5, 3).limits, 1.0, seed=4)
-    assert limits == Limits(time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0)
+    assert LimitOptions(2.0, 0.5, 3).run(1.0, seed=4).limits == Limits(
+        time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
+    )

@@ -27,8 +27,9 @@ from jtsolve.compare.folder import Folder
 from jtsolve.compare.running.dask import DaskExecutor
 from jtsolve.compare.running.live import Board
 from jtsolve.compare.spec import RunStatus, read_row, to_json
-from jtsolve.core.backend import Estimate, Limits
+from jtsolve.core.backend import Estimate
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import LimitError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.solving import choose
@@ -395,7 +396,7 @@ def test_recommend_says_what_auto_takes_and_every_objection(command: Command, tm
     assert command.err == ""
     lines = command.out.splitlines()
     assert lines[0] == "eight: 8 variables, treewidth 2"
-    taken = choose(read_problem(path).with_treewidth(2), Limits()).backend.name
+    taken = choose(read_problem(path).with_treewidth(2), Run()).backend.name
     assert [line.split()[1] for line in lines if line.startswith("* ")] == [taken]
     assert any(line.startswith("  brute ") and "at most 5 variables, not 8" in line for line in lines)
     assert {line.split()[line.startswith("*")] for line in lines[3:-3]} == set(REGISTRY)

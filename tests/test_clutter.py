@@ -49,10 +49,10 @@ from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, is_subset, members, varset
@@ -761,12 +761,12 @@ def test_an_ascent_that_meets_the_tree_ends_column_generation(tmp_path: Path) ->
     path = tmp_path / "proof.json"
     assert best.tree is not None
     ascent = ClutterCuts(columns=5, start=Known(best.tree), ties=False, certificate=str(path))
-    result = solve(problem, ascent, Limits(threads=1))
+    result = solve(problem, ascent, Run(Limits(threads=1)))
     assert result.status is Status.OPTIMAL
     assert result.stats["rounds"] == 0
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()
     # Which of the best trees is the sparsest, the families that rounds leave tell.
-    assert solve(problem, replace(ascent, ties=True), Limits(threads=1)).stats["ties"] == "edges"
+    assert solve(problem, replace(ascent, ties=True), Run(Limits(threads=1))).stats["ties"] == "edges"
 
 
 @pytest.mark.parametrize(("n", "size"), [(5, 2), (7, 3), (8, 4)])
@@ -815,7 +815,7 @@ def test_priced_families_meet_constraints_and_are_certified(
         if problem.max_clique_size < PRICING.smallest:
             continue
         backend = ClutterCuts(columns=1 + seed, certificate=str(path))
-        result = solve(problem, backend, Limits(threads=1))
+        result = solve(problem, backend, Run(Limits(threads=1)))
         optimum = optimum_of(problem)
         assert result.bound == pytest.approx(optimum, abs=1e-6)
         assert result.status is (Status.INFEASIBLE if optimum == -inf else Status.OPTIMAL)
@@ -833,7 +833,7 @@ def test_an_unfinished_pricing_certifies_the_bound_that_it_told(
     problem = named(gaussian(0, 12, 3))
     path = tmp_path / "proof.json"
     backend = ClutterCuts(columns=20, certificate=str(path))
-    whole = solve(problem, backend, Limits(threads=1))
+    whole = solve(problem, backend, Run(Limits(threads=1)))
     early = backend.solve(problem, Limits(threads=1), Recording(patience=patience, reason=Stop.TIME))
     assert early.stop is Stop.TIME
     assert (early.stats["rounds"] > 0) is (bytes_of_ascent > PRICING.bytes_of_ascent)
@@ -853,7 +853,7 @@ def test_a_stop_amid_scores_loses_no_bound_of_a_pricing(tmp_path: Path) -> None:
     problem = named(Stopping(inner.n, inner.max_size, inner.values))
     path = tmp_path / "proof.json"
     backend = ClutterCuts(columns=20, certificate=str(path))
-    whole = solve(named(inner), backend, Limits(threads=1))
+    whole = solve(named(inner), backend, Run(Limits(threads=1)))
     for patience in range(100, 400, 60):
         recording = Recording(patience=patience, reason=Stop.TIME)
         early = backend.solve(problem, Limits(threads=1), recording)
@@ -998,7 +998,7 @@ def test_constraints_that_no_graph_meets_are_refuted_at_the_root(seed: int, tmp_
     problem = named(gaussian(seed, 7, 5), constraints)
     path = tmp_path / "proof.json"
     backend = replace(ALONE, certificate=str(path))
-    result = solve(problem, backend, Limits(threads=1))
+    result = solve(problem, backend, Run(Limits(threads=1)))
     assert result.status is Status.INFEASIBLE
     assert result.stats["nodes"] == 1
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()
@@ -1074,7 +1074,7 @@ def test_one_clique_has_no_separator(size: float, tmp_path: Path) -> None:
     problem = named(replace(random, values=random.values * size), Constraints(max_cliques=1))
     assert not any(map(problem.permits_separator, range(1 << 6)))
     path = tmp_path / "proof.json"
-    result = solve(problem, replace(ALONE, certificate=str(path)), Limits(threads=1))
+    result = solve(problem, replace(ALONE, certificate=str(path)), Run(Limits(threads=1)))
     assert result.status is Status.OPTIMAL
     assert result.stats["nodes"] == 1
     assert verify(problem, result_to_document(result), read_certificate(path)) == ()

@@ -20,13 +20,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
+from runs import ReportingRun
 from shares import COSTLY, WHOLE, drawn, share_of
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import problem_for
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.instance import read_problem
@@ -302,7 +303,7 @@ def test_a_time_limit_that_is_over_leaves_a_tree(name: str, tally: Tally) -> Non
     assert taken
     for problem in taken:
         tally.count(name, "ran")
-        result = solve(problem, REGISTRY[name], Limits(time=1e-9))
+        result = solve(problem, REGISTRY[name], Run(Limits(time=1e-9)))
         # A forest is whole however late it is, and where it is the answer there is nothing left to do.
         assert result.stop is Stop.TIME or result.status is Status.OPTIMAL
         if problem_for(REGISTRY["chowliu"], problem) is None:
@@ -316,7 +317,7 @@ def test_a_memory_limit_that_is_too_small_is_refused(name: str, tally: Tally) ->
     for problem in stoppable(REGISTRY[name]):
         tally.count(name, "ran")
         with pytest.raises(LimitError, match=r"but the memory limit is 1e-06 GB\. Ways out: "):
-            solve(problem, REGISTRY[name], Limits(memory=1000))
+            solve(problem, REGISTRY[name], Run(Limits(memory=1000)))
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -333,7 +334,7 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
             if told == 1:
                 signal.raise_signal(signal.SIGINT)
 
-        result = solve(problem, REGISTRY[name], listener=interrupt)
+        result = solve(problem, REGISTRY[name], ReportingRun(interrupt))
         stops[result.stop] += 1
         assert result.stop in {Stop.INTERRUPTED, Stop.FINISHED}
         assert signal.getsignal(signal.SIGINT) is handler

@@ -19,9 +19,9 @@ from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.solver import SolverInput
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.families.families import families_of
@@ -131,7 +131,7 @@ def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
 
 def agrees(problem: Problem, backend: Any, optimum: float) -> None:
     """Compares with the optimum in nats; -inf if there is no tree."""
-    result = solve(problem, backend, Limits(threads=2))
+    result = solve(problem, backend, Run(Limits(threads=2)))
     assert result.stop is Stop.FINISHED
     if optimum == -inf:
         assert result.status is Status.INFEASIBLE
@@ -206,7 +206,7 @@ def test_small_runs_are_the_same_each_time_with_any_number_of_threads(model: Any
     problem = named(gaussian(1, 5))
     traces = []
     for threads in (1, 2, 3):
-        result = solve(problem, replace(ALONE, model=model), Limits(threads=threads))
+        result = solve(problem, replace(ALONE, model=model), Run(Limits(threads=threads)))
         traces.append([(step.score, step.bound) for step in result.trace])
     assert traces[0] == traces[1] == traces[2]
 
@@ -317,5 +317,5 @@ def test_without_pruning_the_pairs_of_cliques_count_as_memory() -> None:
     problem = named(gaussian(0, 30, 4))
     pruned = replace(REGISTRY["cpsat"], model="balancing")  # type: ignore[type-var]
     with pytest.raises(LimitError, match="needs"):
-        solve(problem, replace(pruned, prune=False), Limits(memory=10**10))  # type: ignore[type-var]
+        solve(problem, replace(pruned, prune=False), Run(Limits(memory=10**10)))  # type: ignore[type-var]
     assert pruned.estimate(problem, Limits()).memory < 10**10

@@ -19,11 +19,11 @@ from jtsolve.backends.dp.plan import LANES, TablePlan
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.kernels.renaming import rename
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError
@@ -117,7 +117,7 @@ def test_the_start_gives_the_first_incumbent() -> None:
 
 def test_the_answer_does_not_depend_on_the_number_of_threads() -> None:
     problem = named(gaussian(5, 11))
-    answers = {solve(problem, PLAIN, Limits(threads=threads)).tree for threads in (1, 2, 4)}
+    answers = {solve(problem, PLAIN, Run(Limits(threads=threads))).tree for threads in (1, 2, 4)}
     assert len(answers) == 1
 
 

@@ -15,9 +15,10 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.lazy import DataScores
@@ -62,7 +63,7 @@ def test_the_forest_is_the_first_tree_and_no_answer_is_worse(name: str) -> None:
     table = chained(70, 200, 0)
     problem = Problem(tuple(map(Variable, table.names, table.states)), DataScores(table, Bic(), 3))
     forest = solve(problem.with_treewidth(1), REGISTRY["chowliu"])
-    result = solve(problem, REGISTRY[name], Limits(time=1.0, threads=1))
+    result = solve(problem, REGISTRY[name], Run(Limits(time=1.0, threads=1)))
     assert forest.score is not None
     assert result.score is not None
     assert result.trace[0].score == forest.score
@@ -75,7 +76,7 @@ def test_a_run_that_begins_too_late_has_the_forest(name: str) -> None:
     table = chained(20, 200, 0)
     problem = Problem(tuple(map(Variable, table.names, table.states)), DataScores(table, Bic(), 3))
     forest = solve(problem.with_treewidth(1), REGISTRY["chowliu"])
-    result = solve(problem, REGISTRY[name], Limits(time=1e-9, threads=2))
+    result = solve(problem, REGISTRY[name], Run(Limits(time=1e-9, threads=2)))
     assert result.stop is Stop.TIME
     assert forest.score is not None
     assert result.score is not None
@@ -169,20 +170,20 @@ def test_lns_begins_at_the_treewidth_of_its_start_and_widens(monkeypatch: pytest
     problem = with_narrow_optimum(15)
     chain = JunctionTree.from_families([(0, 0), *((v, 1 << v - 1) for v in range(1, 15))])
     short = replace(backend, kicks=4)
-    result = solve(problem, short, Limits(threads=1))
+    result = solve(problem, short, Run(Limits(threads=1)))
     assert searched == [2, 3, 4]
     assert result.tree == chain
     searched.clear()
-    few = solve(problem, replace(short, steps=40), Limits(threads=1))
+    few = solve(problem, replace(short, steps=40), Run(Limits(threads=1)))
     assert searched == [2, 3, 4]
     assert few.stats["steps"] <= 40
     searched.clear()
-    solve(problem.with_treewidth(2), short, Limits(threads=1))
+    solve(problem.with_treewidth(2), short, Run(Limits(threads=1)))
     assert searched == [2]
     wide = named(gaussian(0, 15, 4))
     searched.clear()
     started = best_start(short.start, wide, Limits(), Recording())
-    solve(wide, replace(short, steps=20), Limits(threads=1))
+    solve(wide, replace(short, steps=20), Run(Limits(threads=1)))
     assert started is not None
     assert searched == [*range(max(2, started.treewidth), 3), 3]
 

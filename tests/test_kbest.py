@@ -14,14 +14,15 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import gaussian, integers, named, random_problem, small_problems
+from runs import ReportingRun
 
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.documents import lay_out
 from jtsolve.io.ranking import (
@@ -148,7 +149,7 @@ def test_a_certificate_of_several_trees_is_refused() -> None:
 
 def test_too_little_memory_is_refused() -> None:
     with pytest.raises(LimitError, match="memory limit"):
-        k_best(named(gaussian(0, 3)), ClutterCuts(), Limits(memory=1000), k=2)
+        k_best(named(gaussian(0, 3)), ClutterCuts(), Run(Limits(memory=1000)), k=2)
 
 
 # Ends.
@@ -169,7 +170,7 @@ def test_an_interrupt_keeps_what_was_found(after: int, monkeypatch: pytest.Monke
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Brute, "solve", solve)
-    ranking = k_best(problem, Brute(), listener=interrupt, k=20)
+    ranking = k_best(problem, Brute(), ReportingRun(interrupt), k=20)
     assert signal.getsignal(signal.SIGINT) is handler
     assert ranking.stop is Stop.INTERRUPTED
     assert len(ranking.results) == after
@@ -181,7 +182,7 @@ def test_an_interrupt_keeps_what_was_found(after: int, monkeypatch: pytest.Monke
 
 def test_a_time_limit_that_is_over_leaves_what_is_known() -> None:
     problem = named(gaussian(2, 5))
-    ranking = k_best(problem, ClutterCuts(), Limits(time=1e-9), k=5)
+    ranking = k_best(problem, ClutterCuts(), Run(Limits(time=1e-9)), k=5)
     assert ranking.stop is Stop.TIME
     assert not ranking.complete
     assert ranking.proved == 0
@@ -343,5 +344,5 @@ def test_a_wrong_score_within_is_named_with_its_rank() -> None:
 
 def test_graphs_of_large_scores_leave_room_for_multipliers() -> None:
     # The room for multipliers once left none here, and the bound did not fall.
-    ranking = k_best(random_problem(3, 7), ClutterCuts(), Limits(time=600), k=2)
+    ranking = k_best(random_problem(3, 7), ClutterCuts(), Run(Limits(time=600)), k=2)
     assert (ranking.proved, ranking.complete) == (2, True)

@@ -30,9 +30,9 @@ from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang,
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.mutable_tree import MutableTree
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
@@ -224,7 +224,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
     optima = read_optima(INSTANCES / f"{name}.opt.json")
     optimum = next(one.score for one in optima.optima if one.treewidth == treewidth)
     small = problem.n <= 13
-    result = solve(problem, lns(region=8 if small else 10, steps=600), Limits(seed=1))
+    result = solve(problem, lns(region=8 if small else 10, steps=600), Run(Limits(seed=1)))
     assert result.score == pytest.approx(optimum, abs=1e-5)
 
 
@@ -246,7 +246,7 @@ def test_is_as_good_as_the_exact_backend_on_few_variables() -> None:
     for seed in range(20):
         problem = random_problem(seed, 8)
         best = solve(problem, DynamicProgramming()).score
-        score = solve(problem, lns(region=6, kicks=10), Limits(seed=seed)).score
+        score = solve(problem, lns(region=6, kicks=10), Run(Limits(seed=seed))).score
         if best is not None and score is not None:
             assert score <= best + 1e-9
             optimal += score >= best - 1e-7
@@ -373,7 +373,7 @@ def test_regions_one_by_one_are_as_good_as_in_groups() -> None:
     assert small_solver(DynamicProgramming(), alone, 8) is None
     assert small_solver(DynamicProgramming(), problem, 13) is None
     assert small_solver(Brute(), problem, 4) is None
-    scores = [solve(one, lns(region=8, steps=300), Limits(seed=2)).score for one in (problem, alone)]
+    scores = [solve(one, lns(region=8, steps=300), Run(Limits(seed=2))).score for one in (problem, alone)]
     assert start is not None
     for score in scores:
         assert score is not None
@@ -538,7 +538,7 @@ def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
     options = LargeNeighbourhoodSearch(
         exact=DynamicProgramming(), start=(Forward(),), region=5, kicks=20, steps=2000
     )
-    result = solve(problem, options, Limits(threads=1))
+    result = solve(problem, options, Run(Limits(threads=1)))
     assert result.stop is Stop.FINISHED
     assert result.score == solve(problem, Brute()).score
 
@@ -546,5 +546,5 @@ def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
 @pytest.mark.parametrize("name", ["lns", "search", "clutter"])
 def test_a_run_that_begins_too_late_has_the_first_start_s_tree(name: str) -> None:
     problem = named(gaussian(0, 12, 3))
-    result = solve(problem, REGISTRY[name], Limits(time=1e-9, threads=1))
+    result = solve(problem, REGISTRY[name], Run(Limits(time=1e-9, threads=1)))
     assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)

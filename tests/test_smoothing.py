@@ -20,9 +20,9 @@ from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.smoothing import SmoothedBound
 from jtsolve.backends.clutter.volume import Volume
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Status
+from jtsolve.core.run import Limits, Run
 from jtsolve.families.families import families_of
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document
@@ -104,7 +104,7 @@ def test_its_minimum_is_lower_and_stops_when_asked() -> None:
 def test_trees_proved_by_rounds_are_the_best(threads: int) -> None:
     for seed in range(2):
         problem = named(from_network(seed, 12, 4, rows=200))
-        result = solve(problem, ALONE, Limits(threads=threads))
+        result = solve(problem, ALONE, Run(Limits(threads=threads)))
         assert result.status is Status.OPTIMAL
         assert result.stats["steps"] > 0
         assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 from jtsolve import solving as solve_module
 from jtsolve.backends.clutter.backend import ClutterCuts, Survey
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
-from jtsolve.core.result import Outcome, Status, Stop, gap_in_words
+from jtsolve.core.result import Incumbent, Outcome, Status, Stop, gap_in_words
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, look_at, options_of, solve
+from jtsolve.solving import Recorder, choose, options_of, solve, survey_of
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Backend]:
 
 
 def test_the_recorder_keeps_the_best_tree_and_the_least_bound(problem: Problem) -> None:
-    recorder = Recorder(problem, Limits())
+    recorder = Recorder(problem, Run())
     trees = sorted((ISOLATED, CHAIN, FULL), key=lambda tree: tree.score(problem.scores))
     scores = [tree.score(problem.scores) for tree in trees]
     assert recorder.incumbent is None
@@ -98,36 +100,36 @@ def test_the_recorder_keeps_the_best_tree_and_the_least_bound(problem: Problem) 
 
 
 def test_the_recorder_stops_at_the_time_limit_and_when_interrupted(problem: Problem) -> None:
-    late = Recorder(problem, Limits(time=5.0, started=time.monotonic() - 6.0))
+    late = Recorder(problem, Run(Limits(time=5.0, started=time.monotonic() - 6.0)))
     assert late.stop is Stop.TIME
     assert not late(done=0.5)
-    early = Recorder(problem, Limits(time=1e6))
+    run = Run(Limits(time=1e6))
+    early = Recorder(problem, run)
     assert early.stop is None
     assert early(done=0.5)
-    early.interrupt()
+    run.interrupt()
     assert early.stop is Stop.INTERRUPTED
     assert not early()
 
 
-def test_the_listener_hears_of_everything(problem: Problem) -> None:
+def test_the_run_gets_all_news_and_every_improvement(problem: Problem) -> None:
     heard: list[dict[str, object]] = []
-    recorder = Recorder(problem, Limits(), lambda **news: heard.append(news))
+    steps: list[Incumbent] = []
+    run = ReportingRun(lambda **news: heard.append(news), console=Console(improved=steps.append))
+    recorder = Recorder(problem, run)
     recorder(note="reading", done=0.25)
     recorder(tree=FULL, bound=100.0)
-    assert [{**news, "seconds": None} for news in heard] == [
-        {"seconds": None, "score": None, "bound": inf, "done": 0.25, "note": "reading"},
-        {
-            "seconds": None,
-            "score": FULL.score(problem.scores),
-            "bound": 100.0,
-            "done": None,
-            "note": None,
-        },
+    recorder(bound=100.0)
+    score = FULL.score(problem.scores)
+    assert heard[:2] == [
+        {"score": None, "bound": inf, "done": 0.25, "note": "reading"},
+        {"score": score, "bound": 100.0, "done": None, "note": None},
     ]
+    assert [(step.score, step.bound) for step in steps] == [(score, 100.0)]
 
 
 def test_many_threads_may_report(problem: Problem) -> None:
-    recorder = Recorder(problem, Limits())
+    recorder = Recorder(problem, Run())
 
     def work(offset: int) -> None:
         for step in range(200):
@@ -221,7 +223,7 @@ def test_the_time_limit_reaches_the_backend(problem: Problem) -> None:
             pass
         return Outcome(None, stop=report.stop or Stop.FINISHED)
 
-    result = solve(problem, Scripted(script), Limits(time=0.05))
+    result = solve(problem, Scripted(script), Run(Limits(time=0.05)))
     assert (result.stop, result.tree, result.status) == (Stop.TIME, ISOLATED, Status.FEASIBLE)
 
 
@@ -239,7 +241,7 @@ def test_a_batch_of_scores_that_is_cut_short_ends_the_run_with_the_best_tree() -
         problem.scores.batch(rows)
         raise AssertionError("the batch takes a second, and the limit was over")
 
-    result = solve(lazy, Scripted(script), Limits(time=0.01))
+    result = solve(lazy, Scripted(script), Run(Limits(time=0.01)))
     assert (result.stop, result.tree, result.status) == (Stop.TIME, forest, Status.FEASIBLE)
 
 
@@ -370,7 +372,7 @@ def backend(
 def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
     for one in (backend("quick", 0.1, exact=False), backend("slow", 9), backend("good", 2)):
         registry[one.name] = one
-    choice = choose(problem, Limits())
+    choice = choose(problem, Run())
     assert (choice.backend.name, choice.estimate.seconds) == ("good", 2)
     assert "'good', the exact backend" in choice.reason
     assert solve(problem).backend == "good"
@@ -386,7 +388,7 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         backend("rough", 1e6, exact=False),
     ):
         registry[one.name] = one
-    choice = choose(problem, Limits(time=10, memory=10**9))
+    choice = choose(problem, Run(Limits(time=10, memory=10**9)))
     assert choice.backend.name == "rough"
     assert "heuristic" in choice.reason
     for part in (
@@ -402,9 +404,9 @@ def test_the_time_that_is_gone_does_not_count_as_time_left(
 ) -> None:
     for one in (backend("exact", 6), backend("rough", 1, exact=False)):
         registry[one.name] = one
-    assert choose(problem, Limits(time=10)).backend.name == "exact"
+    assert choose(problem, Run(Limits(time=10))).backend.name == "exact"
     reading_took = Limits(time=10, started=time.monotonic() - 5)
-    assert choose(problem, reading_took).backend.name == "rough"
+    assert choose(problem, Run(reading_took)).backend.name == "rough"
 
 
 def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
@@ -414,16 +416,16 @@ def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry:
         backend("good", 1e5, exact=False, rank=1),
     ):
         registry[one.name] = one
-    assert choose(problem, Limits(time=1)).backend.name == "good"
+    assert choose(problem, Run(Limits(time=1))).backend.name == "good"
     registry["exact"] = backend("exact", 0.5)
-    assert choose(problem, Limits(time=1)).backend.name == "exact"
+    assert choose(problem, Run(Limits(time=1))).backend.name == "exact"
 
 
 def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:
     for one in (backend("big", 1, memory=10**12), backend("small", 1, most=2)):
         registry[one.name] = one
     with pytest.raises(LimitError) as caught:
-        choose(problem, Limits(memory=10**9))
+        choose(problem, Run(Limits(memory=10**9)))
     assert "big: It would need 1e+03 GB." in str(caught.value)
     assert "small: It takes at most 2 variables, not 3." in str(caught.value)
 
@@ -478,11 +480,11 @@ def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
 
 def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
     problem = named(gaussian(0, 30, 3))
-    choice = choose(problem, Limits())
+    choice = choose(problem, Run())
     assert choice.backend.name == "portfolio"
     assert any("clutter: Its time is a guess" in reason for reason in choice.refusals)
-    assert choose(problem, Limits(), search=False).backend.name == "clutter"
-    assert choose(named(gaussian(0, 9, 3)), Limits()).backend.name == "dp"
+    assert choose(problem, Run(), search=False).backend.name == "clutter"
+    assert choose(named(gaussian(0, 9, 3)), Run()).backend.name == "dp"
 
 
 @pytest.mark.parametrize(("seconds", "taken"), [(1.0, "portfolio"), (1e6, "dp")])
@@ -497,23 +499,23 @@ def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_takes_lo
         asked.append(arguments)
         return survey
 
-    monkeypatch.setattr("jtsolve.solving.look_at", look)
+    monkeypatch.setattr("jtsolve.solving.survey_of", look)
     monkeypatch.setattr("jtsolve.solving._WORTH_A_SURVEY", 0.1)
-    assert choose(problem, Limits()).backend.name == taken
-    choose(problem, Limits(), search=False)
-    choose(problem, Limits(time=0.1))  # `dp` is out of the question
+    assert choose(problem, Run()).backend.name == taken
+    choose(problem, Run(), search=False)
+    choose(problem, Run(Limits(time=0.1)))  # `dp` is out of the question
     assert len(asked) == 1
 
 
-def test_a_look_at_a_problem_takes_seconds_or_is_left_out(
+def test_a_survey_of_a_problem_takes_seconds_or_is_left_out(
     registry: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 7, 3))
-    assert look_at(problem, Limits()) is None  # without clutter
+    assert survey_of(problem, Run()) is None  # without clutter
     registry["clutter"] = ClutterCuts()
-    survey = look_at(problem, Limits(time=60.0))
+    survey = survey_of(problem, Run(Limits(time=60.0)))
     assert survey is not None
     assert survey.left <= survey.families
-    assert look_at(problem, Limits(memory=1)) is None
+    assert survey_of(problem, Run(Limits(memory=1))) is None
     monkeypatch.setattr("jtsolve.solving._SURVEY_SETS", 10)
-    assert look_at(problem, Limits()) is None
+    assert survey_of(problem, Run()) is None

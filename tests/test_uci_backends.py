@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Result, Status
+from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
 from jtsolve.solving import solve
 from prove import Optimum, optima_path, read_optima
@@ -143,7 +143,7 @@ def prove_each(name: str, instance: str, entries: list[Optimum], limits: Limits)
         if backend.estimate(problem, limits).memory > limits.memory_bytes:
             continue
         ran += 1
-        result = solve(problem, backend, replace(limits, started=monotonic()))
+        result = solve(problem, backend, Run(replace(limits, started=monotonic())))
         assert encloses(result, entry), case(name, instance, entry, result)
         if (name, instance, entry.treewidth) not in NOT_PROVED:
             assert result.status is Status.OPTIMAL, case(name, instance, entry, result)
@@ -159,7 +159,7 @@ def come_near(name: str, instance: str, entry: Optimum, seed: int) -> None:
     backend, problem = by_steps(REGISTRY[name]), shipped(instance).with_treewidth(entry.treewidth)
     if backend.capabilities.objections(problem):
         return
-    result = solve(problem, backend, Limits(seed=seed, threads=1))
+    result = solve(problem, backend, Run(Limits(seed=seed, threads=1)))
     said = f"seed {seed}: {case(name, instance, entry, result)}"
     assert encloses(result, entry), said
     independent = sum(problem.scores.score(1 << v) for v in range(problem.n))

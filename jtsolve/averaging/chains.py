@@ -57,8 +57,9 @@ if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.varset import VarSet
     from jtsolve.solving import Recorder
 
@@ -260,7 +261,7 @@ def run_chains(
         StoppedError: the report asked to end before anything could be compared.
         ClusterLostError, WorkersLostError: the cluster was lost before.
     """
-    problem = problem.guarded(lambda: report.stop is not None)
+    problem = problem.guarded(report)
     run = _Run(problem, edge_odds, how, start, limits, cluster=cluster, constants=constants)
     sample: Sample | None = None
     for rounds in _stages(run.rounds):
@@ -452,30 +453,27 @@ class _Run:
 
     def _in_threads(self, rounds: int, report: Report) -> None:
         """Runs the chains a hundred rounds at a time."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            pool = ThreadPoolExecutor(self.workers)
-            try:
-                while self.done < rounds:
-                    part = slice(self.done, min(self.done + self.shared.piece, rounds))
-                    tasks = [
-                        partial(
-                            advance,
-                            self.shared,
-                            self.state(i),
-                            self.on_demand[i],
-                            self.graphs[i, part],
-                            self.heights[i, part],
-                            stop=lambda: report.stop is not None,
-                        )
-                        for i in range(self.chains)
-                    ]
-                    done = part.stop / self.rounds
-                    run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
-                    self.done = part.stop
-            finally:
-                pool.shutdown(cancel_futures=True)
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            while self.done < rounds:
+                part = slice(self.done, min(self.done + self.shared.piece, rounds))
+                tasks = [
+                    partial(
+                        advance,
+                        self.shared,
+                        self.state(i),
+                        self.on_demand[i],
+                        self.graphs[i, part],
+                        self.heights[i, part],
+                        stop=lambda: report.stop is not None,
+                    )
+                    for i in range(self.chains)
+                ]
+                done = part.stop / self.rounds
+                run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
+                self.done = part.stop
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def sample(self) -> Sample:
         """Returns what was seen after the first half, the warm-up, and whether the chains agree."""

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.weights import SetWeights
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.run import Limits, Run
 
 
 class _ThreadCall(NamedTuple):
@@ -148,27 +148,24 @@ class Sums:
         return float(2.0 ** (-self.layout.bits))
 
 
-def compute(weights: SetWeights, limits: Limits, report: Report, *, drawn: bool = False) -> Sums:
+def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     """Runs the recurrence; `drawn`: graphs are to be drawn, for which there must be room, too.
 
     Raises:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
-        StoppedError: the report asked to end.
+        StoppedError: the run has to stop.
     """
-    from jtsolve.core.compiling import announced
-
     plan = Plan(weights.n, weights.width, weights.rooted, drawn)
-    require_room(plan, limits)
-    with announced(lambda: report(note="compiling the kernels (first run only)")):
-        run = _Run(weights, plan, limits, report)
-        began = time.perf_counter()
-        run.all_layers()
-        seconds = {"sums": time.perf_counter() - began}
-    tables = run.tables._replace(x=np.zeros(0, np.uint64))
-    return Sums(weights, run.layout, run.local, tables, run.excluded(), seconds)
+    require_room(plan, run.limits)
+    recurrence = _Recurrence(weights, plan, run)
+    began = time.perf_counter()
+    recurrence.all_layers()
+    seconds = {"sums": time.perf_counter() - began}
+    tables = recurrence.tables._replace(x=np.zeros(0, np.uint64))
+    return Sums(weights, recurrence.layout, recurrence.local, tables, recurrence.excluded(), seconds)
 
 
-def marked(sums: Sums, limits: Limits, report: Report) -> Any:
+def marked(sums: Sums, run: Run) -> Any:
     """Returns tables in which each rooted tree counts once for each of its cliques below S, one being marked.
 
     By the product rule, F' = B', L' likewise, P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K), and
@@ -176,21 +173,21 @@ def marked(sums: Sums, limits: Limits, report: Report) -> Any:
     at A, with another clique marked as the root.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the run has to stop.
     """
     plan = Plan(sums.weights.n, sums.weights.width, rooted=True)
-    run = _Run(sums.weights, plan, limits, report)
-    run.base = sums.tables
-    run.all_layers()
-    return run.tables
+    recurrence = _Recurrence(sums.weights, plan, run)
+    recurrence.base = sums.tables
+    recurrence.all_layers()
+    return recurrence.tables
 
 
-class _Run:
-    """One run: the tables, the layers."""
+class _Recurrence:
+    """The tables and the layers."""
 
-    def __init__(self, weights: SetWeights, plan: Plan, limits: Limits, report: Report) -> None:
-        self.weights, self.plan, self.report = weights, plan, report
-        self.workers = limits.workers
+    def __init__(self, weights: SetWeights, plan: Plan, run: Run) -> None:
+        self.weights, self.plan, self.run = weights, plan, run
+        self.workers = run.threads
         self.layout = _layout(plan, weights)
         self.local = _local(weights)
         self.tables = _tables(plan)
@@ -226,7 +223,7 @@ class _Run:
                 def after(i: int, nth: int = nth, costs: list[float] = costs) -> bool:
                     self.work += costs[i]
                     done = min(1.0, self.work / self.all_work)
-                    return self.report(done=done, note=f"layer {nth} of {len(self.layers)}")
+                    return self.run.progress(done=done, note=f"layer {nth} of {len(self.layers)}")
 
                 run_tasks(pool, [task.call for task in tasks], after)
 

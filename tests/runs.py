@@ -1,0 +1,58 @@
+"""Runs for tests, which see what is reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jtsolve.core.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jtsolve.core.result import Stop
+    from jtsolve.core.run import Console, Limits
+
+
+class ReportingRun(Run):
+    """Calls a function with all progress, before it is reported as usual; its parts do not."""
+
+    def __init__(
+        self, called: Callable[..., object], limits: Limits | None = None, console: Console | None = None
+    ) -> None:
+        super().__init__(limits, console)
+        self._called = called
+
+    def progress(
+        self,
+        *,
+        note: str | None = None,
+        done: float | None = None,
+        score: float | None = None,
+        bound: float | None = None,
+    ) -> bool:
+        """See `Run`."""
+        self._called(note=note, done=done, score=score, bound=bound)
+        return super().progress(note=note, done=done, score=score, bound=bound)
+
+
+def noting(notes: list[Any]) -> ReportingRun:
+    """Returns a run that appends all notes to a list."""
+    return ReportingRun(lambda *, note, **_: None if note is None else notes.append(note))
+
+
+class ImpatientRun(Run):
+    """Has to stop once it has been asked `patience` times whether to; its parts do not.
+
+    Attributes:
+        asked: how often.
+    """
+
+    def __init__(self, patience: int, reason: Stop, limits: Limits | None = None) -> None:
+        super().__init__(limits)
+        self.patience, self.reason, self.asked = patience, reason, 0
+
+    @property
+    def stop(self) -> Stop | None:
+        """See `Run`."""
+        self.asked += 1
+        return self.reason if self.asked > self.patience else None
