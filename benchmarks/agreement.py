@@ -41,13 +41,13 @@ from journals import read_lines  # noqa: E402
 from problems import random_problem, repeatable  # noqa: E402 - found by the line above
 
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
-from jtsolve.core.backend import Limits  # noqa: E402
+from jtsolve.core import run as core  # noqa: E402
 from jtsolve.core.machine import describe  # noqa: E402
 from jtsolve.core.problem import Feature, Problem  # noqa: E402
 from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
-from jtsolve.solving import Interruption, Recorder, interruptible, verified  # noqa: E402
+from jtsolve.solving import solve  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -138,19 +138,16 @@ def in_turn(names: Sequence[str], number: int, n: int, share: float = 1.0) -> li
     return [name for name in names if name not in SOLVERS] + turn
 
 
-def run(
-    seed: int, number: int, problem: Problem, name: str, limit: float, *, interruption: Interruption
-) -> Run:
-    """Runs one backend on one problem, in one thread; an interruption cuts it short."""
+def run(seed: int, number: int, problem: Problem, name: str, limit: float, *, whole: core.Run) -> Run:
+    """Runs one backend on one problem, in one thread, as a part of a whole run."""
     backend = backend_of(name)
     features = tuple(sorted(feature.value for feature in problem.constraints.features))
     row = Run(seed, number, problem.name, problem.n, features, name, "refused")
     if backend.capabilities.objections(problem):
         return row
     began, processor = time.perf_counter(), time.process_time()
-    limits = Limits(time=limit, threads=1)
     try:
-        result = verified(problem, backend, limits, Recorder(problem, limits, None, interruption))
+        result = solve(problem, backend, whole.part(limit, threads=1))
     except InternalError as error:
         return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
     proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -255,7 +252,8 @@ def main(words: Sequence[str] | None = None) -> int:
     finished = {(one.number, one.backend) for one in runs if one.seed == seed}
     sizes, names = list(map(int, arguments.sizes.split(","))), arguments.backends.split(",")
     index, _, parts = arguments.part.partition("/")
-    with interruptible() as interruption:
+    whole = core.Run()
+    with whole.interruptible():
         for number in range(int(index) - 1, arguments.count, int(parts)):
             n = size_of(number, sizes)
             mine = names if arguments.in_turn is None else in_turn(names, number, n, arguments.in_turn)
@@ -263,17 +261,14 @@ def main(words: Sequence[str] | None = None) -> int:
             if not left:
                 continue
             problem = problem_of(seed, number, sizes, magnitudes)
-            fresh = [
-                run(seed, number, problem, name, arguments.time_limit, interruption=interruption)
-                for name in left
-            ]
-            if interruption.wanted:
+            fresh = [run(seed, number, problem, name, arguments.time_limit, whole=whole) for name in left]
+            if whole.stop is not None:
                 break
             runs += fresh
             if arguments.journal is not None:
                 with arguments.journal.open("a", encoding="utf-8") as journal:
                     journal.writelines(json.dumps(asdict(one)) + "\n" for one in fresh)
-    machine = ", ".join(f"{key} {value}" for key, value in describe(Limits().workers).items())
+    machine = ", ".join(f"{key} {value}" for key, value in describe(core.Run().threads).items())
     command = shlex.join(sys.argv if words is None else ["agreement.py", *words])
     text = "\n".join([*table(runs), "", f"Machine: {machine}.", f"Command: `python {command}`", ""])
     print(text)

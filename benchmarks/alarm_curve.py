@@ -28,9 +28,9 @@ import numpy as np
 from labels import label_ends
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.fit import fit
 from jtsolve.networks.bif import read_network
@@ -110,7 +110,7 @@ def measure(
     # The timer counts processor time, and acts as Ctrl-C does: `solve` returns the best tree so far.
     signal.signal(signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.setitimer(signal.ITIMER_PROF, seconds_of(name, arguments.seconds))
-    result = solve(problem, backend, Limits(threads=1, seed=1))
+    result = solve(problem, backend, Run(Limits(threads=1, seed=1)))
     signal.setitimer(signal.ITIMER_PROF, 0)
     seconds = time.process_time() - began
     if result.tree is None:

@@ -32,9 +32,9 @@ from typing import TYPE_CHECKING, Any
 from labels import label_ends
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.lazy import DataScores
@@ -47,6 +47,8 @@ from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from jtsolve.core.result import Incumbent
 
 SETS = ("nltcs", "plants", "baudio", "jester", "bnetflix", "accidents", "dna")
 
@@ -95,7 +97,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     few = Problem(
         variables[:12], DataScores(table_of(table, 12), Bic(), largest), name="compiles the kernels"
     ).with_treewidth(size - 1)
-    solve(few, chosen, Limits(time=10))
+    solve(few, chosen, Run(Limits(time=10)))
     limits = Limits(time=arguments.seconds, seed=seed, threads=arguments.threads)
     cost = estimate(scorer, largest, limits.workers)
     in_advance = cost.seconds <= arguments.seconds / 10 and 8 * cost.sets < limits.memory_bytes / 4
@@ -107,7 +109,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     run = {"set": name, "size": size, "backend": backend, "seed": seed, "rows": table.total}
     problem = Problem(variables, scores, name=name, rows=table.total).with_treewidth(size - 1)
     try:
-        result = solve(problem, chosen, limits)
+        result = solve(problem, chosen, Run(limits))
     except (RefusedError, LimitError) as error:
         return run | {"score": None, "stop": "refused", "stats": {"reason": str(error)}, "trace": []}
     return run | {
@@ -187,18 +189,17 @@ def measure_uci(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Namespace) -> float:
     """Returns the seconds until `lns` has the optimum; infinite if it has not in 10 s."""
-    limits = Limits(time=10, seed=seed, threads=arguments.threads)
     goal = optimum - TOLERANCE * abs(optimum)
     reached = inf
 
-    def listen(*, seconds: float, score: float | None, **_: object) -> None:
+    def improved(step: Incumbent) -> None:
         nonlocal reached
-        if score is not None and score >= goal and reached == inf:
-            reached = seconds
-            recorder.interrupt()
+        if step.score is not None and step.score >= goal and reached == inf:
+            reached = step.seconds
+            run.interrupt()
 
-    recorder = Recorder(problem, limits, listen)
-    REGISTRY["lns"].solve(problem, limits, recorder)
+    run = Run(Limits(time=10, seed=seed, threads=arguments.threads), Console(improved=improved))
+    REGISTRY["lns"].solve(problem, run.limits, Recorder(problem, run))
     return reached
 
 

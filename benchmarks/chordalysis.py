@@ -32,7 +32,7 @@ import numpy as np
 from publishing import publish
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bic import Bic
@@ -129,8 +129,8 @@ def forward(table: DataTable, size: int, repeat: int) -> tuple[Problem, Junction
     backend, limits, searches = REGISTRY["forward"], Limits(threads=1), []
     for _ in range(repeat + 1):
         began = time.process_time()
-        problem = problem_from_table(table, Bic(), treewidth=size - 1, limits=limits, backend=backend)
-        tree = solve(problem, backend, limits).tree
+        problem = problem_from_table(table, Bic(), treewidth=size - 1, run=Run(limits), backend=backend)
+        tree = solve(problem, backend, Run(limits)).tree
         searches.append(time.process_time() - began)
     assert tree is not None
     return problem, tree, median(searches[1:])

@@ -40,8 +40,8 @@ from problems import random_problem, repeatable  # noqa: E402 - found by the lin
 
 from jtsolve.backends.brute import chordal_trees  # noqa: E402
 from jtsolve.backends.clutter.backend import ClutterCuts  # noqa: E402
-from jtsolve.core.backend import Limits  # noqa: E402
 from jtsolve.core.problem import Constraints, Feature, Problem  # noqa: E402
+from jtsolve.core.run import Limits, Run  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InputError, LimitError  # noqa: E402
 from jtsolve.io.certificate import CertificateDocument  # noqa: E402
@@ -236,14 +236,14 @@ def case_of(seed: int, number: int, folder: Path, n: int | None = None) -> Case:
 
 def single(problem: Problem, limits: Limits, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns a result of `clutter`, which may have a gap, and its certificate."""
-    result = solve(problem, ClutterCuts(certificate=str(path)), limits)
+    result = solve(problem, ClutterCuts(certificate=str(path)), Run(limits))
     return plain_result(result), json.loads(path.read_text(encoding="utf-8"))
 
 
 def several(problem: Problem, k: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the k best trees and their certificate; a LimitError if there is a gap."""
-    ranking = k_best(problem, ClutterCuts(), Limits(time=SECONDS, threads=1), k=k)
-    ranking, certificate = prove_ranking(problem, ranking, Limits(time=SECONDS, threads=1))
+    ranking = k_best(problem, ClutterCuts(), Run(Limits(time=SECONDS, threads=1)), k=k)
+    ranking, certificate = prove_ranking(problem, ranking, Run(Limits(time=SECONDS, threads=1)))
     return json.loads(ranking_to_json(ranking)), json.loads(msgspec.json.encode(certificate))
 
 

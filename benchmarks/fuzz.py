@@ -617,7 +617,7 @@ def _limited(connection: Connection, place: str, seed: int) -> None:
 
 def fuzz(arguments: argparse.Namespace, place: str) -> list[dict[str, Any]]:
     """Does cases until the time is over or a signal comes, and returns the journal."""
-    from jtsolve.solving import interruptible
+    from jtsolve.core.run import Limits, Run
 
     (Path(place) / "seeds").mkdir()
     made = make_seeds(Path(place) / "seeds")
@@ -625,11 +625,11 @@ def fuzz(arguments: argparse.Namespace, place: str) -> list[dict[str, Any]]:
     (Path(place) / "seeds.json").write_text(json.dumps(listed))
     seeds = {one.name: one for one in made}
     rows = read_lines(arguments.journal)
-    deadline = time.monotonic() + 3600 * arguments.hours
+    run = Run(Limits(3600 * arguments.hours))
     worker = Worker(place, arguments.seed)
-    with interruptible() as interruption, arguments.journal.open("a", encoding="utf-8") as journal:
+    with run.interruptible(), arguments.journal.open("a", encoding="utf-8") as journal:
         number = rows[-1]["number"] + 1 if rows else 0
-        while time.monotonic() < deadline and number < arguments.count and not interruption.wanted:
+        while run.stop is None and number < arguments.count:
             wrong = worker.do(number)
             one = case(number, arguments.seed, seeds)
             rows.append({"number": number, "name": one.name, "command": one.words[0], "wrong": wrong})

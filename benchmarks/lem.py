@@ -61,16 +61,16 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Sta
     lns = REGISTRY["lns"]
 
     def trees(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
-        how = ContextTrees(Learner(treewidth=treewidth, threads=1))
+        how = ContextTrees(Learner(treewidth=treewidth))
         return lambda train, valid: fit_context_tree_validated(train, valid, how)
 
     def junction_tree(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
-        learner = Learner(backend=lns, treewidth=treewidth, time=time_limit, threads=1)
+        learner = Learner(backend=lns, treewidth=treewidth, time=time_limit)
         return lambda train, valid: fit_validated(learner(train), train, valid)
 
     def rooted(train: DataTable, valid: DataTable) -> StateModel:
-        root = Learner(backend=lns, treewidth=3, time=time_limit, threads=1)(train)
-        how = ContextTrees(Learner(treewidth=3, threads=1), root)
+        root = Learner(backend=lns, treewidth=3, time=time_limit)(train)
+        how = ContextTrees(Learner(treewidth=3), root)
         return fit_context_tree_validated(train, valid, how)
 
     short = replace(PUBLISHED, length=1, q=2)

@@ -42,10 +42,10 @@ from labels import label_ends
 from log_linear import induced_features, markov_network
 from threadpoolctl import threadpool_limits
 
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
 from jtsolve.models.learning.fit import fit_validated
@@ -172,9 +172,9 @@ class Fold:
 
     def hybrid(self) -> tuple[StateModel | None, str]:
         """A context tree that begins with the junction tree of `lns`."""
-        how = ContextTrees(Learner(treewidth=min(3, self.treewidth), threads=1), self.root)
+        how = ContextTrees(Learner(treewidth=min(3, self.treewidth)), self.root)
         with limited(self.seconds):
-            tree = fit_context_tree_validated(self.train, self.tuning, how)
+            tree = fit_context_tree_validated(self.train, self.tuning, how, run=Run(Limits(threads=1)))
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
     def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateModel | None, str]:
@@ -189,7 +189,7 @@ class Fold:
             )
             backend = backend_of(name, q)
             with limited(self.seconds / len(scores)):
-                result = solve(problem, backend, Limits(threads=1, seed=1))
+                result = solve(problem, backend, Run(Limits(threads=1, seed=1)))
             if result.tree is None:
                 continue
             model = fit_validated(result.tree, self.train, self.tuning)

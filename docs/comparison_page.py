@@ -18,7 +18,7 @@ from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
-from jtsolve.compare.running.run import file_digest, run
+from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import InstanceFile, Row, Spec
 from jtsolve.core.machine import describe
 
@@ -67,7 +67,7 @@ def _spec(instance: str, backend: str, seed: int) -> Spec:
 
 def _row(spec: Spec) -> Row:
     started = time.monotonic()
-    row = run(spec, started)
+    row = row_of(spec, started)
     # The peak is that of the whole build, not of the run.
     return msgspec.structs.replace(row, seconds=time.monotonic() - started, started=_now(), peak_memory=None)
 

@@ -40,8 +40,8 @@ def k_best(
 ) -> Ranking:
     """Returns the best trees of a problem, verified and in order.
 
-    Signals, as in `solve`, and the limits, which apply to all solves together, end it with the trees found so far,
-    the last perhaps unproved; see `Ranking.proved` and `Ranking.bound`.
+    Signals, as in `solve`, and the limits, which apply to all solves together, end it with the trees found so
+    far, the last perhaps unproved; see `Ranking.proved` and `Ranking.bound`.
 
     Args:
         problem: the scores and constraints.

@@ -11,7 +11,6 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start
-from jtsolve.core.backend import Backend, Estimate, News
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
@@ -26,6 +25,7 @@ from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import Survey
+    from jtsolve.core.backend import Backend, Estimate, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.check import Finding
@@ -82,11 +82,10 @@ class Recorder:
             if bound is not None and bound < self.bound:
                 self.bound, better = bound, True
             if better:
-                elapsed = self._run.elapsed
-                step = Incumbent(elapsed, self.score, None if self.bound == inf else self.bound)
-                self.trace.append(step)
+                bound = None if self.bound == inf else self.bound
+                self.trace.append(step := Incumbent(self._run.elapsed, self.score, bound))
         if better:
-            LOGGER.debug("%.2f s: score %s, bound %s", elapsed, self.score, self.bound)
+            self._run.improved(step)
         return self._run.progress(
             note=news.get("note"), done=news.get("done"), score=self.score, bound=self.bound
         )
@@ -161,7 +160,7 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     if run.left < inf:
         recorder(bound=early_bound(problem, run.left))
     try:
-        guarded = problem.guarded(lambda: run.stop is not None)
+        guarded = problem.guarded(run)
         outcome = backend.solve(guarded, run.limits, recorder)
     except StoppedError:
         outcome = Outcome(None, stop=run.stop or Stop.TIME)

@@ -10,7 +10,7 @@ from problems import gaussian, named
 
 from jtsolve.compare.folder import ComparisonPlan
 from jtsolve.compare.reporting.tables import Comparison
-from jtsolve.compare.running.run import file_digest, run
+from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import InstanceFile, Row, RunStatus, Spec
 from jtsolve.io.instance import write_problem
 
@@ -37,7 +37,7 @@ def make_spec(instance: InstanceFile, backend: str = "brute", **more: object) ->
 
 def make_row(spec: Spec, **more: object) -> Row:
     """Returns the row of a run in this process, changed."""
-    row = run(spec, time.monotonic())
+    row = row_of(spec, time.monotonic())
     return msgspec.structs.replace(row, seconds=1.5, **more)
 
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from problems import Recording
 
 from jtsolve.backends.support.worker import Call, run
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits
 from jtsolve.encodings.balancing import encode_balancing
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,30 +1,58 @@
-"""Runs that hand their reports to a test."""
+"""Runs for tests, which see what is reported."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.run import Limits, Run
+from jtsolve.core.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jtsolve.core.result import Stop
+    from jtsolve.core.run import Console, Limits
 
-class ReportedRun(Run):
-    """A run that calls a function with every report.
 
-    Args:
-        act: takes the arguments of `Run.progress` that are given.
-        limits: see `Run`.
+class ReportingRun(Run):
+    """Calls a function with all progress, before it is reported as usual; its parts do not."""
+
+    def __init__(
+        self, called: Callable[..., object], limits: Limits | None = None, console: Console | None = None
+    ) -> None:
+        super().__init__(limits, console)
+        self._called = called
+
+    def progress(
+        self,
+        *,
+        note: str | None = None,
+        done: float | None = None,
+        score: float | None = None,
+        bound: float | None = None,
+    ) -> bool:
+        """See `Run`."""
+        self._called(note=note, done=done, score=score, bound=bound)
+        return super().progress(note=note, done=done, score=score, bound=bound)
+
+
+def noting(notes: list[Any]) -> ReportingRun:
+    """Returns a run that appends all notes to a list."""
+    return ReportingRun(lambda *, note, **_: None if note is None else notes.append(note))
+
+
+class ImpatientRun(Run):
+    """Has to stop once it has been asked `patience` times whether to; its parts do not.
+
+    Attributes:
+        asked: how often.
     """
 
-    __slots__ = ("_act",)
-
-    def __init__(self, act: Callable[..., object], limits: Limits | None = None) -> None:
+    def __init__(self, patience: int, reason: Stop, limits: Limits | None = None) -> None:
         super().__init__(limits)
-        self._act = act
+        self.patience, self.reason, self.asked = patience, reason, 0
 
-    def progress(self, **news: Any) -> bool:
+    @property
+    def stop(self) -> Stop | None:
         """See `Run`."""
-        self._act(**news)
-        return super().progress(**news)
+        self.asked += 1
+        return self.reason if self.asked > self.patience else None

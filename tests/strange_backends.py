@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Capabilities, Estimate, Report
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 PROGRAM = (sys.executable, str(Path(__file__).resolve()), "run", "--inside")
 

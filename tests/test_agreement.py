@@ -27,8 +27,9 @@ from agreement import (
 )
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core import run as core
 from jtsolve.core.problem import Feature
-from jtsolve.solving import interruptible, verified
+from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,10 +81,9 @@ def test_solvers_take_turns_with_and_without_preparation(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", [*SOLVERS, *(name + PLAIN for name in SOLVERS)])
 def test_solvers_prove_optima_where_large_scores_cancel(name: str) -> None:
-    with interruptible() as interruption:
-        for number in (66, 107):  # a first proof leaves 1.4 to 40 times the tolerance to rounding
-            problem = problem_of(91, number, (3, 4, 5), (1e9,))
-            assert run(91, number, problem, name, 3600.0, interruption=interruption).outcome == "optimal"
+    for number in (66, 107):  # a first proof leaves 1.4 to 40 times the tolerance to rounding
+        problem = problem_of(91, number, (3, 4, 5), (1e9,))
+        assert run(91, number, problem, name, 3600.0, whole=core.Run()).outcome == "optimal"
 
 
 def test_every_constraint_and_size_has_its_turn() -> None:
@@ -130,9 +130,9 @@ def test_a_signal_ends_it_with_what_is_done(
     def third_is_interrupted(problem: Problem, *rest: Any) -> Result:
         if len(read_journal(journal)) == 2:
             signal.raise_signal(signal.SIGTERM)
-        return verified(problem, *rest)
+        return solve(problem, *rest)
 
-    monkeypatch.setattr(agreement, "verified", third_is_interrupted)
+    monkeypatch.setattr(agreement, "solve", third_is_interrupted)
     words = ["--count", "6", "--backends", "brute", "--sizes", "3", "--journal", str(journal)]
     assert main(words) == 0
     assert [one.number for one in read_journal(journal)] == [0, 1]

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import Recording, gaussian, named, random_problem, repeatable
+from problems import gaussian, named, random_problem, repeatable
+from runs import ImpatientRun
 from scipy.stats import chi2
 
 from jtsolve.averaging.average import average, draw_trees
@@ -20,9 +21,9 @@ from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
@@ -42,14 +43,12 @@ def fits(counts: Counter[Any], expected: dict[Any, float]) -> bool:
 
 
 def draws_fit(problem: Problem, seed: int, count: int = 5000) -> None:
-    sums = compute(weights_of(problem), Limits(threads=1), Recording())
+    sums = compute(weights_of(problem), Run(Limits(threads=1)))
     scores = {t: t.score(problem.scores) for t in chordal_trees(problem.n) if meets_constraints(problem, t)}
     if sums.log_total == -inf:
         assert not scores
         return
-    graphs = draw_graphs(
-        arrange(sums, Limits(threads=1), Recording()), count, Limits(threads=1, seed=seed), Recording()
-    )
+    graphs = draw_graphs(arrange(sums, Run(Limits(threads=1))), count, Run(Limits(threads=1, seed=seed)))
     trees = trees_of(map(tuple, graphs.tolist()))
     assert fits(Counter(trees), {tree: count * exp(s - sums.log_total) for tree, s in scores.items()})
 
@@ -72,9 +71,9 @@ def test_unit_weights_draw_all_graphs_equally_often() -> None:
 
 def test_the_same_seed_draws_the_same_trees_with_any_number_of_threads() -> None:
     problem = named(gaussian(1, 6))
-    one, other = (draw_trees(problem, 500, limits=Limits(threads=t, seed=3)) for t in (1, 3))
+    one, other = (draw_trees(problem, 500, run=Run(Limits(threads=t, seed=3))) for t in (1, 3))
     assert one == other
-    assert one != draw_trees(problem, 500, limits=Limits(seed=4))
+    assert one != draw_trees(problem, 500, run=Run(Limits(seed=4)))
 
 
 def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
@@ -97,14 +96,14 @@ def test_what_cannot_be_drawn_is_refused() -> None:
     impossible = Constraints(max_treewidth=0, required_edges=frozenset({0b11}))
     assert draw_trees(named(gaussian(1, 3), impossible), 1) is None
     with pytest.raises(LimitError, match="time limit"):
-        draw_trees(named(gaussian(1, 3)), 1, limits=Limits(time=1e-9))
+        draw_trees(named(gaussian(1, 3)), 1, run=Run(Limits(time=1e-9)))
 
 
 def test_draws_end_as_soon_as_the_report_says_so() -> None:
-    sums = compute(weights_of(named(gaussian(1, 4))), Limits(threads=1), Recording())
-    arranged = arrange(sums, Limits(threads=1), Recording())
+    sums = compute(weights_of(named(gaussian(1, 4))), Run(Limits(threads=1)))
+    arranged = arrange(sums, Run(Limits(threads=1)))
     with pytest.raises(StoppedError):
-        draw_graphs(arranged, 3000, Limits(threads=1), Recording(patience=1, reason=Stop.TIME))
+        draw_graphs(arranged, 3000, ImpatientRun(1, Stop.TIME, Limits(threads=1)))
 
 
 def junction_trees(tree: JunctionTree) -> set[tuple[tuple[int, int], ...]]:
@@ -164,4 +163,4 @@ def test_the_table_that_draws_need_is_predicted() -> None:
     needs = [Plan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
     between = Limits(memory=sum(needs) // 2)
     with pytest.raises(LimitError, match=r"need [0-9.]+ GB for 16 variables"):
-        draw_trees(problem, 1, method="exact", limits=between)
+        draw_trees(problem, 1, method="exact", run=Run(between))

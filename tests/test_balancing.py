@@ -14,8 +14,8 @@ from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.support.prepare import prepare
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.run import Limits
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.encodings.balancing import encode_balancing, predicted_memory

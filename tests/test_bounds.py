@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jtsolve.backends.forward.backend import Forward
-from jtsolve.core.backend import Limits
 from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.problem import Constraints, Problem, Variable
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members

@@ -7,9 +7,9 @@ import pytest
 from problems import Recording, dense, gaussian, named
 
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 

@@ -21,10 +21,9 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import FixedPoint
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
 from jtsolve.io.instance import read_problem, write_problem

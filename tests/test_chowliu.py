@@ -10,9 +10,9 @@ from problems import Recording, dense, draw_constraints, gaussian, integers, nam
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -905,5 +904,6 @@ def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) 
 def test_limits_take_the_time_of_the_start() -> None:
     from jtsolve.cli.options import LimitOptions
 
-    limits = copy_context().run(LimitOptions(2.0, 0.5, 3).run, 1.0, seed=4).limits
-    assert limits == Limits(time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0)
+    assert LimitOptions(2.0, 0.5, 3).run(1.0, seed=4).limits == Limits(
+        time=2.0, memory=500_000_000, threads=3, seed=4, started=1.0
+    )

@@ -27,9 +27,9 @@ from jtsolve.compare.folder import Folder
 from jtsolve.compare.running.dask import DaskExecutor
 from jtsolve.compare.running.live import Board
 from jtsolve.compare.spec import RunStatus, read_row, to_json
-from jtsolve.core.backend import Estimate, Limits
+from jtsolve.core.backend import Estimate
 from jtsolve.core.problem import Constraints
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import LimitError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.solving import choose

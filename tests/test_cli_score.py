@@ -200,7 +200,10 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--discretise", "width:" + "1" * 5001], "from 2 to 1000000"),
         (["--discretise", "quantile:1000000000"], "no discretisation 'quantile:0'"),
         (["--class", "z"], "there is none called 'z'"),
-        (["--read", "separator=dot"], "there is no separator 'dot'; there are comma, semicolon, tab, pipe, blank"),
+        (
+            ["--read", "separator=dot"],
+            "there is no separator 'dot'; there are comma, semicolon, tab, pipe, blank",
+        ),
         (["--also", "jkl,xml"], "scores are also written for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--weights", ""], "there is none called ''"),
@@ -263,16 +266,16 @@ def test_the_time_limit_ends_the_work(
     output = tmp_path / "i.json"
     output.write_text("old")
     monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 0.0)
-    tabulate = jtsolve.scoring.tabulate._run
+    tabulate = jtsolve.scoring.tabulate._fill_all
 
     def late(*arguments: Any, **more: Any) -> None:
         monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 5.0)
         tabulate(*arguments, **more)
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "_run", late)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "_fill_all", late)
     limits = ("--time-limit", "2", "--output", output)
     assert command("score", data, "--max-size", "3", *limits) == 4
-    assert "scoring was stopped after" in command.err
+    assert "the time limit ended the scoring after" in command.err
     assert output.read_text() == "old"
     solve = ("solve", data, "--score", "bic", "--treewidth", "2", *limits, "--backend")
     for backend in ("clutter", "dp"):  # few scores are computed on demand
@@ -283,7 +286,7 @@ def test_the_time_limit_ends_the_work(
     monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 0.0)
     monkeypatch.setattr("jtsolve.scoring.problem.FOR_ALL_SCORES", Tabulation(60.0, 1.0, on_demand=5))
     assert command(*solve, "dp") == 4
-    assert "scoring was stopped after" in command.err
+    assert "the time limit ended the scoring after" in command.err
 
 
 def test_interruption_writes_nothing(
@@ -292,7 +295,7 @@ def test_interruption_writes_nothing(
     def interrupt(*_arguments: object, **_more: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jtsolve.scoring.tabulate, "_run", interrupt)
+    monkeypatch.setattr(jtsolve.scoring.tabulate, "_fill_all", interrupt)
     output = tmp_path / "i.json"
     assert command("score", data, "--max-size", "3", "--output", output) == 130
     assert command.err == "jtsolve: interrupted before it was finished\n"

@@ -49,11 +49,10 @@ from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, is_subset, members, varset

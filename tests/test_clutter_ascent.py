@@ -24,9 +24,9 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import LimitError
 from jtsolve.families.families import families_of

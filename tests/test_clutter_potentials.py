@@ -29,9 +29,9 @@ from jtsolve.backends.clutter.kernels.potentials import (
 )
 from jtsolve.backends.clutter.potentials import Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Status
+from jtsolve.core.run import Limits
 from jtsolve.errors import InternalError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve

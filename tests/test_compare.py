@@ -32,7 +32,7 @@ from jtsolve.compare.grid import (
     split_backends,
 )
 from jtsolve.compare.reporting.judge import judge
-from jtsolve.compare.running.run import file_digest, run
+from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import RunStatus, new_row, read_row, read_spec, to_json
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
@@ -104,7 +104,7 @@ def test_a_specification_with_anything_wrong_is_refused(
 
 
 def test_a_run_gives_a_right_result_and_the_facts(small: InstanceFile) -> None:
-    row = run(make_spec(small, treewidth=2), time.monotonic())
+    row = row_of(make_spec(small, treewidth=2), time.monotonic())
     assert row.status is RunStatus.OPTIMAL
     assert row.result is not None
     assert check(read_problem(small.path).with_treewidth(2), row.result) == ()
@@ -117,7 +117,7 @@ def test_a_run_gives_a_right_result_and_the_facts(small: InstanceFile) -> None:
 
 
 def test_auto_is_a_backend_too(small: InstanceFile) -> None:
-    row = run(make_spec(small, "auto"), time.monotonic())
+    row = row_of(make_spec(small, "auto"), time.monotonic())
     assert row.status is RunStatus.OPTIMAL
     assert row.exact is True
 
@@ -141,14 +141,14 @@ def test_what_goes_wrong_within_a_run_is_its_answer(
             raise error
 
         monkeypatch.setattr(type(REGISTRY["brute"]), "solve", fail)
-        row = run(make_spec(small), time.monotonic())
+        row = row_of(make_spec(small), time.monotonic())
         assert (row.status, row.result) == (status, None)
         assert words in row.message
         assert row.n == 5
 
 
 def test_a_refused_problem_has_no_prediction(tmp_path: Path) -> None:
-    row = run(make_spec(make_instance(tmp_path, n=6)), time.monotonic())
+    row = row_of(make_spec(make_instance(tmp_path, n=6)), time.monotonic())
     assert (row.status, row.predicted, row.exact) == (RunStatus.REFUSED, None, True)
     assert "at most 5 variables" in row.message
 
@@ -157,18 +157,18 @@ def test_an_infinite_prediction_is_none(small: InstanceFile, monkeypatch: pytest
     from jtsolve.core.backend import Estimate
 
     monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
-    row = run(make_spec(small), time.monotonic())
+    row = row_of(make_spec(small), time.monotonic())
     assert row.predicted is not None
     assert (row.predicted.memory, row.predicted.seconds) == (10, None)
 
 
 def test_a_file_that_has_changed_is_another_instance(small: InstanceFile) -> None:
     Path(small.path).write_text("{}", encoding="utf-8")
-    row = run(make_spec(small), time.monotonic())
+    row = row_of(make_spec(small), time.monotonic())
     assert row.status is RunStatus.BAD_INPUT
     assert "SHA-256 differs" in row.message
     Path(small.path).unlink()
-    assert "cannot be read" in run(make_spec(small), time.monotonic()).message
+    assert "cannot be read" in row_of(make_spec(small), time.monotonic()).message
 
 
 # Grids

@@ -37,9 +37,9 @@ from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_enumerat
 from jtsolve.backends.consistent.ltci import LTCI, binomials, rank, unrank
 from jtsolve.backends.consistent.search import ConsistentTrees
 from jtsolve.backends.portfolio.backend import Portfolio
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import is_subset, members, varset
 from jtsolve.errors import LimitError

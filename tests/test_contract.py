@@ -20,14 +20,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import from_data, from_network, gaussian, named, random_problem, small_problems
+from runs import ReportingRun
 from shares import COSTLY, WHOLE, drawn, share_of
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import problem_for
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Result, Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.instance import read_problem
@@ -334,7 +334,7 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
             if told == 1:
                 signal.raise_signal(signal.SIGINT)
 
-        result = solve(problem, REGISTRY[name], listener=interrupt)
+        result = solve(problem, REGISTRY[name], ReportingRun(interrupt))
         stops[result.stop] += 1
         assert result.stop in {Stop.INTERRUPTED, Stop.FINISHED}
         assert signal.getsignal(signal.SIGINT) is handler

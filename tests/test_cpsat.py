@@ -19,10 +19,9 @@ from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.solver import SolverInput
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.families.families import families_of

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits, ReadsLargerSets
+from jtsolve.core.backend import ReadsLargerSets
 from jtsolve.core.problem import Constraints
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.run import Limits, Run
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.lazy import DataScores
@@ -114,37 +115,32 @@ def test_the_backend_decides_which_sets_are_scored() -> None:
     assert problem.constraints.max_treewidth == 1
 
 
-def test_the_time_limit_ends_a_tabulation_and_so_does_the_caller() -> None:
-    told: list[float] = []
-
-    def stop(*, done: float) -> bool:
-        told.append(done)
-        return False
-
-    with pytest.raises(LimitError, match="scoring was stopped"):
-        problem_from_table(TABLE, Bic(), treewidth=2, progress=stop)
-    assert told
-    plan = plan_scores(TABLE, Bic(), 3, Limits())
-    late = replace(plan, limits=Limits(time=1.0, started=time.monotonic() - 5))
+def test_the_time_limit_ends_a_tabulation_and_so_does_an_interruption() -> None:
+    interrupted = Run()
+    interrupted.interrupt()
+    with pytest.raises(StoppedError):
+        problem_from_table(TABLE, Bic(), treewidth=2, run=interrupted)
+    plan = plan_scores(TABLE, Bic(), 3, Run())
+    late = replace(plan, run=Run(Limits(time=1.0, started=time.monotonic() - 5)))
     assert isinstance(late.problem().scores, DataScores)
-    with pytest.raises(LimitError, match="scoring was stopped"):
+    with pytest.raises(LimitError, match="the time limit ended the scoring"):
         replace(late, tabulation=WHOLE).problem()
 
 
 def test_a_table_that_is_not_required_ends_after_its_share_of_the_time() -> None:
-    plan = plan_scores(TABLE, Bic(), 3, Limits())
-    hours = replace(plan, limits=Limits(time=1e4))
+    plan = plan_scores(TABLE, Bic(), 3, Run())
+    hours = replace(plan, run=Run(Limits(time=1e4)))
     assert isinstance(hours.problem().scores, DenseScores)
     assert isinstance(replace(hours, tabulation=Tabulation(inf, 0.0)).problem().scores, DataScores)
     assert isinstance(replace(hours, tabulation=WHOLE).problem().scores, DenseScores)
 
 
 def test_backends_that_need_a_table_take_few_scores_on_demand() -> None:
-    assert not plan_scores(TABLE, Bic(), 3, Limits(), tabulation=FOR_ALL_SCORES).required
+    assert not plan_scores(TABLE, Bic(), 3, Run(), tabulation=FOR_ALL_SCORES).required
     wide = DataTable(tuple(f"V{v}" for v in range(200)), (("0", "1"),) * 200, np.tile([[0, 1]], (200, 1)))
     for backend, required in (("dp", True), ("ilp", True), ("clutter", False)):
         tabulation = tabulation_for(REGISTRY[backend])
-        assert plan_scores(wide, Bic(), 3, Limits(), tabulation=tabulation).required is required
+        assert plan_scores(wide, Bic(), 3, Run(), tabulation=tabulation).required is required
 
 
 def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,12 +19,11 @@ from jtsolve.backends.dp.plan import LANES, TablePlan
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.kernels.renaming import rename
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets, members, varset
 from jtsolve.errors import LimitError

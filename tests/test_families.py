@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
@@ -56,7 +57,7 @@ def test_whole_numbers_and_ties_are_read_back_to_the_bit(numbers: list[int]) -> 
     scores = DenseScores(4, 4, np.array([0.0, *map(float, numbers)]))
     variables = tuple(map(Variable, "ABCD"))
     for kind, read in (("jkl", read_gobnilp), ("pss", read_urlearning)):
-        found = read(family_text(scores, variables, "a", kind), "a", "a")
+        found = read(family_text(scores, variables, "a", kind), "a", "a", Run())
         assert values_of(found).tolist() == scores.values.tolist()
 
 

@@ -15,10 +15,10 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.lazy import DataScores

@@ -28,9 +28,9 @@ from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.forward.pairs import SortedPairs, gaining_pairs
 from jtsolve.backends.support.required_edges import triangulated
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset

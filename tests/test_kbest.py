@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from problems import gaussian, integers, named, random_problem, small_problems
-from runs import ReportedRun
+from runs import ReportingRun
 
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -170,7 +170,7 @@ def test_an_interrupt_keeps_what_was_found(after: int, monkeypatch: pytest.Monke
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Brute, "solve", solve)
-    ranking = k_best(problem, Brute(), ReportedRun(interrupt), k=20)
+    ranking = k_best(problem, Brute(), ReportingRun(interrupt), k=20)
     assert signal.getsignal(signal.SIGINT) is handler
     assert ranking.stop is Stop.INTERRUPTED
     assert len(ranking.results) == after

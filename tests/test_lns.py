@@ -30,10 +30,9 @@ from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang,
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.mutable_tree import MutableTree
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset

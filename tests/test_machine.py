@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jtsolve.core import machine
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits
 
 
 def test_memory_held_is_memory_seen() -> None:

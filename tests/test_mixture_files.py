@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,10 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
+from runs import ImpatientRun, ReportingRun
 from test_cli_models import Command
 from test_mixtures import mixture_of, two_parts
 
-from jtsolve.core.result import Stop
+from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.models import layout
 from jtsolve.models import mixture as of_mixture
@@ -167,7 +168,7 @@ def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_pat
     options = ("--components", "2", "--treewidth", "1", "--score", "bic", "--seed", "3", "--restarts", "2")
     facts = command.json("fit", train, *options, "--smoothing", "2", "--output", out)
     found = mixture(out)
-    how = EmOptions(Learner(treewidth=1, seed=3), ess=2.0, seed=3, restarts=2)
+    how = EmOptions(Learner(treewidth=1), ess=2.0, seed=3, restarts=2)
     expected = fit_mixture(two_parts(600, 1), 2, how)
     # The file's states may be numbered in another order: rows are compared by the probability they have.
     rows = np.unique(two_parts(600, 1).codes, axis=1)
@@ -236,16 +237,6 @@ def test_what_makes_no_mixture_is_refused(
     assert not out.exists()
 
 
-def test_progress_is_shown_to_a_person_who_watches(
-    command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # By its name in the table of modules: the package's attribute of this name is the command.
-    monkeypatch.setattr(sys.modules["jtsolve.cli.fit"], "is_watched", lambda: True)
-    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
-    assert command("fit", train, *arguments) == 0
-    assert "fitted" in command.out
-
-
 # Ends
 
 
@@ -254,112 +245,92 @@ def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tm
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
     assert "the time limit ended the reading" in command.err
     with pytest.raises(LimitError, match="before the first mixture"):
-        fit_mixture(two_parts(50, 1), 2, TREEWIDTH_1, deadline=time.monotonic() - 1)
-
-
-class Clock:
-    """A clock that moves by one second whenever it is asked."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
+        fit_mixture(two_parts(50, 1), 2, TREEWIDTH_1, Run(Limits(1.0, started=time.monotonic() - 2)))
 
 
 def mean(found: Mixture, table: DataTable) -> float:
     return float(of_mixture.log_likelihood(found, table).mean())
 
 
-def test_the_deadline_ends_a_fit_with_the_mixture_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_ends_a_fit_with_the_mixture_so_far() -> None:
     table = two_parts(500, 4)
     whole = fit_mixture(table, 3, TREEWIDTH_1)
     assert whole.provenance["stop"] == "finished"
-    clock = Clock()
-    monkeypatch.setattr(mixture_em, "monotonic", clock)
-    monkeypatch.setattr(Learner, "seconds", lambda self, _deadline: self.time)
-    told: list[str] = []
-    found = fit_mixture(table, 3, TREEWIDTH_1, told.append, deadline=5.0)
+    run = ImpatientRun(8, Stop.TIME)
+    found = fit_mixture(table, 3, TREEWIDTH_1, run)
     assert found.provenance["stop"] == "time"
     assert len(found.components) == 3
-    assert 1 <= sum("iteration" in words for words in told) <= 5
+    assert run.asked < 30
     assert mean(found, table) <= mean(whole, table) + 1e-9
 
 
-@pytest.mark.parametrize("at", ["iteration 2", "iteration 1", "tree 2", "start 1"])
-def test_ctrl_c_keeps_the_best_mixture_or_ends_where_there_is_none(at: str) -> None:
-    def told(words: str) -> None:
-        if at in words:
-            raise KeyboardInterrupt
+def interrupted_at(*beginnings: str) -> Run:
+    """Returns a run that is interrupted at the first note with one of these words."""
 
-    def interrupted(words: str) -> None:
-        if "round 2" in words or "round 1, iteration 3" in words:
-            raise KeyboardInterrupt
+    def heard(*, note: str | None, **_: object) -> None:
+        if note is not None and any(words in note for words in beginnings):
+            run.interrupt()
 
-    table = two_parts(300, 5)
-    if at == "tree 2":
-        with pytest.raises(KeyboardInterrupt):
-            fit_mixture(table, 2, TREEWIDTH_1, told)
-    else:
-        assert fit_mixture(table, 2, TREEWIDTH_1, told).provenance["stop"] == "interrupted"
-    assert fit_mixture(table, 2, TREEWIDTH_1, interrupted).provenance["stop"] == "interrupted"
+    run = ReportingRun(heard)
+    return run
+
+
+@pytest.mark.parametrize("at", ["round 2", "iteration 2", "iteration 1", "tree 2", "start 1"])
+def test_ctrl_c_keeps_the_best_mixture(at: str) -> None:
+    found = fit_mixture(two_parts(300, 5), 2, TREEWIDTH_1, interrupted_at(at))
+    assert found.provenance["stop"] == "interrupted"
+    assert len(found.components) == 2
+
+
+def test_ctrl_c_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found_nothing(problem: Any, backend: Any, run: Any) -> Any:
+        run.interrupt()
+        return replace(solve(problem, backend), tree=None, score=None, status=Status.UNKNOWN)
+
+    monkeypatch.setattr(learning, "solve", found_nothing)
+    with pytest.raises(KeyboardInterrupt):
+        fit_mixture(two_parts(300, 5), 2, TREEWIDTH_1)
+    with pytest.raises(KeyboardInterrupt):
+        fit_mixture_validated(two_parts(300, 5), two_parts(300, 6), TREEWIDTH_1)
 
 
 def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
-
-    def told(words: str) -> None:
-        if words.startswith("tree 3 of 4"):
-            raise KeyboardInterrupt
-
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), progress=told)
+    run = interrupted_at("2 components of treewidth 1: ")
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), run=run)
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
-    with pytest.raises(KeyboardInterrupt):
-        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(4,), progress=told)
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
-
-    def told(words: str) -> None:
-        if words.startswith("round 1, iteration 9"):
-            raise KeyboardInterrupt
-
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), progress=told)
+    run = interrupted_at("round 1, iteration 9")
+    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), run=run)
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1
 
 
-def test_ctrl_c_while_priors_are_tried_keeps_the_mixture(monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_priors(*_arguments: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(mixture_em, "_with_priors", with_priors)
-    found = fit_mixture_validated(two_parts(300, 1), two_parts(300, 2), TREEWIDTH_1, sizes=(2,))
-    assert found.provenance["stop"] == "interrupted"
-    assert len(found.components) == 2
-
-
 def test_a_limit_of_the_learner_is_not_taken_for_the_deadline() -> None:
-    never = EmOptions(learner=Learner(treewidth=1, memory=1))
     with pytest.raises(LimitError, match="memory"):
-        fit_mixture_validated(two_parts(100, 1), two_parts(100, 2), never, sizes=(1,))
+        fit_mixture_validated(
+            two_parts(100, 1), two_parts(100, 2), TREEWIDTH_1, sizes=(1,), run=Run(Limits(memory=1))
+        )
 
 
 def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.MonkeyPatch) -> None:
     train, valid = two_parts(300, 1), two_parts(300, 2)
-    real = mixture_em.fit_mixture
+    real = mixture_em._fitted
 
-    def second_is_late(table: DataTable, size: int, *others: Any, **options: Any) -> Mixture:
+    def second_is_late(table: DataTable, size: int, *others: Any) -> Mixture:
         if size > 1:
             raise LimitError("the time ended")
-        return real(table, size, *others, **options | {"deadline": None})
+        return real(table, size, others[0], Run())
 
-    monkeypatch.setattr(mixture_em, "fit_mixture", second_is_late)
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2), deadline=time.monotonic() - 1)
+    monkeypatch.setattr(mixture_em, "_fitted", second_is_late)
+    found = fit_mixture_validated(
+        train, valid, TREEWIDTH_1, sizes=(1, 2), run=Run(Limits(1.0, started=time.monotonic() - 2))
+    )
     assert found.provenance["stop"] == "time"
     assert len(found.components) == 1
     with pytest.raises(LimitError, match="the time ended"):
@@ -392,23 +363,23 @@ def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: P
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_an_interrupted_tree_interrupts_the_learner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        learning, "solve", lambda *arguments: replace(solve(*arguments), stop=Stop.INTERRUPTED)
-    )
-    with pytest.raises(KeyboardInterrupt):
-        Learner(treewidth=1)(two_parts(50, 1))
+def test_the_learner_has_the_shorter_of_its_time_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[float] = []
 
+    def noted(problem: Any, backend: Any, run: Any) -> Any:
+        left.append(run.left)
+        return solve(problem, backend, run)
 
-def test_the_learner_takes_the_shorter_of_its_time_and_what_is_left() -> None:
-    now = time.monotonic()
-    assert Learner(time=3.0).seconds(None) == 3.0
-    assert Learner(time=3.0).seconds(now + 1000) == 3.0
-    left = Learner().seconds(now + 1000)
-    assert left is not None
-    assert 0 < left <= 1000
+    monkeypatch.setattr(learning, "solve", noted)
+    table = two_parts(50, 1)
+    Learner(treewidth=1, time=3.0)(table)
+    Learner(treewidth=1, time=3.0)(table, Run(Limits(1000.0)))
+    Learner(treewidth=1)(table, Run(Limits(1000.0)))
+    assert left[0] <= 3
+    assert left[1] <= 3
+    assert 3 < left[2] <= 1000
     with pytest.raises(LimitError, match="time ended"):
-        Learner().seconds(now - 1)
+        Learner(treewidth=1)(table, Run(Limits(1.0, started=time.monotonic() - 2)))
 
 
 # Commands

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from problems import dense, gaussian, named, random_problem
-from runs import ReportedRun
+from runs import ReportingRun
 from verifiers import verify
 
 from jtsolve.backends.brute import Brute
@@ -47,7 +47,7 @@ CONNECTED = Constraints(max_treewidth=0, min_separator_size=1)
 @pytest.mark.parametrize("name", ["brute", "dp", "chowliu", "ilp", "maxsat", "cpsat"])
 def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> None:
     problem = named(gaussian(4, 5)).with_treewidth(1)
-    result, certificate = prove(problem, solve(problem, REGISTRY[name], ALONE), ALONE)
+    result, certificate = prove(problem, solve(problem, REGISTRY[name], Run(ALONE)), Run(ALONE))
     assert result.status is Status.OPTIMAL
     assert check(problem, result) == ()
     assert verify(problem, result_to_document(result), certificate) == ()
@@ -59,38 +59,38 @@ def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> Non
 @pytest.mark.parametrize("feature", list(Feature))
 def test_results_under_every_constraint_get_one(feature: Feature) -> None:
     problem = random_problem(3, 4, frozenset({feature}))
-    result, certificate = prove(problem, solve(problem, Brute(), ALONE), ALONE)
+    result, certificate = prove(problem, solve(problem, Brute(), Run(ALONE)), Run(ALONE))
     assert verify(problem, result_to_document(result), certificate) == ()
 
 
 def test_that_there_is_no_tree_gets_one() -> None:
     problem = replace(named(gaussian(0, 2)), constraints=CONNECTED)
-    result, certificate = prove(problem, solve(problem, REGISTRY["dp"], ALONE), ALONE)
+    result, certificate = prove(problem, solve(problem, REGISTRY["dp"], Run(ALONE)), Run(ALONE))
     assert (result.status, result.bound) == (Status.INFEASIBLE, -inf)
     assert verify(problem, result_to_document(result), certificate) == ()
 
 
 def test_a_proof_that_does_not_fit_the_limits_is_refused() -> None:
     problem = named(gaussian(0, 5))
-    result = solve(problem, REGISTRY["dp"], ALONE)
+    result = solve(problem, REGISTRY["dp"], Run(ALONE))
     with pytest.raises(LimitError, match=r"no certificate is written: .* stopped before a bound"):
         prove(problem, result, Run(Limits(time=1e-9, threads=1)))
     with pytest.raises(LimitError, match=r"'dp' stopped \(interrupted\)"):
-        prove(problem, replace(result, stop=Stop.INTERRUPTED), ALONE)
+        prove(problem, replace(result, stop=Stop.INTERRUPTED), Run(ALONE))
     with pytest.raises(LimitError, match="memory limit"):
         prove(problem, result, Run(Limits(memory=1000)))
     impossible = replace(
         named(gaussian(0, 5)), constraints=Constraints(max_treewidth=1, min_separator_size=2)
     )
     with pytest.raises(LimitError, match="stopped before a bound"):
-        prove(impossible, solve(impossible, REGISTRY["dp"], ALONE), Run(Limits(time=1e-9, threads=1)))
+        prove(impossible, solve(impossible, REGISTRY["dp"], Run(ALONE)), Run(Limits(time=1e-9, threads=1)))
 
 
 def test_a_bound_below_a_tree_is_an_error_of_the_backend() -> None:
     problem = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))
-    poor = solve(problem.with_treewidth(0), Brute(), ALONE)
+    poor = solve(problem.with_treewidth(0), Brute(), Run(ALONE))
     with pytest.raises(InternalError, match=r"claims the bound -20\.0, but a tree scores -15"):
-        prove(problem, poor, ALONE)
+        prove(problem, poor, Run(ALONE))
 
 
 def test_a_heuristic_has_no_bound_to_prove() -> None:
@@ -107,7 +107,7 @@ def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
     require_exact(portfolio)
     result = solve(problem, portfolio, Run(Limits(threads=2)))
     assert result.status is Status.OPTIMAL
-    certified, certificate = prove(problem, result, ALONE)
+    certified, certificate = prove(problem, result, Run(ALONE))
     assert verify(problem, result_to_document(certified), certificate) == ()
 
 
@@ -121,13 +121,13 @@ def test_a_portfolio_that_is_stopped_certifies_its_bound(threads: int, tmp_path:
     chosen, left = with_own_certificate(REGISTRY["portfolio"], path)
     assert left == path
 
-    def interrupt(*, score: float | None = None, bound: float = inf, **_: object) -> None:
-        if score is not None and bound < inf and not interrupted:
+    def interrupt(*, score: float | None, bound: float | None, **_: object) -> None:
+        if score is not None and bound is not None and bound < inf and not interrupted:
             interrupted.append(bound)
             signal.raise_signal(signal.SIGINT)
 
     interrupted: list[float] = []
-    result = solve(problem, chosen, ReportedRun(interrupt, Limits(threads=threads)))
+    result = solve(problem, chosen, ReportingRun(interrupt, Limits(threads=threads)))
     assert interrupted
     assert (result.status, result.stop) == (Status.FEASIBLE, Stop.INTERRUPTED)
     certified = written(result, path)
@@ -155,7 +155,9 @@ def proved(
 ) -> tuple[RankingDocument, CertificateDocument]:
     """Returns a ranking and its certificate, which both verifiers accept."""
     problem = random_problem(seed, 4, frozenset())
-    ranking, certificate = prove_ranking(problem, k_best(problem, Brute(), ALONE, k=k, within=within), ALONE)
+    ranking, certificate = prove_ranking(
+        problem, k_best(problem, Brute(), Run(ALONE), k=k, within=within), Run(ALONE)
+    )
     document = ranking_to_document(ranking)
     assert ranking.complete
     assert check_ranking(problem, document) == ()
@@ -184,7 +186,7 @@ def test_all_trees_within_a_gap_are_proved_to_be_all() -> None:
 
 def test_that_there_is_no_other_tree_is_proved() -> None:
     problem = named(gaussian(0, 3))
-    ranking, certificate = prove_ranking(problem, k_best(problem, Brute(), ALONE, k=100), ALONE)
+    ranking, certificate = prove_ranking(problem, k_best(problem, Brute(), Run(ALONE), k=100), Run(ALONE))
     document = ranking_to_document(ranking)
     assert (len(document.results), document.bound) == (8, None)
     assert verify(problem, document, certificate) == ()
@@ -205,7 +207,7 @@ def test_unknown_names_in_a_ranking_are_refused() -> None:
 def test_a_ranking_without_trees_may_not_add_constraints() -> None:
     problem = named(gaussian(0, 2))
     tighter = replace(problem, constraints=CONNECTED)
-    document = ranking_to_document(k_best(tighter, Brute(), ALONE, k=2))
+    document = ranking_to_document(k_best(tighter, Brute(), Run(ALONE), k=2))
     assert (document.results, document.bound) == ([], None)
     assert check_ranking(tighter, document) == ()
     assert any("tighter min_separator_size" in fault for fault in check_ranking(problem, document))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from random_graphs import Oracle, population, random_pair
+from runs import ReportingRun
 from scipy.stats import chi2_contingency
 from sklearn.covariance import graphical_lasso as sklearn_graphical_lasso
 from sklearn.linear_model import Lasso
@@ -330,13 +331,13 @@ def test_without_edges_in_the_superset_there_is_nothing_to_decide() -> None:
 def test_progress_is_told_and_may_end_the_selection() -> None:
     notes: list[tuple[str, float]] = []
 
-    def tell(note: str, done: float) -> None:
-        notes.append((note, done))
+    def heard(*, note: str | None, done: float | None, **_: object) -> None:
+        notes.append((note or "", done or 0.0))
         if len(notes) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        select(_table(6), GraphicalLasso(), Complete(), OverJunctionTree(), tell=tell)
+        select(_table(6), GraphicalLasso(), Complete(), OverJunctionTree(), run=ReportingRun(heard))
     assert notes[0] == ("screening", 0.0)
 
 

@@ -20,10 +20,9 @@ from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.smoothing import SmoothedBound
 from jtsolve.backends.clutter.volume import Volume
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Status
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.families.families import families_of
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.result import result_to_document

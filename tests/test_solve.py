@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pytest
 from problems import gaussian, named
-from runs import ReportedRun
+from runs import ReportingRun
 
 from jtsolve import solving as solve_module
 from jtsolve.backends.clutter.backend import ClutterCuts, Survey
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
-from jtsolve.core.result import Outcome, Status, Stop, gap_in_words
-from jtsolve.core.run import Limits, Run
+from jtsolve.core.result import Incumbent, Outcome, Status, Stop, gap_in_words
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, survey_of, options_of, solve
+from jtsolve.solving import Recorder, choose, options_of, solve, survey_of
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -103,24 +103,29 @@ def test_the_recorder_stops_at_the_time_limit_and_when_interrupted(problem: Prob
     late = Recorder(problem, Run(Limits(time=5.0, started=time.monotonic() - 6.0)))
     assert late.stop is Stop.TIME
     assert not late(done=0.5)
-    early_run = Run(Limits(time=1e6))
-    early = Recorder(problem, early_run)
+    run = Run(Limits(time=1e6))
+    early = Recorder(problem, run)
     assert early.stop is None
     assert early(done=0.5)
-    early_run.interrupt()
+    run.interrupt()
     assert early.stop is Stop.INTERRUPTED
     assert not early()
 
 
-def test_a_run_is_told_of_everything(problem: Problem) -> None:
-    told: list[dict[str, object]] = []
-    recorder = Recorder(problem, ReportedRun(lambda **news: told.append(news)))
+def test_the_run_gets_all_news_and_every_improvement(problem: Problem) -> None:
+    heard: list[dict[str, object]] = []
+    steps: list[Incumbent] = []
+    run = ReportingRun(lambda **news: heard.append(news), console=Console(improved=steps.append))
+    recorder = Recorder(problem, run)
     recorder(note="reading", done=0.25)
     recorder(tree=FULL, bound=100.0)
-    assert told == [
-        {"note": "reading", "done": 0.25, "score": None, "bound": inf},
-        {"note": None, "done": None, "score": FULL.score(problem.scores), "bound": 100.0},
+    recorder(bound=100.0)
+    score = FULL.score(problem.scores)
+    assert heard[:2] == [
+        {"score": None, "bound": inf, "done": 0.25, "note": "reading"},
+        {"score": score, "bound": 100.0, "done": None, "note": None},
     ]
+    assert [(step.score, step.bound) for step in steps] == [(score, 100.0)]
 
 
 def test_many_threads_may_report(problem: Problem) -> None:
@@ -400,8 +405,8 @@ def test_the_time_that_is_gone_does_not_count_as_time_left(
     for one in (backend("exact", 6), backend("rough", 1, exact=False)):
         registry[one.name] = one
     assert choose(problem, Run(Limits(time=10))).backend.name == "exact"
-    after_reading = Run(Limits(time=10, started=time.monotonic() - 5))
-    assert choose(problem, after_reading).backend.name == "rough"
+    reading_took = Limits(time=10, started=time.monotonic() - 5)
+    assert choose(problem, Run(reading_took)).backend.name == "rough"
 
 
 def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:

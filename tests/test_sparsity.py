@@ -18,10 +18,9 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.sparsest import sparsest
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.sparsity import size_of, sparser
 from jtsolve.core.tree import JunctionTree
@@ -243,8 +242,9 @@ def test_a_search_for_the_sparsest_that_has_to_stop_keeps_the_tree() -> None:
     found = solve(problem, ClutterCuts(ties=False))
     assert found.tree is not None
     assert "ties" not in found.stats
-    recorder = Recorder(problem, Run())
-    recorder.interrupt()
+    run = Run()
+    run.interrupt()
+    recorder = Recorder(problem, run)
     families = families_of(problem)
     assert sparsest(problem, families, found.tree, Limits(), recorder) == (found.tree, "")
 
@@ -256,12 +256,12 @@ def test_a_tree_that_rounding_puts_below_another_is_taken_if_it_is_sparser() -> 
     recorder = Recorder(problem, Run())
     edge, nothing = JunctionTree(3, (0b011, 0b100), ((0, 1),)), JunctionTree(3, (1, 2, 4), ((0, 1), (1, 2)))
     recorder(tree=edge, bound=1e-10)
-    recorder.settle(nothing)
+    recorder.prefer_tie_breaking_tree(nothing)
     assert recorder.tree == nothing
     assert [step.score for step in recorder.trace] == [recorder.score] == [0.0]
     recorder = Recorder(problem, Run())
     recorder(tree=edge, bound=1e-3)  # nothing is proved
-    recorder.settle(nothing)
+    recorder.prefer_tie_breaking_tree(nothing)
     assert recorder.tree == edge
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, LimitError
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate
@@ -21,6 +23,7 @@ from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.reading import read_checked, read_numbers, read_states
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from jtsolve.tables.table import DataTable
@@ -232,42 +235,49 @@ def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
     assert read_states(path).total == 500
 
 
-def test_a_watch_is_told_of_rows_and_memory_and_may_end_the_reading(
+class LimitedRun(Run):
+    """Refuses to go on after some questions, and keeps what it is asked."""
+
+    def __init__(self, patience: int) -> None:
+        super().__init__()
+        self.patience = patience
+        self.asked: list[tuple[str, int]] = []
+        self.warned: list[object] = []
+
+    def require_memory(self, size: int, what: str, remedies: str) -> None:
+        self.asked.append((what, size))
+        if len(self.asked) > self.patience:
+            raise LimitError("enough")
+        super().require_memory(size, what, remedies)
+
+    def warn(self, title: str, findings: Sequence[object]) -> None:
+        self.warned += [title, *findings]
+
+
+def test_the_run_is_asked_for_rows_and_memory_and_may_end_the_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in PIECES.items():
         monkeypatch.setattr(name, size)
     path = tmp_path / "t.csv"
     frame(200, 0).write_csv(path)
-    told: list[tuple[int, int]] = []
-
-    def watch(*, rows: int, memory: int) -> None:
-        told.append((rows, memory))
-        if rows > 150:
-            raise LimitError("enough")
-
+    run = LimitedRun(10**9)
+    read_states(path, Coding(missing="state", states=("x",)), run=run)
+    assert max(size for _, size in run.asked) > 100 * 5
     with pytest.raises(LimitError, match="enough"):
-        read_states(path, Coding(missing="state"), watch=watch)
-    assert [rows for rows, _ in told] == sorted(rows for rows, _ in told)
-    assert max(memory for _, memory in told) > 100 * 5
+        read_states(path, Coding(missing="state", states=("x",)), run=LimitedRun(len(run.asked) - 1))
+    late = Run(Limits(1.0, started=monotonic() - 2))
+    with pytest.raises(LimitError, match=r"the time limit ended the reading of .*t\.csv after 0 rows"):
+        read_states(path, Coding(missing="state", states=("x",)), run=late)
 
 
-def test_a_watch_is_asked_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
+def test_the_run_is_asked_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n10,11,11\n11,10,11\n")
-    asked = 0
-
-    def watch(*, rows: int, memory: int) -> None:
-        nonlocal asked
-        del rows, memory
-        asked += 1
-        if asked > 3:
-            raise LimitError("enough")
-
-    told: list[object] = []
+    run = LimitedRun(3)
     with pytest.raises(LimitError, match="enough"):
-        read_checked(path, Coding(), Dialect(), tell=told.append, watch=watch)
-    assert not told
+        read_checked(path, Coding(), Dialect(), run=run)
+    assert not run.warned
 
 
 def test_rows_are_counted_over_many_merges(monkeypatch: pytest.MonkeyPatch) -> None:

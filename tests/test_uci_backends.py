@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Result, Status
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
 from jtsolve.solving import solve
 from prove import Optimum, optima_path, read_optima
@@ -144,7 +143,7 @@ def prove_each(name: str, instance: str, entries: list[Optimum], limits: Limits)
         if backend.estimate(problem, limits).memory > limits.memory_bytes:
             continue
         ran += 1
-        result = solve(problem, backend, replace(limits, started=monotonic()))
+        result = solve(problem, backend, Run(replace(limits, started=monotonic())))
         assert encloses(result, entry), case(name, instance, entry, result)
         if (name, instance, entry.treewidth) not in NOT_PROVED:
             assert result.status is Status.OPTIMAL, case(name, instance, entry, result)

@@ -13,7 +13,7 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     from jtsolve.averaging.method import Draws, Query
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.core.backend import Limits
+    from jtsolve.core.run import Limits
     from jtsolve.scoring.problem import Tabulation
 
 

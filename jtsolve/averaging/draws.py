@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.run import Run
 
 _TASKS, _LONGEST = 8, 4000
 """Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
@@ -55,11 +55,11 @@ class Arranged(NamedTuple):
     connected: bool
 
 
-def arrange(sums: Sums, limits: Limits, report: Report) -> Arranged:
+def arrange(sums: Sums, run: Run) -> Arranged:
     """Rearranges the tables, whose total is not 0, in their own place: `sums` is of no more use.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the run has to stop.
     """
     from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
     from jtsolve.averaging.kernels.sums import NO_SEPARATOR
@@ -70,44 +70,45 @@ def arrange(sums: Sums, limits: Limits, report: Report) -> Arranged:
     small, bounded = (
         np.where(sizes <= most, np.cumsum(sizes <= most) - 1, -1) for most in (plan.width - 1, plan.width)
     )
-    around, within = (
+    joint_offset, clique_offset = (
         np.cumsum(rows) - rows for rows in (layout.first[n - sizes, -2], layout.first[sizes, -1])
     )
     lane = layout.offset % LANES
-    below = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
+    part_offset = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
     cliques = np.zeros(layout.first[sizes, -1].sum(), np.uint64)
     terms = Terms(
         tables.links,
         tables.parts,
-        below,
+        part_offset,
         tables.f,
-        around,
+        joint_offset,
         small.astype(np.int32),
         cliques,
-        within,
+        clique_offset,
         bounded.astype(np.int32),
     )
 
-    def run(tasks: list[Callable[[], object]]) -> None:
-        _run(tasks, limits, report, "preparing the draws")
+    def do_all(tasks: list[Callable[[], object]]) -> None:
+        _on_all_threads(tasks, run, "preparing the draws")
 
-    run(
+    do_all(
         [
             partial(arrange_parts, size, first, last, sums.total, layout, local, tables, terms)
             for size in range(plan.width + 1)
             for first, last in pieces_of(plan.groups(size), 0.5 * LANES * 3.0 ** (n - size))
         ]
     )
-    run(
+    do_all(
         [
-            partial(arrange_joints, first, last, layout, local, tables, cliques, around, terms.small)
+            partial(arrange_joints, first, last, layout, local, tables, cliques, joint_offset, terms.small)
             for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
         ]
     )
+    # F is of no more use: F/s, which was written to the room of the cliques, takes its place.
     joints = int(layout.first[n - sizes, -2].sum())
     tables.f[:joints] = cliques[:joints]
     cliques[:] = 0
-    run(
+    do_all(
         [
             partial(arrange_cliques, size, first, last, layout, local, terms)
             for size in range(1, plan.width + 1)
@@ -117,27 +118,26 @@ def arrange(sums: Sums, limits: Limits, report: Report) -> Arranged:
     return Arranged(layout, terms, local.kind[0] == NO_SEPARATOR)
 
 
-def draw_graphs(arranged: Arranged, count: int, limits: Limits, report: Report) -> NDArray[np.int64]:
+def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
     """Draws graphs; the same seed draws the same graphs.
 
     Args:
         arranged: the tables.
         count: how many, at least 1.
-        limits: of which the threads and the seed are used.
-        report: is asked whether to go on.
+        run: threads, seed and progress.
 
     Returns:
         Shape (count, n): the neighbours of each vertex as bit masks.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the run has to stop.
     """
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
 
     graphs = np.zeros((count, int(arranged.layout.n)), np.int64)
     each = min(_LONGEST, -(-count // _TASKS))
     starts = range(0, count, each)
-    states = np.random.SeedSequence(limits.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
+    states = np.random.SeedSequence(run.seed).generate_state(len(starts), np.uint64) | np.uint64(1)
     drawing = [
         partial(
             draw,
@@ -149,14 +149,14 @@ def draw_graphs(arranged: Arranged, count: int, limits: Limits, report: Report) 
         )
         for i, start in enumerate(starts)
     ]
-    _run(drawing, limits, report, f"{count} draws")
+    _on_all_threads(drawing, run, f"{count} draws")
     return graphs
 
 
-def _run(tasks: Sequence[Callable[[], object]], limits: Limits, report: Report, note: str) -> None:
+def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) -> None:
     """Runs tasks on all threads."""
-    pool = ThreadPoolExecutor(limits.workers)
+    pool = ThreadPoolExecutor(run.threads)
     try:
-        run_tasks(pool, tasks, lambda _i: report(note=note))
+        run_tasks(pool, tasks, lambda _i: run.progress(note=note))
     finally:
         pool.shutdown(cancel_futures=True)

@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from jtsolve.averaging.features import Features
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.scoring.problem import Tabulation
-    from jtsolve.solving import Recorder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +56,22 @@ class Exact:
         """See `AveragingMethod`."""
         require_summable(query.problem)
         _require_drawable(self.draws, query)
-        with query.working() as recorder:
-            parts = self._parts(query, recorder)
+        with query.working():
+            parts = self._parts(query)
             if parts is None:
                 return None
             return query.posterior(best_tree(query.problem, query.run), **parts)
 
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
-        problem, limits = query.problem, query.limits
+        problem, run = query.problem, query.run
         require_summable(problem)
         _require_drawable(count, query)
-        with query.working() as recorder:
-            sums = compute(weights_of(problem, query.edge_odds), limits, recorder, drawn=True)
+        with query.working():
+            sums = compute(weights_of(problem, query.edge_odds), run, drawn=True)
             if sums.log_total == -inf:
                 return None
-            graphs = draw_graphs(arrange(sums, limits, recorder), count, limits, recorder)
+            graphs = draw_graphs(arrange(sums, run), count, run)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def tabulation(
@@ -94,20 +93,20 @@ class Exact:
         plan = Plan(n, min(largest, n), drawn=drawn or self.draws > 0)
         return plan.estimate(limits.workers).memory <= limits.memory_bytes
 
-    def _parts(self, query: Query, recorder: Recorder) -> dict[str, Any] | None:
+    def _parts(self, query: Query) -> dict[str, Any] | None:
         """Returns the parts of the posterior, or None if no graph meets the constraints."""
-        problem, limits = query.problem, query.limits
+        problem, run = query.problem, query.run
         weights = weights_of(problem, query.edge_odds, query.prior)
-        sums = compute(weights, limits, recorder, drawn=self.draws > 0)
+        sums = compute(weights, run, drawn=self.draws > 0)
         log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
         if log_total == -inf:
             return None
-        began = limits.elapsed
-        features = features_of(sums, limits, recorder)
-        seconds["features"] = limits.elapsed - began
+        began = run.elapsed
+        features = features_of(sums, run)
+        seconds["features"] = run.elapsed - began
         graphs = None
         if self.draws:
-            graphs = draw_graphs(arrange(sums, limits, recorder), self.draws, limits, recorder)
+            graphs = draw_graphs(arrange(sums, run), self.draws, run)
         del sums  # gigabytes
         _require_identity(features)
         diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
@@ -118,7 +117,7 @@ class Exact:
             diagnostics |= distribution("treewidth", widths, self.draws)
         if self.treewidths:
             diagnostics.pop("treewidth_errors", None)
-            diagnostics["treewidth"] = _treewidths(query, recorder, log_total)
+            diagnostics["treewidth"] = _treewidths(query, log_total)
         return {
             "log_evidence": log_total,
             "edges": features.edges(problem.n),
@@ -155,13 +154,13 @@ def _require_identity(features: Features) -> None:
         raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
 
 
-def _treewidths(query: Query, recorder: Recorder, log_total: float) -> list[float]:
+def _treewidths(query: Query, log_total: float) -> list[float]:
     """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
     below = 0.0
     found = []
     for width in range(1, query.problem.max_clique_size):
         weights = weights_of(query.problem.with_treewidth(width - 1), query.edge_odds, query.prior)
-        upto = exp(min(0.0, compute(weights, query.limits, recorder).log_total - log_total))
+        upto = exp(min(0.0, compute(weights, query.run).log_total - log_total))
         found.append(max(0.0, upto - below))
         below = upto
     return [*found, max(0.0, 1.0 - below)]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.run import Run
     from jtsolve.core.varset import VarSet
 
 NEGLIGIBLE = 1e-12
@@ -59,16 +59,16 @@ class Features:
         return tuple(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
-def features_of(sums: Sums, limits: Limits, report: Report) -> Features:
+def features_of(sums: Sums, run: Run) -> Features:
     """Returns the probabilities, from tables whose total is not 0.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the run has to stop.
     """
     from jtsolve.averaging.kernels.features import describe_sets, expected_components
 
     if sums.weights.rooted:
-        return _of_rooted(sums, limits, report)
+        return _of_rooted(sums, run)
     n, width = sums.weights.n, sums.weights.width
     plan = Plan(n, width)
     masks = sums.layout.masks
@@ -77,15 +77,15 @@ def features_of(sums: Sums, limits: Limits, report: Report) -> Features:
     rest = (sums.excluded, sums.layout, sums.local, sums.tables, out)
     tasks = []
     for size in range(1, width + 1):
-        pieces = max(1, min(plan.groups(size), 4 * limits.workers))
+        pieces = max(1, min(plan.groups(size), 4 * run.threads))
         bounds = np.linspace(0, plan.groups(size), pieces + 1).astype(int).tolist()
         tasks += [
             partial(describe_sets, size, first, last, NEGLIGIBLE, (number, exponent), *rest)
             for first, last in pairwise(bounds)
         ]
-    pool = ThreadPoolExecutor(limits.workers)
+    pool = ThreadPoolExecutor(run.threads)
     try:
-        run_tasks(pool, tasks, lambda _i: report(note="features"))
+        run_tasks(pool, tasks, lambda _i: run.progress(note="features"))
     finally:
         pool.shutdown(cancel_futures=True)
     complete, clique, separator = out
@@ -95,7 +95,7 @@ def features_of(sums: Sums, limits: Limits, report: Report) -> Features:
     return Features(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
 
 
-def _of_rooted(sums: Sums, limits: Limits, report: Report) -> Features:
+def _of_rooted(sums: Sums, run: Run) -> Features:
     """Returns the probabilities where each graph counts once for each rooted junction tree.
 
     Of a tree's cliques that hold A, if any does, there is one more than of its separators that hold A.
@@ -106,18 +106,18 @@ def _of_rooted(sums: Sums, limits: Limits, report: Report) -> Features:
     n, masks = weights.n, layout.masks
     separator_weights = weights.separator.copy()
     separator_weights[0] = np.inf
-    tied = compute(replace(weights, separator=separator_weights), limits, report)
+    tied = compute(replace(weights, separator=separator_weights), run)
     connected = _ratio(tied.total, sums.total)
     del tied
-    tables = marked(sums, limits, report)
+    tables = marked(sums, run)
     others = (1 << (n - 1)) - 1  # X(A,V∖A) is where S ∪ R without the last variable is all of the others
     with_last = (masks > others) * layout.first[n - 1, weights.width + 1]
-    within = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
-    clique = _shares(tables.x[layout.across[n - 1] + LANES * (with_last + within)], sums)
+    place = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
+    clique = _shares(tables.x[layout.across[n - 1] + LANES * (with_last + place)], sums)
     separator = np.zeros(masks.size)
     for size in range(weights.width):
         expected_separators(size, sums.total, layout, sums.local, sums.tables.f, tables.f, separator)
-        report(note="features")
+        run.progress(note="features")
     complete = np.zeros(1 << n)
     complete[masks] = clique - separator
     for v in range(n):

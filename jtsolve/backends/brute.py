@@ -27,8 +27,9 @@ from jtsolve.core.sparsity import size_of, ties_of
 from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.varset import VarSet
 
 _MEMORY = 2_000_000

@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 _PAIR = 2
 _FIRST_TREE = 0.5

@@ -7,11 +7,13 @@ import typer
 
 from jtsolve.cli.options import Instance, Json, ResultFile
 from jtsolve.cli.output import emit, require_writable
+from jtsolve.core.run import Run
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Capabilities, Estimate, Limits, Report
+    from jtsolve.core.backend import Capabilities, Estimate, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
     from jtsolve.encodings.answers import SolverAnswer
 
 
@@ -36,19 +38,19 @@ def decode(
         require_writable(output, instance, model)
 
     from jtsolve.cli.summary import describe
-    from jtsolve.core.backend import Limits
     from jtsolve.core.files import read_file, write_atomically
+    from jtsolve.core.run import Limits
     from jtsolve.encodings.answers import read_answer
     from jtsolve.errors import InputError, InternalError
     from jtsolve.io.instance import read_problem
     from jtsolve.io.result import result_to_document, result_to_json
     from jtsolve.solving import solve
 
-    limits = Limits(threads=1, started=context.obj)
+    run = Run(Limits(threads=1, started=context.obj))
     problem = read_problem(instance).with_treewidth(treewidth)
     answer = read_answer(read_file(model), problem.n, str(model))
     try:
-        result = solve(problem, Outside(answer), limits)
+        result = solve(problem, Outside(answer), run)
     except InternalError as error:  # a fault found by the check is the file's here, not ours
         remedy = "solve the file that 'jtsolve encode' makes of this instance, with the same constraints"
         raise InputError(str(model), "", str(error), remedy) from None

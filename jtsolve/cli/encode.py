@@ -29,8 +29,8 @@ def encode(
     """
     require_writable(output, instance)
 
-    from jtsolve.core.backend import Limits
     from jtsolve.core.files import write_atomically
+    from jtsolve.core.run import Limits
     from jtsolve.encodings.export import export, make_target
     from jtsolve.io.instance import read_problem
 

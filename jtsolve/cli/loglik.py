@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from jtsolve.cli.options import (
     DataOptions,
     Executor,
     Json,
+    LimitOptions,
     Model,
     Threads,
     cluster_named,
@@ -173,7 +175,8 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
         hidden=hidden,
-        tell=_findings(data, how.strict) if isinstance(data, Path) else None,
+        strict=how.strict,
+        run=LimitOptions().run(monotonic()) if isinstance(data, Path) else None,
     )
     values: Any = (
         values_of(file, model.names)
@@ -214,15 +217,3 @@ def _complete(values: Any, file: "FileRows", options: DataOptions) -> Any:
             "leave out --missing to sum them out, or give --missing drop-rows",
         )
     return ~missing if options.missing == "drop-rows" else np.ones(missing.size, dtype=bool)
-
-
-def _findings(data: Path, strict: bool) -> Any:  # noqa: FBT001
-    from jtsolve.cli.output import show_findings
-    from jtsolve.tables.check import require_none
-
-    def handle(findings: Any) -> None:
-        if strict:
-            require_none(findings, str(data))
-        show_findings(f"data check of {data.name}", findings)
-
-    return handle

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, LimitOptions, Model, TableMemory
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def mpe(
+    context: typer.Context,
     model: Model,
     given: Given = None,
     likelihood: Likelihood = None,
@@ -33,10 +34,10 @@ def mpe(
     from jtsolve.models.inference.gaussian import gaussian_mode
     from jtsolve.models.queries import explanations
     from jtsolve.networks.network import Network
-    from jtsolve.progress import is_watched, progress, tell
 
     room = memory_bytes(memory_limit)
-    with progress(f"reading {model.name}", shown=is_watched()) as listener:
+    run = LimitOptions().run(context.obj)
+    with run.phase(f"reading {model.name}"):
         opened = open_model(model)
         if isinstance(opened, GaussianTreeModel):
             mode = gaussian_mode(opened, numbers(opened, given, likelihood), best)
@@ -48,9 +49,7 @@ def mpe(
                 else discrete(opened, "the most probable explanation")
             )
             known = evidence(found, given, likelihood)
-            answers, of_evidence = explanations(
-                found, known, best, memory=room, tell=lambda *say: tell(listener, *say)
-            )
+            answers, of_evidence = explanations(found, known, best, memory=room, run=run)
             text = _states(found.names, answers, of_evidence, json=json)
     emit(text)
 

@@ -141,19 +141,15 @@ class LimitOptions:
         """
         from jtsolve.cli.output import emit, show_findings
         from jtsolve.console import display_here
-        from jtsolve.core.files import guard_reading
         from jtsolve.core.machine import memory_bytes
         from jtsolve.core.run import Console, Limits, Run
-
-        def drop(*_: object) -> None:
-            """Prints nothing."""
+        from jtsolve.core.run import silent as ignore
 
         limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
-        guard_reading(limits.guard())
         console = Console(
             None if quiet else display_here(),
-            drop if quiet or silent else emit,
-            drop if quiet else show_findings,
+            ignore if quiet or silent else emit,
+            ignore if quiet else show_findings,
         )
         return Run(limits, console)
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, LimitOptions, Model, TableMemory
 from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def query(
+    context: typer.Context,
     model: Model,
     target: Annotated[
         list[str] | None,
@@ -36,17 +37,17 @@ def query(
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.queries import answers
-    from jtsolve.progress import is_watched, progress, tell
 
     room = memory_bytes(memory_limit)
-    with progress(f"reading {model.name}", shown=is_watched()) as listener:
+    run = LimitOptions().run(context.obj)
+    with run.phase(f"reading {model.name}"):
         found = open_model(model)
         groups = [_names(text, found.names) for text in target or found.names]
         if isinstance(found, GaussianTreeModel):
             text = _numbers(found, groups, given, likelihood, json=json)
         else:
             known = evidence(found, given, likelihood)
-            answered = answers(found, groups, known, memory=room, tell=lambda *say: tell(listener, *say))
+            answered = answers(found, groups, known, memory=room, run=run)
             text = _states(found, groups, answered, json=json, conditional=bool(known))
     emit(text)
 

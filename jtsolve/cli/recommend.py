@@ -10,8 +10,9 @@ from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import Survey
-    from jtsolve.core.backend import Backend, Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 
 @grouped

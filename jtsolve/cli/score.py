@@ -151,7 +151,7 @@ def score_all(
         f"{forecast(plan)}, {bytes_in_words(cost.file_bytes)} as .json or "
         f"{bytes_in_words(cost.packed_bytes)} as .json.gz{_forecast_also(plan, also)}"
     )
-    obstacle = _obstacle(plan.scorer, plan.max_size, cost, plan.limits, also)
+    obstacle = _obstacle(plan.scorer, plan.max_size, cost, plan.run.limits, also)
     if obstacle is not None:
         raise _no_room(plan, obstacle, also)
     return study.scored(plan, run)
@@ -212,7 +212,7 @@ def _no_room(plan: "ScoringPlan", obstacle: str, also: tuple[str, ...]) -> Limit
     """Returns the refusal of a table that exceeds the limits, with the largest size that does not."""
     from jtsolve.scoring.tabulate import estimate
 
-    scorer, limits = plan.scorer, plan.limits
+    scorer, limits = plan.scorer, plan.run.limits
 
     def fits(size: int) -> bool:
         return _obstacle(scorer, size, estimate(scorer, size, limits.workers), limits, also) is None

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jtsolve.progress import state
+from jtsolve.console import figures
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,7 @@ def view(board: "Board") -> "Table":
             spec.backend,
             str(spec.seed),
             f"{now - run.since:.0f}{limit}",
-            state(run.score, inf if run.bound is None else run.bound),
+            figures(run.score, inf if run.bound is None else run.bound),
             "" if best is None else f"{best[0]:.8g} by {best[1]}",
         )
         table.add_row(*map(Text, cells))

@@ -15,7 +15,6 @@ from typing import (
 )
 
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
-from jtsolve.core.run import Limits as Limits  # noqa: PLC0414, TC001 - until all import it from there
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.result import Outcome, Stop
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
 

@@ -22,7 +22,6 @@ import secrets
 import shutil
 import tempfile
 import threading
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from numba.core import event
 from numba.core.bytecode import FunctionIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 def _is_writable(folder: Path) -> bool:
@@ -100,24 +99,3 @@ event.register("numba:compile", _compilations)
 def is_compiling() -> bool:
     """Returns whether a kernel is being compiled now; see `core.run`, which announces it."""
     return _compilations.running > 0
-
-
-class _Announcer(event.Listener):  # type: ignore[misc]  # numba is untyped
-    def __init__(self, announce: Callable[[], object]) -> None:
-        self._announce = announce
-        self._said = False
-
-    def on_start(self, _event: object) -> None:
-        if not self._said:
-            self._said = True
-            self._announce()
-
-    def on_end(self, _event: object) -> None:
-        """Nothing to announce."""
-
-
-@contextmanager
-def announced(announce: Callable[[], object]) -> Iterator[None]:
-    """Calls `announce` once if anything is compiled in the body; `Run.phase` supersedes it."""
-    with event.install_listener("numba:compile", _Announcer(announce)):
-        yield

@@ -10,36 +10,20 @@ import stat
 import tempfile
 import zlib
 from contextlib import contextmanager
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 BinaryStream: TypeAlias = "gzip.GzipFile | io.BufferedReader"
 
 LARGEST = 2 << 30
 """Bytes of the largest text that is read, decompressed: 2 GiB hold some 10^8 scores, or 3 GB as numbers. It
 stops small files that decompress to hundreds of gigabytes."""
-
-Guard: TypeAlias = "Callable[[int], None]"
-"""Is given the bytes of text read so far; raises an error to stop the reading."""
-
-_guard: ContextVar[Guard] = ContextVar("guard", default=lambda _size: None)
-
-
-def guard_reading(guard: Guard) -> None:
-    """Sets the guard of everything that the current context reads from now on."""
-    _guard.set(guard)
-
-
-def ask_guard(size: int) -> None:
-    """Asks the guard whether to go on with a text of this many bytes."""
-    _guard.get()(size)
-
 
 _CHUNK = 1 << 20
 _MOST_PACKED = 1032
@@ -50,16 +34,21 @@ _GZIP_HEADER = _GZIP_MAGIC + b"\x08" + 6 * b"\0" + b"\xff"
 _PRIVATE = 0o600
 
 
-def read_file(path: str | Path) -> bytes:
+def read_file(path: str | Path, run: Run | None = None) -> bytes:
     """Returns the contents of a file, decompressed if they are gzip data under any name.
 
+    Args:
+        path: of the file.
+        run: limits time and memory; None for the defaults.
+
     Raises:
+        LimitError: time or memory do not suffice.
         InputError: the file is missing, unreadable, empty, damaged gzip data, named .gz without being gzip
             data, or larger than `LARGEST` bytes.
     """
     source = str(path)
     with opened(path) as stream:
-        data = _read_bounded(stream, source, _promised_size(path))
+        data = _read_bounded(stream, source, _promised_size(path), run or Run())
     if not data:
         raise InputError(source, "", "the file is empty", "check how it was written, and write it again")
     return data
@@ -206,13 +195,13 @@ def _promised_size(path: str | Path) -> int:
     return promised if promised <= _MOST_PACKED * packed else 0  # else the trailer is damaged
 
 
-def _read_bounded(stream: BinaryStream, source: str, promised: int) -> bytes:
+def _read_bounded(stream: BinaryStream, source: str, promised: int, run: Run) -> bytes:
     """Returns the rest of a stream; the size of a pipe or of gzip data is certain only at its end."""
     buffer = io.BytesIO()
     chunk = b"begin"
     while chunk:
         size = max(promised, buffer.tell())
-        ask_guard(size)
+        run.require_reading(size)
         if size > LARGEST:
             raise InputError(
                 source,

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.notebook import as_html
-from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores
+from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
 from jtsolve.core.varset import VarSet, is_subset, members, varset
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from jtsolve.core.tree import JunctionTree
 
@@ -334,11 +334,11 @@ class Problem:
         tighter = treewidth if own is None else min(own, treewidth)
         return replace(self, constraints=replace(self.constraints, max_treewidth=tighter))
 
-    def guarded(self, stop: Callable[[], bool]) -> Problem:
-        """Returns this problem with scores that end long batches once `stop` answers True; see `Guarded`."""
+    def guarded(self, stoppable: Stoppable) -> Problem:
+        """Returns this problem with scores that end long batches once the work has to stop; see `Guarded`."""
         if not isinstance(self.scores, Guarded):
             return self
-        return replace(self, scores=self.scores.guarded(stop))
+        return replace(self, scores=self.scores.guarded(stoppable))
 
     def digest(self) -> str:
         """Returns "sha256:…" over the variables' names and the scores, not over the constraints.

@@ -20,7 +20,7 @@ from time import monotonic, process_time  # not the module: the field `time` hid
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jtsolve.core.machine import cores, free_memory, resident_memory
-from jtsolve.core.result import Stop
+from jtsolve.core.result import Incumbent, Stop
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
@@ -81,28 +81,6 @@ class Limits:
         """Seconds since the start."""
         return monotonic() - self.started
 
-    def guard(self) -> Callable[[int], None]:
-        """Returns what stops the reading of a text, given its bytes, when time or memory do not suffice.
-
-        The function raises a LimitError. Superseded by `Run.require_reading`.
-        """
-        began = process_time()
-
-        def guard(size: int) -> None:
-            late = self.time is not None and self.elapsed > self.time
-            if late and process_time() - began > _READING_SECONDS:
-                raise LimitError(
-                    f"the time limit of {self.time:g} s was over before the input was read; give more time"
-                )
-            need = resident_memory() + _HELD_PER_BYTE * size
-            if need > self.memory_bytes:
-                raise LimitError(
-                    f"reading the input needs {need / 1e9:.3g} GB of memory, but the limit is "
-                    f"{self.memory_bytes / 1e9:.3g} GB. Ways out: a larger limit, fewer scores."
-                )
-
-        return guard
-
     @property
     def left(self) -> float:
         """Seconds until the end, below 0 past it; inf without a limit."""
@@ -149,7 +127,7 @@ class Display(Protocol):
         ...
 
 
-def _drop(_line: str) -> None:
+def silent(*_message: object) -> None:
     """Shows no message."""
 
 
@@ -167,11 +145,13 @@ class Console:
         display: of the state; None to show none.
         say: receives messages for the user, a line each.
         warn: receives what was checked, and findings against it, at least one.
+        improved: receives every better score or bound, from any thread.
     """
 
     display: Display | None = None
-    say: Callable[[str], None] = _drop
+    say: Callable[[str], None] = silent
     warn: Callable[[str, Sequence[object]], None] = _log
+    improved: Callable[[Incumbent], object] = silent
 
 
 @dataclass(slots=True)
@@ -401,6 +381,11 @@ class Run:
                 yield
         finally:
             self._screen.progress = before
+
+    def improved(self, step: Incumbent) -> None:
+        """Reports a better score or bound, from any thread."""
+        LOGGER.debug("%.2f s: score %s, bound %s", step.seconds, step.score, step.bound)
+        self._screen.console.improved(step)
 
     def say(self, line: str) -> None:
         """Shows a message."""

@@ -25,7 +25,7 @@ from jtsolve.core.varset import (
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -261,12 +261,21 @@ class StoppedError(Exception):
     """Ends work that has to stop and has nothing to show yet, such as a long batch of scores."""
 
 
+class Stoppable(Protocol):
+    """Work that may have to stop: a run, or the report of a backend."""
+
+    @property
+    def stop(self) -> object:
+        """Why the work has to stop now, or None to continue."""
+        ...
+
+
 @runtime_checkable
 class Guarded(Protocol):
     """Scores computed on demand that ask within long batches whether to continue."""
 
-    def guarded(self, stop: Callable[[], bool]) -> LocalScores:
-        """Returns the same scores, whose long batches raise a StoppedError once `stop` answers True.
+    def guarded(self, stoppable: Stoppable) -> LocalScores:
+        """Returns the same scores, whose long batches raise a StoppedError once the work has to stop.
 
         Batches that take a fraction of a second are always finished, so that trees can be scored.
         """

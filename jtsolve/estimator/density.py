@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -166,11 +165,11 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         learner = self._learner(weights)
         learner = replace(learner, backend=learner.backend or REGISTRY["forward"])
         how = None if self.features is None else feature_learner(self.features, learner, self._smoothing)
-        deadline = None if self.time is None or how is None else monotonic() + self.time
+        run = self._run(None if how is None else self.time)
         if how is not None and self.components == 1:
-            return fit_feature_tree(table, how, deadline=deadline)
-        options = EmOptions(how or learner, ess=self._smoothing, seed=learner.seed)
-        return fit_mixture(table, self.components, options, deadline=deadline)
+            return fit_feature_tree(table, how, run=run)
+        options = EmOptions(how or learner, ess=self._smoothing, seed=run.seed)
+        return fit_mixture(table, self.components, options, run)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""

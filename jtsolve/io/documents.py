@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import msgspec
 
-from jtsolve.core.files import ask_guard
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Run
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
 from jtsolve.tables.selection import name_list
@@ -184,19 +184,22 @@ def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Document]:
     return decoder
 
 
-def decode(data: bytes, kind: type[Document], source: str) -> Document:
+def decode(data: bytes, kind: type[Document], source: str, run: Run | None = None) -> Document:
     """Returns a JSON text as a struct of the given kind.
 
     Args:
         data: the text, as UTF-8.
         kind: a struct with the fields `format` and `version`.
         source: the file, for messages.
+        run: limits time and memory; None for the defaults.
 
     Raises:
         InputError: the text violates the format; names the place.
+        LimitError: time or memory do not suffice.
     """
+    run = run or Run()
     require_utf8(data, source)
-    ask_guard(len(data))
+    run.require_reading(len(data))
     try:
         with _without_collector():
             document = _decoder(kind).decode(data)
@@ -209,9 +212,9 @@ def decode(data: bytes, kind: type[Document], source: str) -> Document:
         raise InputError(
             source, "", "its lists or objects are nested too deeply", "nest them less deeply"
         ) from None
-    ask_guard(0)
+    run.require_reading(0)
     require_unique_keys(data, source)
-    ask_guard(0)
+    run.require_reading(0)
     return document
 
 

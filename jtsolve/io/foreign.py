@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from jtsolve.core.files import ask_guard
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, members
@@ -32,12 +31,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
+
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?(\d*)|\.(\d+))(?:[eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 _BLANKS = b" \t\n\r\v\f"
 """The separators of `bytes.split`."""
 _CHUNK = 1 << 22
-_BETWEEN_LOOKS = 1 << 13
+_CHECKED_EVERY = 1 << 13
 """Lines or sets that are read between two looks at the limits."""
 _MOST_SETS = 1 << 40
 """More sets than any file holds: an exact count could take longer than reading the file."""
@@ -101,7 +102,7 @@ _JUNCTOR = re.compile(rb"\s*(\d{1,9})\s+(\d{1,9})(?!\S)")
 _ADJUNCT = re.compile(rb"\s*DMST\s+(\d{1,9})\s+subset_scores\s+colex_order\s+(\d{1,9})(?!\S)")
 
 
-def read_junctor(data: bytes, source: str, name: str) -> Problem:
+def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
     """Returns the problem in a Junctor `.score` or Adjunct DMST file; the variables are called "0", "1", ….
 
     Raises:
@@ -118,7 +119,7 @@ def read_junctor(data: bytes, source: str, name: str) -> Problem:
             "check that this is a score file of Junctor or Adjunct",
         )
     n, max_size = int(header[1]), int(header[2])
-    values = _numbers(data, header.end(), source)
+    values = _numbers(data, header.end(), source, run)
     scores = dense_scores(source, (_line(data, header.start(2)), "values"), n, max_size, values)
     return Problem(tuple(Variable(str(v)) for v in range(n)), scores, name=name)
 
@@ -141,12 +142,12 @@ def _column(scores: DenseScores) -> bytes:
     return "".join(f"{value!r}\n" for value in scores.values.tolist()).encode()
 
 
-def _numbers(data: bytes, start: int, source: str) -> NDArray[np.float64]:
+def _numbers(data: bytes, start: int, source: str, run: Run) -> NDArray[np.float64]:
     """Returns the numbers from byte `start` on; in pieces, since words take ten times the memory."""
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
-        ask_guard(0)
+        run.require_reading(0)
         end = min(at + _CHUNK, len(data))
         if end < len(data):  # cut after a complete word; one longer than a chunk is not a number
             cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
@@ -208,7 +209,7 @@ class _ParentSets:
         self.rows.append((line, float(score), parents))
 
 
-def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
+def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     """Returns the problem in a GOBNILP `.jkl` file: `n`, then per variable `name count` and the parent sets.
 
     A parent set is a line `score k parent…`; parents are names, or else positions from 0. Lines that begin
@@ -217,7 +218,7 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
     """
-    lines = _lines(data, source)
+    lines = _lines(data, source, run)
     number, words = next(lines, (1, []))
     if len(words) != 1 or not _WHOLE.fullmatch(words[0]) or int(words[0]) < 1:
         raise InputError(
@@ -257,10 +258,10 @@ def read_gobnilp(data: bytes, source: str, name: str) -> Problem:
             f"there are more lines after variable {n}",
             "correct the counts, or remove them",
         )
-    return _problem(families, source, name, 1e-9, MappingProxyType({}))
+    return _problem(families, source, name, 1e-9, MappingProxyType({}), run=run)
 
 
-def read_urlearning(data: bytes, source: str, name: str) -> Problem:
+def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
     """Returns the problem in an urlearning `.pss` file.
 
     It has META lines, then per variable `VAR name` and the parent sets, `score parent…` each. The scores are
@@ -271,7 +272,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
     """
     families: list[_ParentSets] = []
     header: dict[str, str] = {}
-    for number, words in _lines(data, source):
+    for number, words in _lines(data, source, run):
         keyword = words[0].upper()
         if keyword == "META":
             key, _, value = " ".join(words[1:]).partition("=")
@@ -297,7 +298,7 @@ def read_urlearning(data: bytes, source: str, name: str) -> Problem:
         raise InputError(
             source, "", "it has no line 'VAR name'", "check that this is a score file of urlearning (.pss)"
         )
-    return _problem(families, source, name, 1e-6, MappingProxyType(header))
+    return _problem(families, source, name, 1e-6, MappingProxyType(header), run=run)
 
 
 def _with_states(variable: Variable, key: str, value: str, source: str, line: int) -> Variable:
@@ -314,7 +315,7 @@ def _with_states(variable: Variable, key: str, value: str, source: str, line: in
     return variable
 
 
-def _lines(data: bytes, source: str) -> Iterator[Line]:
+def _lines(data: bytes, source: str, run: Run) -> Iterator[Line]:
     """Yields the lines that are neither blank nor comments."""
     try:
         text = data.decode()
@@ -323,15 +324,21 @@ def _lines(data: bytes, source: str) -> Iterator[Line]:
             source, _line(data, error.start), "a byte is not UTF-8", "save the file as UTF-8"
         ) from None
     for number, line in enumerate(text.split("\n"), 1):
-        if number % _BETWEEN_LOOKS == 0:
-            ask_guard(0)
+        if number % _CHECKED_EVERY == 0:
+            run.require_reading(0)
         words = line.split()
         if words and not words[0].startswith("#"):
             yield number, words
 
 
 def _problem(
-    families: Sequence[_ParentSets], source: str, name: str, relative: float, provenance: Mapping[str, str]
+    families: Sequence[_ParentSets],
+    source: str,
+    name: str,
+    relative: float,
+    provenance: Mapping[str, str],
+    *,
+    run: Run,
 ) -> Problem:
     """Returns the problem that the family scores determine.
 
@@ -339,6 +346,7 @@ def _problem(
         families: in the order of the variables.
         source: the file, for messages.
         name: of the problem.
+        run: limits time and memory.
         relative: the relative error of a sum of scores, from the precision of the writing program.
         provenance: remarks.
     """
@@ -360,7 +368,7 @@ def _problem(
     decimals = max(here.decimals for here in families)
     # Each printed number is off by half its last digit; whole numbers count as exact.
     step = 10.0**-decimals if decimals else 0.0
-    values = _summed(tables, max_parents + 1, (step, relative), families, source)
+    values = _summed(tables, max_parents + 1, (step, relative), families, source, run=run)
     scores = dense_scores(source, ("parent sets", "scores"), n, max_parents + 1, values)
     return Problem(tuple(here.variable for here in families), scores, name=name, provenance=provenance)
 
@@ -425,13 +433,15 @@ def _summed(
     tolerances: tuple[float, float],
     families: Sequence[_ParentSets],
     source: str,
+    *,
+    run: Run,
 ) -> NDArray[np.float64]:
     """Returns s in colex order: s(A) = s(A∖v) + w(v,A∖v) for the largest v in A, verified for every v."""
     step, relative = tolerances
     s: dict[VarSet, float] = {}
     for mask in bounded_subsets(len(tables), max_size):
-        if len(s) % _BETWEEN_LOOKS == 0:
-            ask_guard(0)
+        if len(s) % _CHECKED_EVERY == 0:
+            run.require_reading(0)
         last = mask.bit_length() - 1
         s[mask] = s[mask ^ 1 << last] + tables[last][mask ^ 1 << last] if mask else 0.0
         for v in members(mask):

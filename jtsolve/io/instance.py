@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from jtsolve.core.files import ask_guard, read_file, write_atomically
+from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError
@@ -88,22 +89,25 @@ def instance_schema() -> dict[str, Any]:
     return json_schema(InstanceDocument)
 
 
-def read_problem(path: str | Path) -> Problem:
+def read_problem(path: str | Path, run: Run | None = None) -> Problem:
     """Returns the problem in a file.
 
     Args:
         path: in one of the formats of this module.
+        run: limits time and memory; None for the defaults.
 
     Raises:
+        LimitError: time or memory do not suffice.
         InputError: the file cannot be read or violates its format; names the file, the place, the fault and
             the fix.
     """
-    data = read_file(path)
+    run = run or Run()
+    data = read_file(path, run)
     source = str(path)
     stem = Path(path).name.removesuffix(".gz")
     kind = _kind(stem, data)
     if kind == "json":
-        return _from_json(data, source)
+        return _from_json(data, source, run)
     name = stem.rpartition(".")[0] or stem
     if kind is None:
         raise InputError(
@@ -113,10 +117,10 @@ def read_problem(path: str | Path) -> Problem:
             "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
             "from a data file, such as CSV, and 'jtsolve solve --score NAME' takes any text file as data",
         )
-    return _READERS[kind](data, source, name)
+    return _READERS[kind](data, source, name, run)
 
 
-_READERS: dict[str, Callable[[bytes, str, str], Problem]] = {
+_READERS: dict[str, Callable[[bytes, str, str, Run], Problem]] = {
     "score": read_junctor,
     "dmst": read_junctor,
     "jkl": read_gobnilp,
@@ -144,15 +148,15 @@ def _kind(name: str, data: bytes) -> str | None:
     return None
 
 
-def _from_json(data: bytes, source: str) -> Problem:
-    document = decode(data, InstanceDocument, source)
+def _from_json(data: bytes, source: str, run: Run) -> Problem:
+    document = decode(data, InstanceDocument, source, run)
     variables = _variables(document.variables, source)
     names = [variable.name for variable in variables]
     place = "$.constraints"
     rows = document.provenance.get("rows")  # a free remark: only a count is taken as one
     return Problem(
         variables,
-        _scores(document.scores, names, source),
+        _scores(document.scores, names, source, run),
         constraints_from_document(document.constraints, names, source, place),
         document.name,
         MappingProxyType(document.provenance),
@@ -190,11 +194,11 @@ def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
     return Variable(entry.name, tuple(entry.states))
 
 
-_BETWEEN_LOOKS = 1 << 13
-"""Sets that are read, in some tens of milliseconds, between two looks at the limits."""
+_CHECKED_EVERY = 1 << 13
+"""Sets read between two checks of the limits, in some tens of milliseconds."""
 
 
-def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str) -> LocalScores:
+def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str, run: Run) -> LocalScores:
     if isinstance(document, ColexScores):
         values = np.array(document.values, dtype=np.float64)
         places = ("$.scores.max_size", "$.scores.values")
@@ -203,8 +207,8 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
     pairs: list[tuple[int, float]] = []
     key, seen = key_of(len(names)), set()
     for i, (entry, value) in enumerate(document.sets):
-        if i % _BETWEEN_LOOKS == 0:
-            ask_guard(0)
+        if i % _CHECKED_EVERY == 0:
+            run.require_reading(0)
         mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
         if key(mask) in seen:
             raise InputError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.check import OF_ROWS, examine
+from jtsolve.tables.check import OF_ROWS, examine, report_findings
 from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import GAPS, Coding, Dialect, gap_words
@@ -20,12 +20,12 @@ from jtsolve.tables.selection import name_list, row_weights
 from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from jtsolve.tables.check import Finding
+    from jtsolve.core.run import Run
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Decimal
     from jtsolve.tables.partitions import PartitionedTable
@@ -204,7 +204,8 @@ def open_rows(
     drop: Sequence[str] = (),
     states: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     hidden: Collection[str] = (),
-    tell: Callable[[tuple[Finding, ...]], None] | None = None,
+    strict: bool = False,
+    run: Run | None = None,
 ) -> FileRows:
     """Returns the rows of a data file or frame for a model; extra columns are ignored.
 
@@ -218,8 +219,8 @@ def open_rows(
         drop: variables that will not be used, and need no data check.
         states: of columns whose values are states, for the data check.
         hidden: names of columns that may be missing: all of their values are.
-        tell: takes the findings of the data check (`check.OF_ROWS`), and may raise an error to refuse them;
-            None leaves it out.
+        strict: whether findings of the data check (`check.OF_ROWS`) are errors.
+        run: shows the findings; None leaves the check out.
 
     Raises:
         InputError: the file cannot be read, or a column is missing.
@@ -229,7 +230,7 @@ def open_rows(
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         _require_columns([weights], dict.fromkeys(by_name, 0), place)
-    if tell is not None:
+    if run is not None:
         every = by_name | {name: replace(column, name=name) for name, column in read.items()}
         unused = tuple(name for name in drop if name in read)
         declared = {name: labels for name, labels in states.items() if name in read}
@@ -237,7 +238,7 @@ def open_rows(
             tuple(read), unused, weights=weights, missing_values=tuple(gaps), schema=declared, decimal=decimal
         )
         table = RawTable(tuple(every), tuple(every.values()), raw.typed)
-        tell(examine(table, coding, place, kinds=OF_ROWS))
+        report_findings(examine(table, coding, place, kinds=OF_ROWS), place, run, strict=strict)
     if decimal == "comma":
         read = {name: column.with_decimal_point(gaps, typed=raw.typed) for name, column in read.items()}
     absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.console import display_here
 from jtsolve.core.machine import memory_bytes
+from jtsolve.core.run import Console, Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import position, read_codes, read_values
 from jtsolve.models.directed import from_network
@@ -30,7 +32,6 @@ from jtsolve.models.queries import (
     state_log_probabilities,
 )
 from jtsolve.networks.network import Network
-from jtsolve.progress import in_notebook, is_watched, progress, tell
 from jtsolve.tables.frames import FrameStyle, label_of
 from jtsolve.tables.options import decimal_of, gaps_of
 from jtsolve.tables.raw import GAP
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.queries import Asked
-    from jtsolve.models.relevance import Tell
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any]
@@ -141,10 +141,8 @@ class Model:
             variable = FrameStyle(self.style.pandas).column("variable", names, np.arange(len(names)))
             numbers = {"mean": means, "deviation": deviations}
             return self.style.frame([variable, *(self.style.numbers(*one) for one in numbers.items())])
-        with _display(self.model) as told:
-            found = answers(
-                self.model, [names], self._evidence(given), memory=memory_bytes(memory), tell=told
-            )
+        with _display(self.model) as run:
+            found = answers(self.model, [names], self._evidence(given), memory=memory_bytes(memory), run=run)
         if found.log_probability is None:
             _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
         (table,) = found.tables
@@ -216,9 +214,9 @@ class Model:
             ]
             logs = np.array([mode.log_density])
         else:
-            with _display(self.model) as told:
+            with _display(self.model) as run:
                 found, of_evidence = explanations(
-                    self.model, self._evidence(given), k, memory=memory_bytes(memory), tell=told
+                    self.model, self._evidence(given), k, memory=memory_bytes(memory), run=run
                 )
             codes = [
                 [column.code(one.states[v]) for one in found]
@@ -278,11 +276,11 @@ def _triangulated(network: Network) -> JunctionTreeModel:
 
 
 @contextmanager
-def _display(model: Asked) -> Iterator[Tell]:
+def _display(model: Asked) -> Iterator[Run]:
     """Shows progress in terminals and notebooks on a network, whose junction tree is still to be made."""
-    shown = isinstance(model, Network) and (is_watched() or in_notebook())
-    with progress("looking for the relevant part", shown=shown) as listener:
-        yield lambda note, done: tell(listener, note, done)
+    run = Run(console=Console(display_here() if isinstance(model, Network) else None))
+    with run.phase("looking for the relevant part"):
+        yield run
 
 
 def _label(column: Column, value: Any) -> str | Sequence[float]:

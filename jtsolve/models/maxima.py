@@ -18,10 +18,11 @@ from jtsolve.core.varset import VarSet, is_subset, members, varset
 from jtsolve.models.layout import require_room, rooted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.triangulation import Factor
 
@@ -32,7 +33,7 @@ def maximum(
     factors: Sequence[Factor],
     *,
     memory: int | None,
-    tell: Callable[[str, float | None], None],
+    run: Run,
 ) -> tuple[list[int], float]:
     """Returns the states at which the product of factors is largest, and its logarithm, in nats.
 
@@ -41,7 +42,7 @@ def maximum(
         arities: by variable, its number of states.
         factors: of numbers of 0 or more.
         memory: most bytes; None for the free memory.
-        tell: is given notes on progress, and the fraction done.
+        run: shows progress.
 
     Raises:
         LimitError: the tables do not fit in memory; raised before they are built.
@@ -68,7 +69,7 @@ def maximum(
     choices: list[NDArray[np.int64]] = [np.empty(0, np.int64)] * len(cliques)
     best = 0.0
     for done, place in enumerate(reversed(range(len(cliques)))):
-        tell("maximising", sum(sizes[place + 1 :]) / sum(sizes) if done else None)
+        run.progress(note="maximising", done=sum(sizes[place + 1 :]) / sum(sizes) if done else None)
         inner = tuple(members(separators[place]))
         scope_of = _scope(cliques[place], separators[place])
         table = np.zeros([arities[v] for v in scope_of])

@@ -18,7 +18,7 @@ from jtsolve.models.inference import information as of_information
 from jtsolve.models.inference import mpe as of_mpe
 from jtsolve.models.layout import require_room
 from jtsolve.models.mixture import Mixture, log_sum
-from jtsolve.models.relevance import Posterior, explanation, posterior, require_targets, silent
+from jtsolve.models.relevance import Posterior, explanation, posterior, require_targets
 from jtsolve.networks.network import Network
 from jtsolve.tables.table import DataTable
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.columns import Column
     from jtsolve.models.inference.evidence import Conditioned, Evidence
     from jtsolve.models.inference.mpe import Configuration
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.relevance import Tell
     from jtsolve.tables.table import Codes
 
     StateModel: TypeAlias = JunctionTreeModel | FeatureTree | Mixture
@@ -84,7 +84,7 @@ def answers(
     evidence: Evidence,
     *,
     memory: int | None = None,
-    tell: Tell = silent,
+    run: Run | None = None,
 ) -> Posterior:
     """Returns the joint distribution of each group of variables given evidence.
 
@@ -97,11 +97,12 @@ def answers(
         LimitError: the tables do not fit in memory.
     """
     if isinstance(model, Network):
-        return posterior(model, groups, evidence, memory=memory, tell=tell)
+        return posterior(model, groups, evidence, memory=memory, run=run)
     for group in groups:
         require_targets(group, model.names, [column.arity for column in model.columns])
     _require_copies(model, memory)
-    tell("passing messages", None)
+    if run is not None:
+        run.progress(note="passing messages")
     known = condition(model, evidence)
     single = dict(zip(model.names, marginals(known.model), strict=True))
     tables = [single[group[0]] if len(group) == 1 else marginal(known.model, group) for group in groups]
@@ -114,7 +115,7 @@ def explanations(
     k: int = 1,
     *,
     memory: int | None = None,
-    tell: Tell = silent,
+    run: Run | None = None,
 ) -> tuple[list[Configuration], float]:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
@@ -123,7 +124,7 @@ def explanations(
         evidence: hard and soft.
         k: at least 1.
         memory: see `answers`.
-        tell: see `answers`.
+        run: see `answers`.
 
     Raises:
         ChoiceError: the model is a mixture, or k below 1.
@@ -131,11 +132,13 @@ def explanations(
         LimitError: the tables or the lists of configurations do not fit in memory.
     """
     if isinstance(model, Network):
-        return explanation(model, evidence, k, memory=memory, tell=tell)
-    tell("passing messages", None)
+        return explanation(model, evidence, k, memory=memory, run=run)
+    if run is not None:
+        run.progress(note="passing messages")
     _require_copies(model, memory)
     known = condition(model, evidence)
-    tell("following the maxima", None)
+    if run is not None:
+        run.progress(note="following the maxima")
     return most_probable(known.model, k), known.log_probability
 
 

@@ -19,6 +19,7 @@ from math import prod
 from operator import or_
 from typing import TYPE_CHECKING
 
+from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
@@ -31,7 +32,7 @@ from jtsolve.models.maxima import maximum
 from jtsolve.models.triangulation import Factor, calibrated_on
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
     from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.networks.network import Network
-
-    Tell = Callable[[str, float | None], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +58,6 @@ class Posterior:
     tables: tuple[NDArray[np.float64], ...]
     log_probability: float | None
     refusal: str = ""
-
-
-def silent(note: str, done: float | None) -> None:
-    """Tells nobody."""
 
 
 def require_targets(group: Sequence[str], names: Sequence[str], arities: Sequence[int]) -> VarSet:
@@ -83,7 +78,7 @@ def posterior(
     evidence: Evidence,
     *,
     memory: int | None = None,
-    tell: Tell = silent,
+    run: Run | None = None,
 ) -> Posterior:
     """Returns the joint distribution of each group of variables given evidence.
 
@@ -94,22 +89,23 @@ def posterior(
         groups: names, at least one a group.
         evidence: hard and soft.
         memory: most bytes of tables; None for the free memory.
-        tell: is given notes on progress, and the fraction done.
+        run: shows progress; None for none.
 
     Raises:
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables of the relevant part do not fit in memory; raised before they are built.
     """
+    run = run or Run()
     entered = Entered.of(network, evidence)
     wanted = [require_targets(group, network.names, network.arities) for group in groups]
-    tell("ordering the elimination", None)
+    run.progress(note="ordering the elimination")
     parts = _plan(entered, wanted, memory)
     for part in parts:
         part.require(memory)
     log_probability, refusal = _log_probability(entered, memory)
     tables: dict[int, NDArray[np.float64]] = {}
     for done, part in enumerate(parts):
-        tell("passing messages", done / len(parts))
+        run.progress(note="passing messages", done=done / len(parts))
         model = part.compiled().model
         single = dict(zip(model.names, marginals(model), strict=True))
         for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
@@ -119,7 +115,7 @@ def posterior(
 
 
 def explanation(
-    network: Network, evidence: Evidence, k: int = 1, *, memory: int | None = None, tell: Tell = silent
+    network: Network, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
 ) -> tuple[list[Configuration], float]:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
@@ -130,14 +126,15 @@ def explanation(
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables do not fit in memory; raised before they are built.
     """
+    run = run or Run()
     entered = Entered.of(network, evidence)
-    tell("ordering the elimination", None)
+    run.progress(note="ordering the elimination")
     part = entered.part((1 << len(network.nodes)) - 1, None)
     if k != 1:
         require_lists(part.tree, part.cells, k, limit=memory, also=BYTES_PER_CELL)
-        tell("passing messages", None)
+        run.progress(note="passing messages")
         known = part.compiled()
-        tell("following the maxima", None)
+        run.progress(note="following the maxima")
         return most_probable(known.model, k), known.log_probability
     log_probability = 0.0
     if entered.observed:
@@ -145,7 +142,7 @@ def explanation(
         above.require(memory)
         log_probability = above.compiled().log_probability
     arities = [column.arity for column in part.columns]
-    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, tell=tell)
+    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, run=run)
     states = tuple(column.states[code] for column, code in zip(part.columns, codes, strict=True))
     return [Configuration(states, best - log_probability)], log_probability
 

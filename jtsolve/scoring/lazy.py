@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.scores import StoppedError
+from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
-from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.scorer import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
 
@@ -64,7 +64,7 @@ class DataScores:
     -1.386294
     """
 
-    __slots__ = ("_cache", "_room", "_scorer", "_stop", "max_size", "n")
+    __slots__ = ("_cache", "_room", "_scorer", "_stoppable", "max_size", "n")
 
     def __init__(
         self,
@@ -101,14 +101,14 @@ class DataScores:
         _, scorer, room = state
         self._set(state, _Cache(scorer.table.n, room), None)
 
-    def _set(self, state: tuple[int, Scorer, int], cache: _Cache, stop: Callable[[], bool] | None) -> None:
+    def _set(self, state: tuple[int, Scorer, int], cache: _Cache, stoppable: Stoppable | None) -> None:
         self.max_size, self._scorer, self._room = state
-        self.n, self._cache, self._stop = self._scorer.table.n, cache, stop
+        self.n, self._cache, self._stoppable = self._scorer.table.n, cache, stoppable
 
-    def guarded(self, stop: Callable[[], bool]) -> DataScores:
+    def guarded(self, stoppable: Stoppable) -> DataScores:
         """See `core.scores.Guarded`; the cache is shared."""
         scores = DataScores.__new__(DataScores)
-        scores._set(self.__getstate__(), self._cache, stop)  # noqa: SLF001 - of the same class
+        scores._set(self.__getstate__(), self._cache, stoppable)  # noqa: SLF001 - of the same class
         return scores
 
     @property
@@ -137,16 +137,17 @@ class DataScores:
 
     def tabulated(self, max_size: int, workers: int | None = None) -> NDArray[np.float64]:
         """See `core.scores.Tabulating`; bypasses the cache."""
-        stop = self._stop
-        try:
-            return tabulate_with(
-                self._scorer,
-                max_size,
-                workers=workers,
-                progress=lambda *, done: done == 1 or stop is None or not stop(),
-            ).values
-        except LimitError:
-            raise StoppedError from None
+
+        def proceed(done: float) -> None:
+            if done < 1:
+                self._require_going_on()
+
+        return tabulate_with(self._scorer, max_size, workers=workers, proceed=proceed).values
+
+    def _require_going_on(self) -> None:
+        """Raises StoppedError if the work has to stop."""
+        if self._stoppable is not None and self._stoppable.stop is not None:
+            raise StoppedError
 
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`; computed from sizes and numbers of states only, so loose."""
@@ -189,8 +190,8 @@ class DataScores:
         piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.steps))
         parts = []
         for start in range(0, len(distinct), piece):
-            if start and self._stop is not None and self._stop():
-                raise StoppedError
+            if start:
+                self._require_going_on()
             parts.append(self._scorer.values(distinct[start : start + piece]))
         return np.concatenate(parts)
 

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     Statistics: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     """See `kernels.statistics.count_sets`."""
 
-Heed: TypeAlias = "Callable[[float], None]"
-"""Takes the fraction of a pass that is done; raises an error to stop it."""
-
 _GROUPS = 32
-"""Groups of partitions in a pass: as often progress is told, and so much is kept when it ends early."""
+"""Groups of partitions in a pass: as often progress is reported, and so much is kept when it ends early."""
 _BYTES_PER_CELL = 16
 """A key and a count."""
 _COPIES = 24
@@ -53,8 +50,8 @@ class LackOfMemoryError(Exception):
     """A block of sets is too large for a worker."""
 
 
-def unheeded(_done: float) -> None:
-    """Lets a pass go on."""
+def proceed_always(_done: float) -> None:
+    """Continues in any case."""
 
 
 def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
@@ -94,7 +91,11 @@ def sets_that_fit(sets: NDArray[np.int64], table: PartitionedTable, room: float)
 
 
 def sums_over_partitions(
-    table: PartitionedTable, sets: NDArray[np.int64], shared: float, each: float, heed: Heed = unheeded
+    table: PartitionedTable,
+    sets: NDArray[np.int64],
+    shared: float,
+    each: float,
+    proceed: Callable[[float], object] = proceed_always,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns what `kernels.counting.sums_over_cells` does, for the rows of all partitions, in one pass.
 
@@ -103,7 +104,7 @@ def sums_over_partitions(
         sets: see there; so are the others.
         shared: see there.
         each: see there.
-        heed: is told of progress.
+        proceed: called with the fraction of the pass that is done; raises an error to stop.
 
     Raises:
         InputError: a partition cannot be coded.
@@ -133,7 +134,7 @@ def sums_over_partitions(
                         kept[totals[future]] = workers.taken(future)
                         _keep(table, sets, groups[totals[future]], kept[totals[future]])
                     done += 1
-                    heed(done / len(groups))
+                    proceed(done / len(groups))
             if table.folder is not None:
                 return _summed(kept, possible, shared, each), possible
             return workers.result(workers.submit(_summed, list(totals), possible, shared, each)), possible

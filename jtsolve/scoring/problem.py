@@ -9,16 +9,17 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.backend import MOST_COMPUTED, Backend, Limits, ReadsLargerSets
+from jtsolve.core.backend import MOST_COMPUTED, Backend, ReadsLargerSets
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.options import MAX_SIZE, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorer import make_scorer
-from jtsolve.scoring.tabulate import TableEstimate, TabulationProgress, estimate, tabulate_with
+from jtsolve.scoring.tabulate import TableEstimate, estimate, proceed_in, tabulate_with
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable
@@ -97,7 +98,7 @@ class ScoringPlan:
     Attributes:
         scorer: computes them.
         max_size: the size of the largest scored sets.
-        limits: of time, memory and threads.
+        run: time, memory and threads, and progress.
         cost: of tabulating them.
         tabulation: when to tabulate them.
         obstacle: why they are computed on demand instead, or None.
@@ -105,7 +106,7 @@ class ScoringPlan:
 
     scorer: Scorer
     max_size: int
-    limits: Limits
+    run: Run
     cost: TableEstimate
     tabulation: Tabulation
     obstacle: str | None = None
@@ -114,20 +115,14 @@ class ScoringPlan:
         """Returns the plan by another rule; partitions are tabulated under any."""
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
-        return replace(self, tabulation=tabulation, obstacle=tabulation.obstacle(self.cost, self.limits))
+        return replace(self, tabulation=tabulation, obstacle=tabulation.obstacle(self.cost, self.run.limits))
 
     @property
     def required(self) -> bool:
         """Whether scores on demand do not do instead, where the time limit ends the table."""
         return self.cost.sets > self.tabulation.on_demand
 
-    def problem(
-        self,
-        constraints: Constraints | None = None,
-        *,
-        name: str = "",
-        progress: TabulationProgress | None = None,
-    ) -> Problem:
+    def problem(self, constraints: Constraints | None = None, *, name: str = "") -> Problem:
         """Returns the problem; its provenance names data, score and version. See `problem_from_table`."""
         table = self.scorer.table
         if self.obstacle is not None and isinstance(table, PartitionedTable):
@@ -135,7 +130,7 @@ class ScoringPlan:
                 f"a table of all scores needs {self.obstacle}, and scores of partitions are not computed on "
                 f"demand. Ways out: smaller sets ({MAX_SIZE}), fewer columns ({COLUMNS}), or a larger limit"
             )
-        scores: LocalScores | None = self._tabulated(progress) if self.obstacle is None else None
+        scores: LocalScores | None = self._tabulated() if self.obstacle is None else None
         if scores is None:
             scores = DataScores.from_scorer(self.scorer, self.max_size)
         states = (None,) * table.n if isinstance(table, ContinuousTable) else table.states
@@ -149,21 +144,17 @@ class ScoringPlan:
             tuple(self.scorer.ceilings().tolist()),
         )
 
-    def _tabulated(self, progress: TabulationProgress | None) -> DenseScores | None:
+    def _tabulated(self) -> DenseScores | None:
         """Returns the table, or None if its share of the time is over and scores on demand do."""
-        ends, late = inf if self.limits.time is None else self.limits.time, False
-        if not self.required and ends < inf:
-            ends -= (1 - self.tabulation.share) * max(0.0, ends - self.limits.elapsed)
-
-        def goes_on(*, done: float) -> bool:
-            nonlocal late
-            late = self.limits.elapsed >= ends
-            return not late and (progress is None or progress(done=done))
-
+        run = self.run
+        if not self.required and run.left < inf:
+            run = run.part(self.tabulation.share * run.left)
         try:
-            return tabulate_with(self.scorer, self.max_size, workers=self.limits.workers, progress=goes_on)
+            return tabulate_with(
+                self.scorer, self.max_size, workers=run.threads, proceed=lambda done: proceed_in(run, done)
+            )
         except LimitError:
-            if self.required or not late:
+            if self.required or run.stop is None:
                 raise
             return None
 
@@ -172,7 +163,7 @@ def plan_scores(
     table: AnyTable,
     score: LocalScore,
     max_size: int | None,
-    limits: Limits,
+    run: Run,
     *,
     tabulation: Tabulation = BEFORE_SEARCH,
     prior: StructurePrior | None = None,
@@ -191,12 +182,12 @@ def plan_scores(
         )
     max_size = table.n if max_size is None else min(max_size, table.n)
     scorer = make_scorer(table, score, max_size, prior)
-    workers = limits.workers
+    workers = run.threads
     if isinstance(table, PartitionedTable):
         with table.cluster.connected() as connection:
             workers = connection.threads
     cost = estimate(scorer, max_size, workers)
-    return ScoringPlan(scorer, max_size, limits, cost, tabulation).under(tabulation)
+    return ScoringPlan(scorer, max_size, run, cost, tabulation).under(tabulation)
 
 
 def problem_from_table(
@@ -207,11 +198,10 @@ def problem_from_table(
     max_size: int | None = None,
     constraints: Constraints | None = None,
     prior: StructurePrior | None = None,
-    limits: Limits | None = None,
+    run: Run | None = None,
     backend: Backend | None = None,
     tabulation: Tabulation | None = None,
     name: str = "",
-    progress: TabulationProgress | None = None,
 ) -> Problem:
     """Returns the problem of finding the best junction tree over the columns of a table.
 
@@ -223,18 +213,18 @@ def problem_from_table(
             without a treewidth for sets of any size.
         constraints: on the tree; None for none.
         prior: on structures; None for none.
-        limits: of time, memory and threads; None for the defaults.
+        run: time, memory, threads and progress; None for the defaults. If the time limit ends a tabulation,
+            scores are computed on demand, unless the rule requires a table.
         backend: searches; None for the choice of `auto`.
         tabulation: when to tabulate; None for the rule of the backend (`tabulation_for`).
         name: of the problem.
-        progress: told of a tabulation, which ends when it answers False. If the time limit ends it, scores
-            are computed on demand, unless the rule requires a table.
 
     Raises:
         ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score is not for
             such a table.
         InputError: the table does not allow the score; see `scorer.make_scorer`.
-        LimitError: `progress` ended the tabulation, or the time limit one that is required.
+        LimitError: the time limit ended a tabulation that is required.
+        StoppedError: the run was interrupted.
 
     >>> import numpy as np
     >>> from jtsolve.scoring.scores.bic import Bic
@@ -246,8 +236,8 @@ def problem_from_table(
     if max_size is None and treewidth is not None:
         max_size = largest_scored(backend, treewidth)
     tabulation = tabulation or tabulation_for(backend)
-    plan = plan_scores(table, score, max_size, limits or Limits(), tabulation=tabulation, prior=prior)
-    return plan.problem(constraints, name=name, progress=progress).with_treewidth(treewidth)
+    plan = plan_scores(table, score, max_size, run or Run(), tabulation=tabulation, prior=prior)
+    return plan.problem(constraints, name=name).with_treewidth(treewidth)
 
 
 def _provenance(scorer: Scorer) -> dict[str, Any]:

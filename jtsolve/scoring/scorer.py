@@ -10,7 +10,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import MAX_SIZE
-from jtsolve.scoring.partitions import Heed, require_keys, sums_over_partitions, unheeded
+from jtsolve.scoring.partitions import proceed_always, require_keys, sums_over_partitions
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
 from jtsolve.tables.distinct import ONCE, merged_rows
@@ -149,8 +149,8 @@ class CountingScorer:
     """The table's, at hand for small batches."""
     bits: BitColumns | None = None
     """The columns as bit sets, if counting by them is faster."""
-    heed: Heed = unheeded
-    """Is told of the progress of a pass over partitions."""
+    proceed: Callable[[float], object] = proceed_always
+    """Called with the fraction of a pass over partitions that is done; raises an error to stop."""
 
     @property
     def steps(self) -> float:
@@ -167,7 +167,7 @@ class CountingScorer:
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
         if isinstance(self.counted, PartitionedTable):
-            sums, cells = sums_over_partitions(self.counted, sets, shared, each, self.heed)
+            sums, cells = sums_over_partitions(self.counted, sets, shared, each, self.proceed)
             return _with_rest(sets, sums, cells, self._rest)
         if self.bits is not None and sets.shape[1] <= self.bits.width:
             columns, entropy = self.bits.columns, self.bits.terms

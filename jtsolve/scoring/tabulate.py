@@ -6,18 +6,21 @@ from bisect import bisect_right
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.machine import cores
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 from jtsolve.options import MAX_SIZE
 from jtsolve.scoring.partitions import (
     LackOfMemoryError,
     cells_of,
+    proceed_always,
     room_for_statistics,
     sets_that_fit,
 )
@@ -47,14 +50,6 @@ _BYTES_PER_NUMBER = 20
 """Bytes of a score as text in full precision, with a separator; measured: plants 19.7, mushroom 19.6."""
 _PACKED_SHARE = 0.47
 """Compression ratio of gzip on that text; measured: hypothyroid and mushroom 0.47."""
-
-
-class TabulationProgress(Protocol):
-    """Callback that takes the fraction done and returns whether to continue."""
-
-    def __call__(self, *, done: float) -> bool:
-        """Called by the thread that tabulates."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,37 +103,61 @@ def tabulate(
     max_size: int,
     *,
     prior: StructurePrior | None = None,
-    workers: int | None = None,
-    progress: TabulationProgress | None = None,
+    run: Run | None = None,
 ) -> DenseScores:
-    """Returns the scores of all sets of at most `max_size` columns, bit-identical for any `workers`.
+    """Returns the scores of all sets of at most `max_size` columns, bit-identical for any number of threads.
 
     Args:
         table: the data.
         score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
         max_size: size of the largest sets, from 1 to n.
         prior: on structures; None for none.
-        workers: threads; None for all cores.
-        progress: called after each block; the work stops if it returns False.
+        run: time, threads and progress; None for the defaults.
 
     Raises:
         ChoiceError: the score does not fit the kind of table, or `max_size` is out of range.
         InputError: the table does not allow the score; see `make_scorer`.
-        LimitError: `progress` stopped the work.
+        LimitError: the time limit came first.
+        StoppedError: the run was interrupted.
     """
-    return tabulate_with(
-        make_scorer(table, score, max_size, prior), max_size, workers=workers, progress=progress
-    )
+    run = run or Run()
+    scorer = make_scorer(table, score, max_size, prior)
+    return tabulate_with(scorer, max_size, workers=run.threads, proceed=lambda done: proceed_in(run, done))
+
+
+def proceed_in(run: Run, done: float) -> None:
+    """Reports the fraction done of a tabulation.
+
+    Raises:
+        LimitError: the time limit came first.
+        StoppedError: the run was interrupted.
+    """
+    run.progress(done=done)
+    if done < 1:
+        if run.stop is Stop.INTERRUPTED:
+            raise StoppedError
+        run.require_time(f"the scoring after {100 * done:.0f} % of the sets", "smaller sets (--max-size)")
 
 
 def tabulate_with(
-    scorer: Scorer, max_size: int, *, workers: int | None = None, progress: TabulationProgress | None = None
+    scorer: Scorer,
+    max_size: int,
+    *,
+    workers: int | None = None,
+    proceed: Callable[[float], object] = proceed_always,
 ) -> DenseScores:
-    """Returns the table of a scorer; see `tabulate`."""
+    """Returns the table of a scorer; see `tabulate`.
+
+    Args:
+        scorer: of the sets.
+        max_size: size of the largest sets.
+        workers: threads; None for all cores.
+        proceed: called with the fraction done; raises an error to stop.
+    """
     from jtsolve.scoring.kernels.counting import colex_sets
 
     if isinstance(scorer, CountingScorer) and isinstance(scorer.table, PartitionedTable):
-        return _by_passes(scorer, scorer.table, max_size, progress)
+        return _by_passes(scorer, scorer.table, max_size, proceed)
     n = scorer.table.n
     order = _Colex(n, max_size)
     values = np.empty(order.count)
@@ -155,26 +174,26 @@ def tabulate_with(
     if workers == 1:  # small tables by the hundred, where a pool would take a third of the time
         for start in starts:
             fill(start)
-            _ask(progress, min(start + piece, order.count) / order.count, order.count)
+            proceed(min(start + piece, order.count) / order.count)
         values.setflags(write=False)
         return DenseScores(n, max_size, values)
     pool = ThreadPoolExecutor(workers)
     try:
-        _run(pool, fill, starts, most=2 * workers, total=order.count, progress=progress)
+        _fill_all(pool, fill, starts, most=2 * workers, total=order.count, proceed=proceed)
     finally:
         pool.shutdown(cancel_futures=True)
     values.setflags(write=False)
     return DenseScores(n, max_size, values)
 
 
-def _run(
+def _fill_all(
     pool: ThreadPoolExecutor,
     fill: Callable[[int], int],
     starts: range,
     *,
     most: int,
     total: int,
-    progress: TabulationProgress | None,
+    proceed: Callable[[float], object],
 ) -> None:
     """Fills all blocks, with at most `most` submitted at a time; reports progress as they finish."""
     running: set[Future[int]] = set()
@@ -190,20 +209,11 @@ def _run(
         finished, running = wait(running, return_when=FIRST_COMPLETED)
         for future in finished:
             done += future.result()
-        _ask(progress, done / total, total)
-
-
-def _ask(progress: TabulationProgress | None, done: float, total: int) -> None:
-    """Reports the fraction done; ends the work if the answer is no."""
-    if progress is not None and not progress(done=done):
-        raise LimitError(
-            f"scoring was stopped after {100 * done:.0f} % of the {total} sets; nothing is written. Score "
-            f"smaller sets ({MAX_SIZE}), or allow more time"
-        )
+        proceed(done / total)
 
 
 def _by_passes(
-    scorer: CountingScorer, table: PartitionedTable, max_size: int, progress: TabulationProgress | None
+    scorer: CountingScorer, table: PartitionedTable, max_size: int, proceed: Callable[[float], object]
 ) -> DenseScores:
     """Returns the table of a scorer of partitions, which counts a block of sets in a pass over the data.
 
@@ -218,11 +228,11 @@ def _by_passes(
         sets = _block(order, start, table, room)
         share = len(sets) / order.count
 
-        def heed(part: float, before: float = start / order.count, share: float = share) -> None:
-            _ask(progress, before + part * share, order.count)
+        def proceed_in_pass(part: float, before: float = start / order.count, share: float = share) -> None:
+            proceed(before + part * share)
 
         try:
-            values[start : start + len(sets)] = replace(scorer, heed=heed).values(sets)
+            values[start : start + len(sets)] = replace(scorer, proceed=proceed_in_pass).values(sets)
         except LackOfMemoryError as error:
             if len(sets) == 1:
                 raise LimitError(
@@ -232,7 +242,7 @@ def _by_passes(
             room = cells_of(sets, table).sum() // 2
             continue
         start += len(sets)
-    _ask(progress, 1.0, order.count)
+    proceed(1.0)
     values.setflags(write=False)
     return DenseScores(table.n, max_size, values)
 

@@ -14,9 +14,10 @@ from jtsolve.selection.screens import GivenGraph
 
 if TYPE_CHECKING:
     from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.run import Run
     from jtsolve.core.selection import Selection
     from jtsolve.selection.choosing import Criterion
-    from jtsolve.selection.framework import Framework, Progress, Screen
+    from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.selection.samples import Margins
     from jtsolve.tables.table import Table
@@ -137,6 +138,6 @@ class Plan:
         """How the numbers are taken, if the columns are numbers."""
         return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
-    def run(self, table: Table, seed: int, tell: Progress) -> Selection:
+    def run(self, table: Table, run: Run) -> Selection:
         """Selects the graph of a table; see `framework.select`."""
-        return select(table, self.method, self.screen, self.over, margins=self.margins, seed=seed, tell=tell)
+        return select(table, self.method, self.screen, self.over, margins=self.margins, run=run)

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from jtsolve.core.graph import UndirectedGraph
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.selection.choices import Plan
 from jtsolve.selection.framework import select
@@ -94,7 +95,7 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         try:
             table = ContinuousTable(names, values.T)
             moments = Moments.of(table, plan.margins)
-            found = select(moments, plan.method, plan.screen, plan.over, seed=seed)
+            found = select(moments, plan.method, plan.screen, plan.over, run=Run(Limits(seed=seed)))
         except InputError as error:
             raise ValueError(str(error)) from None
         joined = found.graph.matrix()

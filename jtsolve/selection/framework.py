@@ -27,6 +27,7 @@ import numpy as np
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.machine import describe
+from jtsolve.core.run import Run
 from jtsolve.core.selection import Selection, Step
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
@@ -59,18 +60,6 @@ class Screen(Protocol):
         ...
 
 
-class Progress(Protocol):
-    """Is told of progress; raises an error to stop."""
-
-    def __call__(self, note: str, done: float, /) -> None:
-        """Takes a note, and the share of edges decided."""
-        ...
-
-
-def quiet(_note: str, _done: float) -> None:
-    """Tells nothing."""
-
-
 @dataclass(frozen=True, slots=True)
 class Plain:
     """All edges of the superset at once, from all columns."""
@@ -79,14 +68,14 @@ class Plain:
     separator_size: ClassVar[None] = None
 
     def steps(
-        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, seed: int, tell: Progress
+        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, run: Run
     ) -> Iterator[Step]:
         """Yields the one step."""
         if superset.size:
-            tell(f"deciding {superset.size} edges", 0.0)
+            run.progress(note=f"deciding {superset.size} edges", done=0.0)
             everything = (1 << superset.n) - 1
             yield _decide(
-                sample, superset, method, seed, (1, 1), (everything, everything), edges=superset.edges
+                sample, superset, method, run.seed, (1, 1), (everything, everything), edges=superset.edges
             )
 
 
@@ -110,7 +99,7 @@ class OverJunctionTree:
             raise ChoiceError(f"the separator size is {self.separator_size}; give a number of 0 or more")
 
     def steps(
-        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, seed: int, tell: Progress
+        self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, run: Run
     ) -> Iterator[Step]:
         """Yields the steps, round by round."""
         undecided, kept = superset, UndirectedGraph.empty(superset.names)
@@ -122,8 +111,8 @@ class OverJunctionTree:
             more: list[Edge] = []
             for row, region, columns, edges in self._row(graph, undecided):
                 left = undecided.size - len(decided)
-                tell(f"round {number}: deciding {left} edges", 1 - left / superset.size)
-                step = _decide(sample, graph, method, seed, (number, row), (region, columns), edges)
+                run.progress(note=f"round {number}: deciding {left} edges", done=1 - left / superset.size)
+                step = _decide(sample, graph, method, run.seed, (number, row), (region, columns), edges)
                 decided += step.candidates
                 more += step.kept
                 yield step
@@ -198,8 +187,7 @@ def select(
     over: Framework | None = None,
     *,
     margins: Margins = "gaussian",
-    seed: int = 0,
-    tell: Progress = quiet,
+    run: Run | None = None,
 ) -> Selection:
     """Selects the graph of the columns of a table.
 
@@ -211,14 +199,14 @@ def select(
         over: the framework; None for the junction tree without a limit on separators, or for a graph with
             directions for all columns at once.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
-        seed: of everything random.
-        tell: receives progress; what it raises ends the selection.
+        run: seed and progress; None for the defaults.
 
     Raises:
         ChoiceError: the method or the screen is not for such data, or directions are sought over a junction
             tree.
         InputError: a column is a combination of others, or the superset is not over these columns.
     """
+    run = run or Run()
     began = time.perf_counter()
     directing = method if isinstance(method, PC) and method.direct else None
     if over is None:
@@ -234,10 +222,10 @@ def select(
             "a region of a junction tree hides common causes of its columns, so that it has no directions; "
             "take the framework plain"
         )
-    tell("screening", 0.0)
-    superset = screen.superset(sample, seed)
+    run.progress(note="screening", done=0.0)
+    superset = screen.superset(sample, run.seed)
     screened = time.perf_counter()
-    steps = tuple(over.steps(sample, superset, method, seed, tell))
+    steps = tuple(over.steps(sample, superset, method, run))
     graph = UndirectedGraph.from_edges(sample.names, [edge for step in steps for edge in step.kept])
     decided = time.perf_counter()
     strengths: tuple[float, ...] | None = None
@@ -246,11 +234,11 @@ def select(
     if directing:
         matrix, level = graph.matrix(), (steps[0].parameter if steps else None) or 0.0
         for pair in unshielded(graph):
-            tell("seeking separating sets", 1.0)
+            run.progress(note="seeking separating sets", done=1.0)
             separators[pair] = directing.separator(sample, matrix, level, pair)
         arcs = directed(graph, separators)
     elif isinstance(sample, Moments):
-        tell("estimating the strengths", 1.0)
+        run.progress(note="estimating the strengths", done=1.0)
         strengths = strengths_of(sample, graph)
     facts: dict[str, Any] = {
         "kind": margins if isinstance(sample, Moments) else "states",
@@ -270,7 +258,7 @@ def select(
         separator_size=over.separator_size,
         method=options_of(method),
         screen=options_of(screen),
-        seed=seed,
+        seed=run.seed,
         data=facts,
         seconds={"screen": screened - began, "decisions": decided - screened, "total": end - began},
         environment=describe(1),

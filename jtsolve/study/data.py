@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, require_counts
-from jtsolve.tables.check import require_none
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
-from jtsolve.tables.options import COLUMNS, DATA_SUFFIXES, SCHEMA, Coding, Reading, title_of
+from jtsolve.tables.options import DATA_SUFFIXES, SCHEMA, Coding, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.tables.check import Finding
-    from jtsolve.tables.distinct import Watch
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes
@@ -85,7 +82,7 @@ class Data:
             InputError: the data cannot be read, or there are findings and the reading is strict.
             LimitError: the time ended, or the memory does not suffice.
         """
-        watch, coding = self._watch(run), self.reading.coding
+        coding, strict = self.reading.coding, self.reading.strict
         with run.phase(f"reading {self.label}"):
             if self.cluster is None:
                 return read_checked(
@@ -94,8 +91,8 @@ class Data:
                     self.reading.dialect,
                     discrete=is_discrete(score),
                     size=size,
-                    tell=self.findings(run),
-                    watch=watch,
+                    strict=strict,
+                    run=run,
                 )
             require_counts(score)
             self.reading.dialect.refuse(self.place, IN_PARTITIONS)
@@ -105,31 +102,9 @@ class Data:
                 self.cluster,
                 size=size,
                 folder=self.keep,
-                tell=self.findings(run),
-                watch=watch,
+                strict=strict,
+                run=run,
             )
-
-    def _watch(self, run: Run) -> Watch:
-        """Returns what reports the progress of reading, and ends it at the limits."""
-
-        def watch(*, rows: int, memory: int) -> None:
-            run.progress(note=f"reading {self.label}: {rows} rows")
-            remedy = f"fewer columns ({COLUMNS})"
-            run.require_time(f"the reading of {self.place} after {rows} rows", remedy)
-            first = f"the distinct rows among the first {rows} of {self.place} need"
-            run.require_memory(memory, first if rows else f"{self.place} needs", remedy)
-
-        return watch
-
-    def findings(self, run: Run) -> Callable[[tuple[Finding, ...]], None]:
-        """Returns a handler for findings of the data check: it passes them on, or refuses them if strict."""
-
-        def handle(findings: tuple[Finding, ...]) -> None:
-            if self.reading.strict:
-                require_none(findings, self.place)
-            run.warn(f"data check of {self.label}", findings)
-
-        return handle
 
     def style(self, table: AnyTable) -> FrameStyle:
         """Returns how the data hold their values, for answers in the same form."""
@@ -171,7 +146,8 @@ class Data:
             dialect=self.reading.dialect,
             decimal=coding.decimal,
             states=states_of(columns_of(table)),
-            tell=given.findings(run),
+            strict=self.reading.strict,
+            run=run,
         )
         if unseen == "share" and (more := found.new_states(table, coding.schema)):
             if not isinstance(table, DataTable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jtsolve.selection.running import within_limits
 
@@ -19,9 +19,5 @@ def selected(plan: Plan, table: Table, run: Run) -> Selection:
     Raises:
         LimitError: the time is over.
     """
-
-    def report(*, done: float | None, note: str | None, **_: Any) -> None:
-        run.progress(note=note, done=done)
-
     with run.phase("selecting"):
-        return within_limits(lambda told: plan.run(table, run.seed, told), run.limits, report)
+        return within_limits(lambda: plan.run(table, run), run)

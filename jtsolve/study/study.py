@@ -80,7 +80,7 @@ class Study:
                 table,
                 self.score,
                 self.size,
-                run.limits,
+                run,
                 tabulation=tabulation or tabulation_for(self.backend),
                 prior=self.prior,
             )
@@ -100,11 +100,8 @@ class Study:
         note = "scores on demand" if plan.obstacle else f"{plan.cost.sets} sets by {self.score.name}"
         began = perf_counter()
 
-        def report(*, done: float) -> bool:
-            return run.progress(done=done)
-
         with run.phase(note):
-            problem = plan.problem(name=self.data.title, progress=report)
+            problem = plan.problem(name=self.data.title)
         if plan.obstacle is None:
             seconds = perf_counter() - began
             if isinstance(problem.scores, DataScores):

@@ -16,10 +16,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from hashlib import sha256
 from math import log, prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 from jtsolve.options import worded
 from jtsolve.tables.coding import FEW, is_quantity
@@ -203,13 +205,21 @@ def examine(
     return tuple(findings)
 
 
-def require_none(findings: Sequence[Finding], source: str) -> None:
-    """Refuses data with findings, for --strict.
+def report_findings(findings: Sequence[Finding], source: str, run: Run | None, *, strict: bool) -> None:
+    """Shows the findings of a data check, or refuses the data.
+
+    Args:
+        findings: perhaps none.
+        source: the name or the path of the data.
+        run: shows them; None logs them.
+        strict: whether to refuse data with findings.
 
     Raises:
-        InputError: there are some; the message has them all.
+        InputError: `strict`, and there are some; the message has them all.
     """
-    if findings:
+    if not findings:
+        return
+    if strict:
         listed = " ".join(f"({number}) {finding.message}" for number, finding in enumerate(findings, 1))
         count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
         raise InputError(
@@ -218,6 +228,7 @@ def require_none(findings: Sequence[Finding], source: str) -> None:
             f"{count}: {listed.rstrip('.')}",
             f"follow the advice, or leave out {STRICT}",
         )
+    (run or Run()).warn(f"data check of {Path(source).name}", findings)
 
 
 def judge(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:

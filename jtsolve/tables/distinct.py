@@ -8,12 +8,12 @@ merged twice on average even if all differ.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -34,29 +34,21 @@ apart: it would compile every kernel that takes them twice."""
 ONCE.flags.writeable = False
 
 
-class Watch(Protocol):
-    """Callback on progress of reading; it raises an error to stop."""
-
-    def __call__(self, *, rows: int, memory: int) -> None:
-        """Takes the number of rows read so far, and the bytes about to be allocated for them."""
-        ...
-
-
-def unwatched(*, rows: int, memory: int) -> None:
-    """The default watch: does nothing."""
+def _grant(_size: int) -> None:
+    """Grants any memory."""
 
 
 class DistinctRows:
     """Distinct rows in order of first occurrence, with counts.
 
     Args:
-        watch: called before memory is allocated.
+        require_memory: called with the bytes of each merge before it; raises an error to refuse them.
     """
 
-    def __init__(self, watch: Watch = unwatched) -> None:
-        self._watch = watch
+    def __init__(self, require_memory: Callable[[int], object] = _grant) -> None:
+        self._require_memory = require_memory
         self._frames: list[pl.DataFrame] = []
-        self._rows = self._added = 0
+        self._added = 0
 
     def add(self, columns: Sequence[NDArray[Any]], weights: NDArray[np.int64] | None = None) -> None:
         """Counts rows.
@@ -67,7 +59,6 @@ class DistinctRows:
         """
         import polars as pl
 
-        self._rows += columns[0].size
         self._added += columns[0].size
         times = np.ones(columns[0].size, np.int64) if weights is None else weights
         frame = {str(place): column for place, column in enumerate(columns)}
@@ -81,7 +72,7 @@ class DistinctRows:
 
         rows = sum(frame.height for frame in self._frames)
         width = max(frame.estimated_size() / frame.height for frame in self._frames)
-        self._watch(rows=self._rows, memory=int(rows * (_TIMES_A_VALUE * width + _BYTES_A_ROW)))
+        self._require_memory(int(rows * (_TIMES_A_VALUE * width + _BYTES_A_ROW)))
         together = pl.concat(self._frames, how="vertical_relaxed")
         keys = together.columns[:-1]
         self._frames = [together.group_by(keys, maintain_order=True).agg(pl.col(_TIMES).sum())]

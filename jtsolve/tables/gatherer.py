@@ -7,11 +7,13 @@ bounded by the distinct rows, not by the file. Scores depend on counts only and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.tables.distinct import DistinctRows, Watch, unwatched
+from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
     import polars as pl
     from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
 
 KEPT = 1 << 20
 """Most rows kept without merging equal ones."""
@@ -33,12 +37,36 @@ class Intake:
     Args:
         wants: whether to read the column of this name.
         together: whether equal rows may be merged and counted; otherwise all are kept in order.
-        watch: see `Watch`.
+        run: limits the reading and shows its progress; None for neither.
+        source: the name of the data in messages.
     """
 
     wants: Callable[[str], bool] = lambda _name: True
     together: bool = True
-    watch: Watch = unwatched
+    run: Run | None = None
+    source: str = "the data"
+
+    def require(self, rows: int, size: int = 0) -> None:
+        """Shows that some rows are read, and ends the reading at the limits.
+
+        Args:
+            rows: read so far.
+            size: bytes to allocate next, to merge equal rows.
+
+        Raises:
+            LimitError: time or memory do not suffice.
+        """
+        if self.run is None:
+            return
+        self.run.progress(note=f"reading {Path(self.source).name}: {rows} rows")
+        self.run.require_time(f"the reading of {self.source} after {rows} rows", f"fewer columns ({COLUMNS})")
+        self.run.require_memory(
+            size,
+            f"the distinct rows among the first {rows} of {self.source} need"
+            if rows
+            else f"{self.source} needs",
+            f"or fewer columns ({COLUMNS}), which have fewer distinct rows",
+        )
 
 
 class Gatherer:
@@ -82,7 +110,7 @@ class Gatherer:
         labels = [label] * len(columns) if callable(label) else label
         coded = []
         for encoder, values, name in zip(self._encoders, columns, labels, strict=True):
-            self._intake.watch(rows=self.rows, memory=0)
+            self._intake.require(self.rows)
             coded.append(encoder.codes(values, name))
         self._take(coded)
 
@@ -95,7 +123,7 @@ class Gatherer:
         """
         if self._code_of is None:
             self._code_of = np.full((len(self.places), _ASCII), GAP, np.int32)
-        self._intake.watch(rows=self.rows, memory=0)
+        self._intake.require(self.rows)
         common = bytes(np.flatnonzero((self._code_of != GAP).all(axis=0)).tolist())
         for byte in _different(cells.tobytes().translate(None, common)):
             unknown = np.flatnonzero(self._code_of[:, byte] == GAP)
@@ -113,14 +141,9 @@ class Gatherer:
                 pieces.append(codes)
             if self.rows > KEPT and self._intake.together:
                 coded, self._kept = [np.concatenate(pieces) for pieces in self._kept], []
-                self._counted = DistinctRows(self._tell)
+                self._counted = DistinctRows(lambda size: self._intake.require(self.rows, size))
         if self._counted is not None:
             self._counted.add(coded)
-
-    def _tell(self, *, rows: int, memory: int) -> None:
-        """Reports an allocation of DistinctRows, with the number of rows read."""
-        del rows
-        self._intake.watch(rows=self.rows, memory=memory)
 
     def table(self, *, typed: bool, states: Sequence[tuple[str, ...] | None] | None = None) -> RawTable:
         """Returns the table and releases the rows.

@@ -19,9 +19,8 @@ import numpy as np
 
 from jtsolve.core.files import write_atomically
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, is_path, label_of
-from jtsolve.tables.gatherer import KEPT
+from jtsolve.tables.gatherer import KEPT, Intake
 from jtsolve.tables.options import DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, readable, require_same, scanned
 from jtsolve.tables.source import files_of
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.tables.check import Finding
+    from jtsolve.core.run import Run
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
     from jtsolve.tables.table import Table
@@ -142,8 +141,8 @@ def read_partitioned(
     *,
     size: int | None = None,
     folder: Path | None = None,
-    tell: Callable[[tuple[Finding, ...]], None],
-    watch: Watch = unwatched,
+    strict: bool = False,
+    run: Run | None = None,
 ) -> PartitionedTable:
     """Returns the table of the columns of Parquet files or of a Dask DataFrame; states, not numbers.
 
@@ -155,8 +154,8 @@ def read_partitioned(
         cluster: reads the partitions.
         size: see `check.examine`.
         folder: where the survey and counts are kept, and taken from if they are there; None for nowhere.
-        tell: see `reading.read_checked`.
-        watch: called as partitions come in; stops the reading by raising an error.
+        strict: see `reading.read_checked`.
+        run: see `reading.read_checked`.
 
     Raises:
         InputError: as `reading.read_states`; a partition with other columns or types is named.
@@ -175,12 +174,12 @@ def read_partitioned(
     source, parts = partitions_of(data)
     found = None if folder is None else _kept(folder, parts, coding)
     if found is None:
-        found = _survey(parts, coding, cluster, watch)
+        found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
         if folder is not None:
             _keep(folder, parts, coding, found)
     if found.rows == 0:
         raise InputError(source, "", "there are no rows", "give a table with rows")
-    columns, remarks = settled_columns(found, coding, source, size, tell)
+    columns, remarks = settled_columns(found, coding, source, size, strict=strict, run=run)
     facts = {"data": source, "partitions": len(parts), "rows": found.rows, **remarks}
     return PartitionedTable(columns, found.rows, parts, coding, cluster, folder, MappingProxyType(facts))
 
@@ -273,7 +272,7 @@ def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *argu
     return workers.submit(function, replace(part, frame=None), frame, *arguments)
 
 
-def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watch) -> PartitionSurvey:
+def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, intake: Intake) -> PartitionSurvey:
     """Returns the survey of all partitions; only of the first where everything is declared."""
     rows = [part.rows for part in parts]
     declared = all(name in coding.schema for name in parts[0].kinds if coding.reads(name))
@@ -285,7 +284,7 @@ def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, watch: Watc
         with closing(workers.as_completed(futures)) as finished:
             for future in finished:
                 found = [added([*found, workers.taken(future)])]
-                watch(rows=found[0].rows, memory=0)
+                intake.require(found[0].rows)
     return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
 
 

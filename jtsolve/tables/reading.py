@@ -26,10 +26,9 @@ from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
-from jtsolve.tables.check import examine, plain_finding
+from jtsolve.tables.check import examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
-from jtsolve.tables.distinct import Watch, unwatched
 from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path, label_of
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import (
@@ -48,9 +47,7 @@ from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import Lines, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from jtsolve.tables.check import Finding
+    from jtsolve.core.run import Run
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.table import ContinuousTable, DataTable, Table
 
@@ -102,8 +99,8 @@ def read_checked(
     *,
     discrete: bool = True,
     size: int | None = None,
-    tell: Callable[[tuple[Finding, ...]], None],
-    watch: Watch = unwatched,
+    strict: bool = False,
+    run: Run | None = None,
 ) -> Table:
     """Returns the table in a data file or frame, of states or of numbers, after the data check.
 
@@ -113,17 +110,17 @@ def read_checked(
         dialect: how it is written, if it is text.
         discrete: whether to read states; otherwise numbers.
         size: see `check.examine`.
-        tell: takes the findings before anything is coded, so that they are seen even if the coding fails; may
-            raise an error to refuse them.
-        watch: see `read_states`.
+        strict: whether findings of the data check are errors; otherwise the run shows them before anything
+            is coded, so that they are seen even if the coding fails.
+        run: see `read_states`.
 
     Raises:
         InputError: as `read_states`.
     """
     source, name = opened_data(data, dialect.encoding)
-    intake = Intake(coding.reads, together=discrete, watch=watch)
+    intake = Intake(coding.reads, discrete, run, name)
     raw = read_raw(source, intake, dialect)
-    table = checked(raw, coding, name, discrete=discrete, size=size, tell=tell, watch=watch)
+    table = checked(raw, coding, name, discrete=discrete, size=size, strict=strict, run=run)
     return _described(table, source)
 
 
@@ -134,15 +131,20 @@ def checked(
     *,
     discrete: bool = True,
     size: int | None = None,
-    tell: Callable[[tuple[Finding, ...]], None],
-    watch: Watch = unwatched,
+    strict: bool = False,
+    run: Run | None = None,
 ) -> Table:
-    """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings")."""
+    """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings").
+
+    Raises:
+        InputError: a column cannot be coded; `strict`, and there are findings.
+    """
+    intake = Intake(run=run, source=source)
     rows = raw.columns[0].codes.size
-    watch(rows=rows, memory=0)
+    intake.require(rows)
     findings = examine(raw, coding, source, size=size, discrete=discrete)
-    tell(findings)
-    watch(rows=rows, memory=0)
+    report_findings(findings, source, run, strict=strict)
+    intake.require(rows)
     table: Table = to_states(raw, coding, source) if discrete else to_numbers(raw, coding, source)
     if not findings:
         return table
@@ -156,7 +158,7 @@ def read_states(
     *,
     header: bool = True,
     separator: str | None = None,
-    watch: Watch = unwatched,
+    run: Run | None = None,
 ) -> DataTable:
     """Returns the table of states in a data file or frame.
 
@@ -167,14 +169,14 @@ def read_states(
         coding: how to code its cells.
         header: see `Dialect`.
         separator: see `Dialect`.
-        watch: called with the progress; stops the reading by raising an error.
+        run: shows the progress and the findings, and ends the reading at its limits; None for the defaults.
 
     Raises:
         InputError: the file cannot be read, does not match its suffix, or the coding does not fit.
     """
     coding = coding or Coding()
     source, name = opened_data(data)
-    raw = read_raw(source, Intake(coding.reads, watch=watch), Dialect(header, separator))
+    raw = read_raw(source, Intake(coding.reads, run=run, source=name), Dialect(header, separator))
     return _described(to_states(raw, coding, name), source)
 
 
@@ -184,12 +186,12 @@ def read_numbers(
     *,
     header: bool = True,
     separator: str | None = None,
-    watch: Watch = unwatched,
+    run: Run | None = None,
 ) -> ContinuousTable:
     """Returns the table of real numbers in a data file or frame; see `read_states`. All rows are kept."""
     coding = coding or Coding()
     source, name = opened_data(data)
-    intake = Intake(coding.reads, together=False, watch=watch)
+    intake = Intake(coding.reads, together=False, run=run, source=name)
     raw = read_raw(source, intake, Dialect(header, separator))
     return _described(to_numbers(raw, coding, name), source)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError, LimitError
-from jtsolve.tables.check import examine, plain_finding
+from jtsolve.tables.check import examine, plain_finding, report_findings
 from jtsolve.tables.coding import coded_column, require_states
 from jtsolve.tables.frames import label_of
 from jtsolve.tables.gatherer import Intake
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.tables.check import Finding
+    from jtsolve.core.run import Run
     from jtsolve.tables.options import Coding
     from jtsolve.tables.table import Codes
 
@@ -227,7 +227,9 @@ def settled_columns(
     coding: Coding,
     source: str,
     size: int | None,
-    tell: Callable[[tuple[Finding, ...]], None],
+    *,
+    strict: bool,
+    run: Run | None,
 ) -> tuple[tuple[CodedColumn, ...], dict[str, Any]]:
     """Returns the coding of the columns, and remarks; checks the columns as `reading.checked` does."""
     remarks = dict(survey.remarks)
@@ -242,7 +244,7 @@ def settled_columns(
             size=size,
         )
     )
-    tell(findings)
+    report_findings(findings, source, run, strict=strict)
     if findings:
         remarks["warnings"] = [plain_finding(finding) for finding in findings]
     gaps = {name: count for name, count in survey.gaps.items() if count}

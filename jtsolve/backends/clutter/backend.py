@@ -61,7 +61,7 @@ from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -72,6 +72,7 @@ from jtsolve.io.certificate import write_certificate
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
     from jtsolve.io.certificate import CertificateDocument
@@ -215,24 +216,21 @@ class ClutterCuts:
         self, problem: Problem, limits: Limits, report: Report, columns: int, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves by column generation; see `_solved`."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            first, root = self._start(problem, limits, report)
-            if report.stop is not None:  # before the sets are listed, which may take seconds
-                return Outcome(first, stop=report.stop), None
-            rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
-            fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
-            need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
-            problem = tabulated_and_bounded(problem, limits, report, need)
-            generation = ColumnGeneration(
-                problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
-            )
-            with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-                outcome = generation.run(first, pool)
-            if ties:
-                outcome = self._thinned(problem, generation.left, outcome, limits, report)
-            return outcome, generation.proof
+        first, root = self._start(problem, limits, report)
+        if report.stop is not None:  # before the sets are listed, which may take seconds
+            return Outcome(first, stop=report.stop), None
+        rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
+        fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
+        need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
+        problem = tabulated_and_bounded(problem, limits, report, need)
+        generation = ColumnGeneration(
+            problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
+        )
+        with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
+            outcome = generation.run(first, pool)
+        if ties:
+            outcome = self._thinned(problem, generation.left, outcome, limits, report)
+        return outcome, generation.proof
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -258,18 +256,15 @@ class ClutterCuts:
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
-        from jtsolve.core.compiling import announced
+        families, table = 0, problem
 
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            families, table = 0, problem
+        def begin(report: Report) -> BranchAndBound:
+            nonlocal families, table
+            search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
+            return search
 
-            def begin(report: Report) -> BranchAndBound:
-                nonlocal families, table
-                search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
-                return search
-
-            room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
-            search, stop = search_with_restarts(begin, limits, report, room=room)
+        room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
+        search, stop = search_with_restarts(begin, limits, report, room=room)
         tree = search.best.tree
         bound = -inf if stop is Stop.FINISHED and tree is None else search.bound
         stats: dict[str, Any] = {
@@ -408,10 +403,7 @@ class ClutterCuts:
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> Relaxation:
         """Solves the LP of the whole problem; see `support.relaxation.Relaxes` and `relaxation`."""
-        from jtsolve.core.compiling import announced
-
-        with announced(lambda: report(note="compiling the kernels (first run only)")):
-            return solve_root(problem, families, tree, limits, report)
+        return solve_root(problem, families, tree, limits, report)
 
     def sparsest(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report

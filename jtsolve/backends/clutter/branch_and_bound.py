@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.backends.clutter.bound import Bound
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.families.families import Families
 
 

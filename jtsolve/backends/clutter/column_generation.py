@@ -56,8 +56,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.backends.clutter.bound import FixedPoint
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
     from jtsolve.families.families import Families

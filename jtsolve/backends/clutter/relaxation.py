@@ -18,8 +18,9 @@ from jtsolve.backends.support.relaxation import Relaxation
 from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
+    from jtsolve.core.run import Limits
 
 _WAIT = 2.0
 """A search goes on for this many times as long as its beginning took, before another begins."""

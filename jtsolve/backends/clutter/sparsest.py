@@ -37,8 +37,9 @@ from jtsolve.families.families import families_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.families.families import Families
 

@@ -12,8 +12,9 @@ from jtsolve.core.scores import DenseScores, StoppedError, Tabulating
 from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 _BYTES = 8
 """Of a score."""
@@ -37,7 +38,7 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
         StoppedError: the report asked to end before that was done.
     """
     # The report is asked on the way, since a member of a portfolio hands over where it asks.
-    scores, size = problem.guarded(lambda: report.stop is not None).scores, problem.max_clique_size
+    scores, size = problem.guarded(report).scores, problem.max_clique_size
     room = limits.memory_bytes - resident_memory() - need
     if not isinstance(scores, Tabulating) or bytes_of_table(problem) > room:
         return problem

@@ -49,8 +49,9 @@ from jtsolve.core.varset import VarSet, count_bounded_subsets
 
 if TYPE_CHECKING:
     from jtsolve.backends.consistent.search import ConsistentTrees
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 _CODE = 250_000_000
 """Bytes of the compiler and the kernels, measured, with 150 MB to spare."""
@@ -205,7 +206,6 @@ class _Run:
         # Loads the compiler, which takes half a second, only when it is needed.
         from jtsolve.backends.consistent.ltci import LTCI
         from jtsolve.backends.consistent.search import ConsistentTrees
-        from jtsolve.core.compiling import announced
 
         if k == self.problem.n - 1:
             self.try_one_clique()
@@ -219,9 +219,8 @@ class _Run:
         )
         trees = None
         try:
-            with announced(lambda: self.report(note="compiling the kernels (first run only)")):
-                trees = ConsistentTrees(self.problem, k, ltci, self.report)
-                self.record_all(trees)
+            trees = ConsistentTrees(self.problem, k, ltci, self.report)
+            self.record_all(trees)
         except StoppedError:
             self.stop = self.report.stop
         self.stats["tests"] += ltci.tests

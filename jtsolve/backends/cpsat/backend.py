@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.backends.support.worker import Call, run
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.encodings import balancing, family
 from jtsolve.errors import ChoiceError
 from jtsolve.options import MEMORY, SEED, THREADS, TIME
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Feature, Problem
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 _KIND = "ortools"
 _SOLVER = "jtsolve.backends.cpsat.process"

@@ -32,7 +32,7 @@ import numpy as np
 
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.plan import COSTS, Precision, TableClass, TablePlan, plan_of
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import SmallSolver
+    from jtsolve.core.run import Limits
     from jtsolve.core.varset import VarSet
 
 _LOOSE = OPTIMALITY_TOLERANCE / 4
@@ -189,14 +190,11 @@ class _LayeredRun:
 
     def outcome(self) -> Outcome:
         """Runs the recurrences and recovers the tree."""
-        from jtsolve.core.compiling import announced
-
         pool = ThreadPoolExecutor(self.workers)
         try:
-            with announced(lambda: self.report(note="compiling the kernels (first run only)")):
-                self._timed("tables", self._prepare)
-                self._timed("layers", lambda: self._layers(pool))
-                value, tree = self._timed("tree", self._tree)
+            self._timed("tables", self._prepare)
+            self._timed("layers", lambda: self._layers(pool))
+            value, tree = self._timed("tree", self._tree)
         except StoppedError:
             stop = self.report.stop
             assert stop is not None, "the report asked to stop without a reason"

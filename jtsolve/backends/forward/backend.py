@@ -63,8 +63,9 @@ from jtsolve.core.varset import VarSet, key_of, members
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem, Variable
+    from jtsolve.core.run import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, ClassVar
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
 from jtsolve.backends.support.worker import Call, run
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.encodings.family import FEATURES
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 _KIND = "pulp"
 _PROCESS = "jtsolve.backends.ilp.process"

@@ -45,7 +45,7 @@ from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents, with_deadline
 from jtsolve.backends.support.starts import best_start, least_gain
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.lns.subsolver import RegionOptimum
     from jtsolve.backends.lns.tree import Region
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 
@@ -255,11 +256,8 @@ class _RegionSearch:
 
     def outcome(self) -> Outcome:
         """Runs the search."""
-        from jtsolve.core.compiling import announced
-
         try:
-            with announced(lambda: self.report(note="compiling the kernels (first run only)")):
-                stop = self.run()
+            stop = self.run()
         except StoppedError:
             stop = self.report.stop or Stop.TIME
         finally:

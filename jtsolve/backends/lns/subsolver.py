@@ -14,8 +14,9 @@ import numpy as np
 
 from jtsolve.backends.lns.region import Noise, region_problem, region_scores, shape_of
 from jtsolve.backends.support.report import DerivedReport
-from jtsolve.core.backend import Backend, Limits, Report, SmallTask, SolvesSmall
+from jtsolve.core.backend import Backend, Report, SmallTask, SolvesSmall
 from jtsolve.core.problem import Feature, Problem
+from jtsolve.core.run import Limits
 from jtsolve.core.varset import VarSet, is_subset, members, varset
 
 if TYPE_CHECKING:

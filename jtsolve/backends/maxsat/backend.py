@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.encodings.family import FEATURES
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,10 @@ from jtsolve.backends.merging.starts import favouring, grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
 from jtsolve.backends.support.starts import Known
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:

@@ -44,12 +44,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from jtsolve.backends.portfolio.ledger import Job, Ledger
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.portfolio.turns import Turns
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 
 if TYPE_CHECKING:
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 _MOST_IN_PROCESS = 12
 """Variables up to which members run in this process: another takes about a second to start."""

@@ -13,8 +13,9 @@ from jtsolve.errors import InternalError, LimitError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.core.backend import Backend, Limits, News, Report
+    from jtsolve.core.backend import Backend, News, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _LEAST_PATIENCE = 10.0

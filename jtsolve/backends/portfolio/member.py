@@ -18,15 +18,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from jtsolve.core.backend import Backend, Limits
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.connection import Connection
 
-    from jtsolve.core.backend import News
+    from jtsolve.core.backend import Backend, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
@@ -160,7 +160,7 @@ def main(connection: Connection) -> None:
     limits = Limits(assignment.time, assignment.memory, assignment.threads, assignment.seed)
     report = _MemberReport(connection, problem, limits, Path(assignment.best))
     threading.Thread(target=report.obey, daemon=True).start()
-    guarded = problem.guarded(lambda: report.stop is not None)
+    guarded = problem.guarded(report)
     try:
         report.say("ended", assignment.member.solve(guarded, limits, report))
     except StoppedError:

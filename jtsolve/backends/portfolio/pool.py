@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
     from jtsolve.backends.portfolio.ledger import Job, Ledger
-    from jtsolve.core.backend import Limits
     from jtsolve.core.problem import Problem
     from jtsolve.core.processes import ProcessTree
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _POLL = 0.05

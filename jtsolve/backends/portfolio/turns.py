@@ -18,8 +18,9 @@ from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from jtsolve.backends.portfolio.ledger import Job, Ledger
-    from jtsolve.core.backend import Limits, News
+    from jtsolve.core.backend import News
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _TURN = 0.5

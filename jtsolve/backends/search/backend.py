@@ -38,12 +38,13 @@ from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.backends.support.starts import best_start, least_gain
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.varset import is_subset, key_of
 
 if TYPE_CHECKING:
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
 

@@ -25,9 +25,10 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.families.families import choose_root, families_of, predicted_memory
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Backend, Limits, Report
+    from jtsolve.core.backend import Backend, Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Stop
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
     from jtsolve.families.families import Families

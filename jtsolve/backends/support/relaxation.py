@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
     from jtsolve.families.families import Families

@@ -10,7 +10,8 @@ from jtsolve.core.result import Stop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.core.backend import Limits, News, Report
+    from jtsolve.core.backend import News, Report
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jtsolve.backends.support.prepare import PreparedProblem
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.core.varset import VarSet
     from jtsolve.encodings.formula import Encoding

@@ -13,8 +13,9 @@ from jtsolve.core.result import Outcome
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.core.backend import Backend, Limits, Report
+    from jtsolve.core.backend import Backend, Report
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _AT_LEAST = 1.0

@@ -27,7 +27,8 @@ from jtsolve.options import MEMORY
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from jtsolve.core.backend import Limits, Report
+    from jtsolve.core.backend import Report
+    from jtsolve.core.run import Limits
 
 Say: TypeAlias = Callable[[Any], None]
 """Sends a message from the worker; any thread may call it."""

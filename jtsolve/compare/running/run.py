@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import format_exc
@@ -18,9 +17,8 @@ import msgspec
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
-from jtsolve.core.backend import Limits
-from jtsolve.core.files import guard_reading
 from jtsolve.core.machine import describe, memory_bytes, peak_memory
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
@@ -29,24 +27,23 @@ from jtsolve.solving import choose, solve
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
-    from jtsolve.solving import Listener
 
 AUTO = "auto"
 
 
-def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
+def row_of(spec: Spec, started: float, console: Console | None = None) -> Row:
     """Returns the row of a run, with its error if it failed.
 
     Args:
         spec: the run.
         started: `time.monotonic()` at the start of the process; limits count from there.
-        listener: receives progress.
+        console: shows progress.
     """
     facts = _RunFacts()
+    limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
+    run = Run(limits, console)
     try:
-        row = copy_context().run(
-            _solved, spec, started, listener, facts
-        )  # whose limits on reading end with it
+        row = _solved(spec, run, facts)
     except (JtsolveError, MemoryError, ImportError) as error:
         row = new_row(spec, _status_of(error), str(error) or "the system has no more memory to give")
     except Exception:  # noqa: BLE001 - a bug in one run must not end the comparison
@@ -62,7 +59,7 @@ def run(spec: Spec, started: float, listener: Listener | None = None) -> Row:
     )
 
 
-def read_instance(spec: Spec) -> Problem:
+def read_instance(spec: Spec, run: Run | None = None) -> Problem:
     """Returns the problem of a run, under its treewidth.
 
     Raises:
@@ -76,7 +73,7 @@ def read_instance(spec: Spec) -> Problem:
             "it is not the file that the run was planned with: its SHA-256 differs",
             "bring that file back, or begin a new comparison",
         )
-    return read_problem(path).with_treewidth(spec.treewidth)
+    return read_problem(path, run).with_treewidth(spec.treewidth)
 
 
 def file_digest(path: str | Path) -> str:
@@ -104,17 +101,15 @@ class _RunFacts:
     prepared: float | None = None
 
 
-def _solved(spec: Spec, started: float, listener: Listener | None, facts: _RunFacts) -> Row:
-    limits = Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads, spec.seed, started)
-    guard_reading(limits.guard())
+def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
     chosen = None if spec.backend == AUTO else REGISTRY.parse(spec.backend, files=False)
-    problem = read_instance(spec)
+    problem = read_instance(spec, run)
     facts.n = problem.n
-    backend = choose(problem, limits).backend if chosen is None else chosen
+    backend = choose(problem, run).backend if chosen is None else chosen
     facts.exact = backend.capabilities.exact
-    facts.predicted = _prediction(backend, problem, limits)
-    facts.prepared = limits.elapsed
-    result = solve(problem, backend, limits, listener)
+    facts.predicted = _prediction(backend, problem, run.limits)
+    facts.prepared = run.elapsed
+    result = solve(problem, backend, run)
     return Row("jtsolve-row", 1, spec, RunStatus(result.status.value), result=result_to_document(result))
 
 

@@ -19,15 +19,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from jtsolve.compare.running.run import run
+from jtsolve.compare.running.run import row_of
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
 from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import describe
 from jtsolve.core.processes import ProcessTree, end_with_parent
+from jtsolve.core.run import Console
 from jtsolve.errors import InputError
+
+if TYPE_CHECKING:
+    from jtsolve.core.result import Incumbent
 
 _POLL = 0.05
 """Seconds between two looks at a process, which may exceed its memory by some 0.2 GB meanwhile."""
@@ -97,19 +102,12 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
     """The child's side: does a run in this process, and writes its trace and its row."""
     end_with_parent()
     os.dup2(2, 1)  # the output of solvers goes to the log too
-    last: list[float | None] = [None, None]
     with trace.open("a", encoding="utf-8", buffering=1) as stream:
 
-        def listen(
-            *, seconds: float, score: float | None, bound: float, done: float | None, note: str | None
-        ) -> None:
-            del done, note
-            news = [score, None if bound == inf else bound]
-            if news != last:
-                last[:] = news
-                stream.write(msgspec.json.encode((seconds, *news)).decode() + "\n")
+        def write(step: Incumbent) -> None:
+            stream.write(msgspec.json.encode((step.seconds, step.score, step.bound)).decode() + "\n")
 
-        answer = run(spec, started, listen)
+        answer = row_of(spec, started, Console(improved=write))
     write_atomically(row, to_json(answer))
 
 

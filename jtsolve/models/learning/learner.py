@@ -88,7 +88,7 @@ class Learner:
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            limits=run.limits,
+            run=run,
             backend=backend,
         )
         result = solve(problem, backend, run)

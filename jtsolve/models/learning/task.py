@@ -101,7 +101,7 @@ class FitTask:
             self.score,
             treewidth=self.treewidth,
             constraints=self.constraints,
-            limits=run.limits,
+            run=run,
             backend=self.backend,
             tabulation=tabulation,
         )
