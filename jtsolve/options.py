@@ -91,8 +91,11 @@ class Option:
         >>> [worded(Option("states", tuple)(["a b", "c"]), door) for door in (Door.SHELL, Door.PYTHON)]
         ["--states 'a b,c'", 'states=["a b", "c"]']
         """
-        word = "" if self.type is bool else f" {_word(value)}"
-        return self._reference(word, lambda spelling: spelling.replace("…", _literal(value)))
+        if self.within:
+            shell = f"{self.within} {_word(f'{self.name}={_text(value)}')}"
+        else:
+            shell = self.flag if self.type is bool else f"{self.flag} {_word(value)}"
+        return self._reference(shell, lambda spelling: spelling.replace("…", _literal(value)))
 
     def __str__(self) -> str:
         """Returns a reference to the option.
@@ -102,11 +105,12 @@ class Option:
         """
         if self.type is bool:
             return self(not self.default)
-        return self._reference("", lambda spelling: spelling.removesuffix("…"))
+        shell = f"{self.within} {self.name}=" if self.within else self.flag
+        return self._reference(shell, lambda spelling: spelling.removesuffix("…"))
 
-    def _reference(self, word: str, complete: Callable[[str], str]) -> str:
+    def _reference(self, shell: str, complete: Callable[[str], str]) -> str:
         python = self.python or f"{self.name}=…"
-        spelled = (f"{self.flag}{word}", complete(python), complete(self.estimator or python))
+        spelled = (shell, complete(python), complete(self.estimator or python))
         return _BEGIN + _BETWEEN.join(text.translate(_HARMLESS) for text in spelled) + _END
 
 
@@ -171,13 +175,6 @@ SCORE = Option(
     "Of data: bdeu, bdj, ml, aic, bic, mdl, qnml; gaussian-bic, bge.",
     metavar="NAME",
     estimator="local_score=…",
-)
-ESS = Option(
-    "ess",
-    float,
-    "Equivalent sample size of bdeu; its default is 1.",
-    metavar="A",
-    estimator="smoothing=…",
 )
 MAX_SIZE = Option(
     "max_size",

@@ -304,11 +304,11 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
     ("arguments", "parts"),
     [
         (["--backend", "forwrad"], ["no backend 'forwrad'", "did you mean 'forward'", "brute"]),
-        (["--option", "seed=3"], ["'seed=3' is for a backend", "--backend NAME"]),
-        (["--backend", "dp", "--option", "precision"], ["not a key=value pair"]),
-        (["--backend", "dp", "--option", "precison=int32"], ["did you mean 'precision'", "now auto"]),
-        (["--backend", "dp", "--option", "precision=int8"], ["auto or float64 or int64 or int32"]),
-        (["--backend", "dp", "--option", "start=dq"], ["no backend 'dq'"]),
+        (["--backend", "auto:seed=3"], ["'auto' has no options", "--backend NAME"]),
+        (["--backend", "dp:precision"], ["not a key=value pair"]),
+        (["--backend", "dp:precison=int32"], ["did you mean 'precision'", "now auto"]),
+        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int32"]),
+        (["--backend", "dp:start=dq"], ["no backend 'dq'"]),
         (["--time-limit", "0"], ["'time' is 0.0"]),
         (["--time-limit", "nan"], ["'time' is nan"]),
         (["--memory-limit", "0"], ["memory limit is 0.0 GB"]),
@@ -338,8 +338,8 @@ def test_a_refusal_gives_every_reason(command: Command, tmp_path: Path) -> None:
 
 
 def test_options_reach_the_backend(command: Command, instance: Path) -> None:
-    arguments = ("--option", "precision=int32", "--option", "start=none", "--json")
-    assert command("solve", instance, "--backend", "dp:forest=none", *arguments) == 0
+    backend = "dp:forest=none,precision=int32,start=none"
+    assert command("solve", instance, "--backend", backend, "--json") == 0
     options = json.loads(command.out)["backend"]["options"]
     assert options == {"precision": "int32", "start": None, "forest": None}
 
@@ -426,7 +426,7 @@ def test_interrupted_with_no_tree_ends_with_130(
     driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "result.json"
-    arguments = ("--backend", "endless", "--option", "found=false", "--json", "--output", output)
+    arguments = ("--backend", "endless:found=false", "--json", "--output", output)
     with driver("solve", instance, *arguments) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"
@@ -458,7 +458,7 @@ def test_the_time_limit_counts_from_the_start_of_the_process(
     assert process.returncode == 0
     assert json.loads(out)["stop"] == "time"
     arguments = ("--backend", "endless:found=false", "--time-limit", "0.001")
-    for more, code, status in (((), 0, "feasible"), (("--min-separator", "2"), 4, "unknown")):
+    for more, code, status in (((), 0, "feasible"), (("--constraint", "min_separator_size=2"), 4, "unknown")):
         with driver("solve", instance, *arguments, *more) as process:  # the first has the forest
             out, _ = process.communicate()
         assert process.returncode == code
@@ -470,12 +470,14 @@ def test_progress_goes_to_a_terminal_and_json_stays_pure(
 ) -> None:
     for quiet in (False, True):
         terminal, end = pty.openpty()
-        arguments = ["--backend", "endless", "--json", "--time-limit", "1.5", *["--quiet"][: int(quiet)]]
-        with driver("solve", instance, *arguments, stderr=end) as process:
+        arguments = ["--time-limit", "2", "--quiet"] if quiet else []
+        with driver("solve", instance, "--backend", "endless", "--json", *arguments, stderr=end) as process:
             os.close(end)
             shown = b""
             try:
                 while chunk := os.read(terminal, 65536):
+                    if b"bound 1000" in chunk and b"bound 1000" not in shown:
+                        process.send_signal(signal.SIGINT)
                     shown += chunk
             except OSError:  # how Linux says that the other end of a terminal is closed
                 shown += b"."

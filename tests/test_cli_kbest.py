@@ -97,7 +97,7 @@ def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFi
         (["--within", "nan"], ["within is nan"]),
         (["--k-best", "0"], ["k is 0"]),
         (
-            ["--backend", "clutter", "--option", "certificate=c.json", "--k-best", "2"],
+            ["--backend", "clutter:certificate=c.json", "--k-best", "2"],
             ["use `jtsolve solve --certificate`"],
         ),
     ],

@@ -31,6 +31,7 @@ from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
 from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
@@ -135,7 +136,7 @@ def test_rounds_of_chains_that_are_done_are_kept(
             problem,
             1.0,
             limits,
-            Recorder(problem, limits, None, interruption),
+            Recorder(problem, Run(limits), None, interruption),
             how=Chains(chains=2, temperatures=1, rounds=4000),
             start=None,
             cluster=Cluster(client=own.client),

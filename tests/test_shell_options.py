@@ -52,7 +52,8 @@ def test_constraints_hold_for_data_and_instances(command: Call, chain: Path, tmp
     result, instance = tmp_path / "r.json", tmp_path / "i.json"
     assert command("solve", chain, "--treewidth", "1", "--output", result)[0] == 0
     assert cliques(result) == {"ab", "bc", "cd"}
-    asked = ["--forbid", "a,b", "--require", "a,d", "--min-separator", "1", "--forbid-clique", "b,c"]
+    asked = ["--forbid", "a,b", "--require", "a,d"]
+    asked += ["--constraint", "min_separator_size=1", "--constraint", "forbidden_cliques=b,c"]
     assert command("solve", chain, "--treewidth", "1", *asked, "--output", result)[0] == 0
     of_data = cliques(result)
     assert "ad" in of_data
@@ -64,19 +65,21 @@ def test_constraints_hold_for_data_and_instances(command: Call, chain: Path, tmp
     assert command("solve", instance, "--treewidth", "1", "--output", result)[0] == 0
     assert cliques(result) == of_data
     assert read_problem(instance).constraints.min_separator_size == 1
-    assert command("solve", chain, "--max-size", "3", "--max-cliques", "2", "--output", result)[0] == 0
+    few = ["--max-size", "3", "--constraint", "max_cliques=2"]
+    assert command("solve", chain, *few, "--output", result)[0] == 0
     assert len(cliques(result)) <= 2
-    assert command("solve", chain, "--treewidth", "2", "--max-separator", "0", "--output", result)[0] == 0
+    apart = ["--treewidth", "2", "--constraint", "max_separator_size=0"]
+    assert command("solve", chain, *apart, "--output", result)[0] == 0
     assert set(map(len, read_result(result).separators)) <= {0}
 
 
 def test_averages_and_draws_are_of_graphs_that_meet_the_constraints(command: Call, chain: Path) -> None:
     asked = ["--treewidth", "1", "--forbid", "a,b"]
-    code, out, _ = command("sample-trees", chain, "-n", "5", *asked)
+    code, out, _ = command("average", chain, "--trees", "5", *asked)
     assert code == 0
     assert all(["a", "b"] not in json.loads(line)["cliques"] for line in out.splitlines())
     assert command("average", chain, *asked, "--quiet")[0] == 0
-    code, _, err = command("average", chain, "--treewidth", "1", "--max-cliques", "2")
+    code, _, err = command("average", chain, "--treewidth", "1", "--constraint", "max_cliques=2")
     assert code == 2
     assert "max_cliques" in err
 
@@ -109,7 +112,7 @@ def test_constraints_are_read_from_a_file(
 ) -> None:
     path, result = tmp_path / name, tmp_path / "r.json"
     path.write_text(text)
-    assert command("solve", chain, "--constraints", path, "--forbid", "b,c", "--output", result)[0] == 0
+    assert command("solve", chain, "--constraint", path, "--forbid", "b,c", "--output", result)[0] == 0
     assert not cliques(result) & {"ab", "bc"}
     assert read_result(result).treewidth == 1
 
@@ -120,9 +123,9 @@ def test_constraints_are_read_from_a_file(
         (["--forbid", "a"], "--forbid a: an edge joins two variables"),
         (["--forbid", "a,z"], "there is no variable 'z'. Fix: use one of 'a', 'b', 'c', 'd'."),
         (["--forbid", "a,b", "--require", "a,b"], "edge a – b is both required and forbidden"),
-        (["--constraints", "c.toml", "--require", "a,b"], "edge a – b is both required and forbidden"),
-        (["--constraints", "wrong.toml"], "docs/formats.md"),
-        (["--constraints", "broken.json"], "it cannot be read"),
+        (["--constraint", "c.toml", "--require", "a,b"], "edge a – b is both required and forbidden"),
+        (["--constraint", "wrong.toml"], "docs/formats.md"),
+        (["--constraint", "broken.json"], "it cannot be read"),
     ],
 )
 def test_wrong_constraints_are_named(
@@ -165,9 +168,10 @@ def test_fit_says_how_good_its_tree_is_and_takes_constraints(
     facts = json.loads(out)
     assert (facts["status"], facts["gap"]) == ("optimal", pytest.approx(0.0, abs=1e-6))
     assert json.loads(model.read_text())["provenance"]["tree_score"] == facts["tree_score"]
-    more = ["--components", "2", "--forbid", "a,b"]
+    more = ["--model", "mixture:components=2", "--forbid", "a,b"]
     assert command("fit", chain, "--treewidth", "1", *more, "--output", model)[0] == 0
-    infeasible = ["--forbid", "a,b", "--forbid", "a,c", "--forbid", "a,d", "--min-separator", "1"]
+    infeasible = ["--forbid", "a,b", "--forbid", "a,c", "--forbid", "a,d"]
+    infeasible += ["--constraint", "min_separator_size=1"]
     code, _, err = command("fit", chain, "--treewidth", "1", *infeasible, "--output", model)
     assert (code, "no tree meets the constraints" in err) == (2, True)
 
@@ -176,7 +180,7 @@ def test_a_given_tree_takes_no_constraints(command: Call, chain: Path, tmp_path:
     result, model = tmp_path / "r.json", tmp_path / "m.json"
     assert command("solve", chain, "--treewidth", "1", "--output", result)[0] == 0
     code, _, err = command("fit", chain, "--tree", result, "--forbid", "a,b", "--output", model)
-    assert (code, "leave out --forbid" in err) == (2, True)
+    assert (code, "leave out constraints" in err) == (2, True)
     assert command("fit", chain, "--tree", result, "--output", model)[0] == 0
 
 
@@ -253,14 +257,12 @@ def test_compare_takes_data_and_constraints_and_the_same_words_again(
         "1",
         "--forbid",
         "a,b",
-        "--drop",
-        "d",
     ]
     words += ["--no-warm-up", "--output", folder]
     assert command(*words, "--plan")[0] == 0
     (instance,) = (folder / "instances").iterdir()
     problem = read_problem(instance)
-    assert problem.names == ("a", "b", "c")
+    assert problem.names == ("a", "b", "c", "d")
     assert problem.constraints.forbidden_edges == {0b011}
     assert command(*words)[0] == 2
     assert command(*words, "--resume", "--quiet")[0] == 0

@@ -28,6 +28,7 @@ from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessa
 from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.encodings.rounding import rounded
 from jtsolve.encodings.wcnf import to_wcnf
@@ -250,7 +251,7 @@ def test_solvers_prove_optima_of_large_scores(text: str) -> None:
     for seed in range(3):
         scores = gaussian(seed, 4)
         problem = named(replace(scores, values=scores.values * 1e9))
-        assert solve(problem, REGISTRY.parse(text), Limits(threads=1)).status is Status.OPTIMAL
+        assert solve(problem, REGISTRY.parse(text), Run(Limits(threads=1))).status is Status.OPTIMAL
 
 
 def test_weights_that_are_not_rounded_are_refused() -> None:
@@ -403,7 +404,7 @@ def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_what_does_not_fit_the_memory_is_refused_before_the_work(name: str) -> None:
     with pytest.raises(LimitError, match=f"backend '{name}' needs"):
-        solve(named(gaussian(0, 8)), REGISTRY[name], Limits(memory=10**6))
+        solve(named(gaussian(0, 8)), REGISTRY[name], Run(Limits(memory=10**6)))
 
 
 @pytest.mark.parametrize(("name", "package"), [("maxsat", "python-sat"), ("ilp", "pulp")])

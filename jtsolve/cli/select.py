@@ -65,7 +65,7 @@ def select(
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. The file keeps every decision: 'jtsolve check' verifies it, 'jtsolve
-    show' draws it, 'fit --graph' and 'solve --within-graph' take it.
+    show' draws it, 'fit --graph' and 'solve --constraint within_graph=GRAPH' take it.
     """
     inputs = [path for path in (superset, columns.schema) if path is not None]
     require_writable(output, data, *inputs)

@@ -64,7 +64,13 @@ def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:
 
 
 def backend_of(given: str | Backend) -> Backend | None:
-    """Returns the backend; None for `auto`."""
+    """Returns the backend; None for `auto`.
+
+    Raises:
+        ChoiceError: there is none of that name, or `auto` is given options.
+    """
+    if isinstance(given, str) and given.startswith((f"{BACKEND.default}:", f"{BACKEND.default}(")):
+        raise ChoiceError(f"'{BACKEND.default}' has no options; name a backend: {BACKEND('NAME:OPTIONS')}")
     found: Backend | None = None if given == BACKEND.default else chosen(BACKENDS, given, "capabilities")
     return found
 

@@ -56,6 +56,11 @@ class Data:
         return str(self.source) if is_path(self.source) else FRAME
 
     @property
+    def label(self) -> str:
+        """The data's name in progress and findings: that of the file, or a phrase for a frame."""
+        return Path(self.source).name if is_path(self.source) else FRAME
+
+    @property
     def title(self) -> str:
         """The name of a problem made of the data."""
         return title_of(self.source) if is_path(self.source) else "data"
@@ -78,7 +83,7 @@ class Data:
             LimitError: the time ended, or the memory does not suffice.
         """
         coding, strict = self.reading.coding, self.reading.strict
-        with run.phase(f"reading {self.place}"):
+        with run.phase(f"reading {self.label}"):
             if self.cluster is None:
                 return read_checked(
                     self.source,

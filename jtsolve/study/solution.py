@@ -176,6 +176,31 @@ class Solution:
         """
         return fit(self, model, **options) if data is None else fit(data, model, tree=self, **options)
 
+    def refitted(
+        self, kind: ModelKind, structure: NamedTree | None, treewidth: int | None, restrictions: Restrictions
+    ) -> Study:
+        """Returns the study for a model of its data.
+
+        Args:
+            kind: of the model.
+            structure: the tree to fit or to begin with, if the kind has one.
+            treewidth: of the trees that the kind learns; None for that of the study.
+            restrictions: on these; empty for those of the study.
+
+        Raises:
+            ChoiceError: there are no data.
+        """
+        if self.study is None or self.table is None:
+            raise ChoiceError(
+                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
+            )
+        learns = structure is None or kind.name != "tree"
+        if learns and treewidth is None and "treewidth" in kind.uses:
+            treewidth = self.study.treewidth
+        if learns and not restrictions and "constraints" in kind.uses:
+            restrictions = self.study.restrictions
+        return replace(self.study, treewidth=treewidth, restrictions=restrictions)
+
     @property
     def style(self) -> FrameStyle:
         """How the data held their values."""
@@ -319,31 +344,27 @@ def fit(
     structure = _structure(tree)
     if graph is not None:
         structure = triangulate(graph)
-    table = None
+    restrictions, table = Restrictions.given(forbid, require, constraints), None
     if isinstance(data, Solution):
-        if data.study is None or data.table is None:
-            raise ChoiceError(
-                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
-            )
-        table = data.table
+        elsewhere = {"score": score, "executor": executor, "keep": keep, **reading}
+        useless = [f"{name}=" for name, value in elsewhere.items() if value is not None]
+        if useless:
+            raise ChoiceError(f"{', '.join(useless)}: for other data only; leave it out, or give the data")
         if structure is None and "tree" in kind.uses:
             structure = data.named
-        width = data.study.treewidth if width is None and kind.name != "tree" else width
-        study = replace(
-            data.study,
-            treewidth=width if "treewidth" in kind.uses else None,
-            restrictions=Restrictions(),
-            backend=backend_of(backend),
-        )
-    with held_cluster(data, executor, threads) as cluster:
-        if not isinstance(data, Solution):
+        study = data.refitted(kind, structure, width, restrictions)
+        study, table = replace(study, backend=backend_of(backend)), data.table
+    elif isinstance(tree, Solution) and tree.study is not None and score is None:
+        score = tree.study.score
+    with held_cluster(None if table is not None else data, executor, threads) as cluster:
+        if table is None:
             of = getattr(kind, "default_score", DEFAULT_SCORE)
             of = "gaussian-bic" if structure is not None and structure.gaussian else of
             study = Study(
                 data_of(data, reading, cluster, keep),
                 score_of(score, of),
                 width,
-                Restrictions.given(forbid, require, constraints),
+                restrictions,
                 backend_of(backend),
             )
         found = fitted(

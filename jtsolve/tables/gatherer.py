@@ -7,11 +7,13 @@ bounded by the distinct rows, not by the file. Scores depend on counts only and 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
 
 if TYPE_CHECKING:
@@ -56,14 +58,14 @@ class Intake:
         """
         if self.run is None:
             return
-        self.run.progress(note=f"reading {self.source}: {rows} rows")
-        self.run.require_time(f"the reading of {self.source} after {rows} rows", "fewer columns (--columns)")
+        self.run.progress(note=f"reading {Path(self.source).name}: {rows} rows")
+        self.run.require_time(f"the reading of {self.source} after {rows} rows", f"fewer columns ({COLUMNS})")
         self.run.require_memory(
             size,
             f"the distinct rows among the first {rows} of {self.source} need"
             if rows
             else f"{self.source} needs",
-            "or fewer columns (--columns), which have fewer distinct rows",
+            f"or fewer columns ({COLUMNS}), which have fewer distinct rows",
         )
 
 
