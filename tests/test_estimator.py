@@ -7,6 +7,7 @@ import pickle
 import sys
 import time
 import warnings
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
 from math import log
@@ -38,6 +39,11 @@ from jtsolve.study.average import AveragedTrees
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jtsolve.core.backend import Estimate, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::jtsolve.estimator.DataWarning")
 
@@ -184,12 +190,35 @@ def test_wrong_models_are_refused() -> None:
         JunctionTreeDensity(model="lem").fit(X, sample_weight=np.full(50, 0.5))
 
 
+@dataclass(frozen=True)
+class Timed:
+    """The backend `forward`, which records the seconds that are left when it is called."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    name = "forward"
+    capabilities = REGISTRY["forward"].capabilities
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        return REGISTRY["forward"].estimate(problem, limits)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        self.seconds.append(limits.left)
+        return REGISTRY["forward"].solve(problem, limits, report)
+
+
 def test_time_limits_the_whole_fit() -> None:
     X = rows(600).astype(float)
     X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
-    assert JunctionTreeImputer(time=1e-3).fit(X).n_iter_ == 1
-    classifier = JunctionTreeClassifier(trees="class-conditional", time=1e-3).fit(X[:, 1:], rows(600)[:, 0])
-    assert len(classifier.models_) == 3
+    backend = Timed()
+    assert JunctionTreeImputer(time=600, backend=backend).fit(X).n_iter_ == len(backend.seconds) > 1
+    assert sorted(backend.seconds, reverse=True) == backend.seconds
+    backend.seconds.clear()
+    JunctionTreeClassifier(trees="class-conditional", time=600, backend=backend).fit(
+        X[:, 1:], rows(600)[:, 0]
+    )
+    assert len(backend.seconds) == 3
+    assert backend.seconds[0] < 200 < backend.seconds[2] < 600
 
 
 def test_missing_cells_of_complete_columns_are_summed_over() -> None:

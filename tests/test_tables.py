@@ -278,9 +278,7 @@ def test_fractional_weights_are_counts_of_a_unit(states: Callable[..., DataTable
 def test_scores_of_fractions_of_rows_add_up_to_those_of_the_rows(score: str) -> None:
     codes = np.random.default_rng(0).integers(0, 2, (3, 40))
     states = (("0", "1"),) * 3
-    parts = DataTable(
-        ("a", "b", "c"), states, np.repeat(codes, 2, axis=1), np.tile([1, 3], 40), unit=0.25
-    )
+    parts = DataTable(("a", "b", "c"), states, np.repeat(codes, 2, axis=1), np.tile([1, 3], 40), unit=0.25)
     found = [
         tabulate(table, SCORES[score], 3).values
         for table in (DataTable(("a", "b", "c"), states, codes), parts)

@@ -29,6 +29,7 @@ from jtsolve.tables.frames import is_pandas, label_of
 from jtsolve.tables.options import DATA
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import reading_of
+from jtsolve.tables.selection import in_units
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -80,16 +81,16 @@ class Training(NamedTuple):
 
     Attributes:
         study: of the features, and of the classes if there are any.
-        table: the rows of positive weight.
-        rows: the features of all rows, uncoded.
-        weights: of all rows, shape (rows,); None for 1 each.
+        table: the rows of positive weight, merged if they are many.
+        rows: their features, uncoded and never merged.
+        times: shape (rows,), their weights as counts of `table.unit`; None for 1 each.
         style: how X held the values that are states.
     """
 
     study: Study
     table: DataTable
     rows: FileRows
-    weights: NDArray[np.float64] | None
+    times: NDArray[np.int64] | None
     style: FrameStyle
 
 
@@ -146,9 +147,13 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
         table = study.read(run)
         assert isinstance(table, DataTable), "of states"
-        rows = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal)
+        rows, times = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal), None
+        if weights is not None:
+            times, _ = in_units(weights)
+            rows = replace(rows, columns=tuple(column.where(times > 0) for column in rows.columns))
+            times = times[times > 0]
         style = replace(replace(data, source=values).style(table), pandas=is_pandas(X))
-        return Training(study, table, rows, weights, style)
+        return Training(study, table, rows, times, style)
 
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:

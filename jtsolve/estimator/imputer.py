@@ -27,7 +27,6 @@ from jtsolve.models.queries import state_log_probabilities
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.selection import in_units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -150,16 +149,13 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, missing="impute-mode")
             model: JunctionTreeModel = self._learned(training, run)
-            observed, times, unit = training.rows.codes(model.columns), None, 1.0
-            if training.weights is not None:
-                times, unit = in_units(training.weights)
-                observed, times = observed[:, times > 0], times[times > 0]
+            observed = training.rows.codes(model.columns)
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
                 filled = completed(model, observed)
                 if np.array_equal(filled, training.table.codes):
                     break
-                table = replace(training.table, codes=filled, weights=times, unit=unit)
+                table = replace(training.table, codes=filled, weights=training.times)
                 training = training._replace(table=table)
                 model = self._learned(training, run)
                 self.n_iter_ += 1

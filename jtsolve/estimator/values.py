@@ -76,8 +76,8 @@ def values_of(training: Training) -> tuple[Values, ...]:
             found.append(Values(typical, means, None))
             continue
         (numbers,) = numbers_of(replace(training.rows, columns=(raw,)), [column.name])
-        weights = np.ones(numbers.size) if training.weights is None else training.weights
-        there = ~np.isnan(numbers) & (weights > 0)
+        weights = np.ones(numbers.size) if training.times is None else training.times.astype(np.float64)
+        there = ~np.isnan(numbers)
         found.append(_ranges(numbers[there], weights[there], column.cuts, column.arity))
     return tuple(found)
 
