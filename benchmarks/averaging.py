@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from math import exp, inf
 from pathlib import Path
@@ -29,7 +30,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from jtsolve.models.learning.averaged import fit_averaged
 from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
@@ -42,12 +42,13 @@ from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.mixture import Mixture
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
@@ -165,6 +166,13 @@ def counts(_sizes: list[str]) -> None:
         print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
 
 
+def mixed(trees: tuple[Any, ...], train: DataTable) -> Mixture:
+    """Returns the mixture of drawn trees, each as heavy as its share."""
+    shares = Counter(trees)
+    models = tuple(fit(tree, train, ess=1.0) for tree in shares)
+    return Mixture(np.array(list(shares.values())) / len(trees), models)
+
+
 def predict(sets: list[str]) -> None:
     """Prints test log-likelihoods a row, in nats, of the best tree under BDeu and of drawn trees."""
     print("| set | rows | variables | cliques ≤ | best tree | 32 drawn trees | distinct | processor |")
@@ -178,19 +186,19 @@ def predict(sets: list[str]) -> None:
         problem = problem_from_table(train, score, treewidth=width, tabulation=WITHIN_LIMITS)
 
         def fitted(problem: Any = problem, train: Any = train, rows: Any = rows) -> tuple[Any, Any, Any]:
-            best = solve(problem, None, Limits(threads=1)).tree
+            best = solve(problem, None, Run(Limits(threads=1))).tree
             if len(rows) > 1:
                 how = Chains(rounds=int(rows[1]))
                 sample = run_chains(problem, 1.0, Limits(), Recording(), how=how, start=best)
                 trees = tuple(sample.draw(32))
                 found = Draws(trees, "chains", {"converged": sample.converged})
-                return best, found, fit_averaged(trees, train, ess=1.0)
+                return best, found, mixed(trees, train)
             try:
-                draws = draw_trees(problem, 32, limits=Limits(threads=1))
+                draws = draw_trees(problem, 32, run=Run(Limits(threads=1)))
             except NotConvergedError:
                 return best, None, None
             assert draws is not None, "nothing is forbidden"
-            return best, draws, fit_averaged(draws.trees, train, ess=1.0)
+            return best, draws, mixed(draws.trees, train)
 
         (best, draws, mixture), _, processor = timed(fitted)
         mean = log_likelihood(fit(best, train, ess=1.0), test).mean()
@@ -217,7 +225,7 @@ def network(cases: list[str]) -> None:
         problem = problem_from_table(data, Bdeu(1.0), treewidth=int(largest) - 1, tabulation=WITHIN_LIMITS)
         how = Chains(rounds=int(rounds))
         posterior, _, processor = timed(lambda p=problem, x=how: average(p, method=x))
-        forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
+        forest = solve(problem.with_treewidth(1), ChowLiu()).tree
         assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018
         row = f"{rows} | {largest} | {posterior.converged} | "
         said = posterior.diagnostics

@@ -234,7 +234,8 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     if not isinstance(table, DataTable):
         rows = generator.integers(table.rows, size=table.rows)
         return replace(table, values=table.values[:, rows])
+    table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
-    weights = generator.multinomial(table.total, each / table.total)
+    weights = generator.multinomial(int(table.total), each / table.total)
     kept = np.flatnonzero(weights)
     return replace(table, codes=table.codes[:, kept], weights=weights[kept])

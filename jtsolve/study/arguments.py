@@ -88,9 +88,11 @@ def model_kind_of(given: str | ModelKind) -> ModelKind:
 
 
 def treewidth_of(given: Any) -> int | None:
-    """Returns a treewidth given as any whole number, or None."""
+    """Returns a treewidth given as any whole number from 0 on, or None."""
     if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
         raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    if given is not None and given < 0:
+        raise ChoiceError(f"the treewidth is {given}; give a number of 0 or more")
     return given if given is None else int(given)
 
 
