@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,18 +12,21 @@ import pytest
 from problems import gaussian, named
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.cli import run
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, Variable
 from jtsolve.core.result import Outcome, Status
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
-from jtsolve.errors import InternalError
+from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import choose, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jtsolve.core.backend import Backend, Limits, Report
 
 
@@ -97,3 +101,44 @@ def test_a_choice_asks_each_nested_backend_once(monkeypatch: pytest.MonkeyPatch)
     assert len(asked) == len(set(asked))
     choose(problem, Run())
     assert asked.count(REGISTRY["forward"]) == 2  # nothing is kept from one choice to the next
+
+
+PLUG_IN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from jtsolve.cli import run
+from jtsolve.core.backend import Capabilities, Estimate
+from jtsolve.core.result import Outcome
+
+@dataclass(frozen=True)
+class Eager:
+    name: ClassVar[str] = "eager"
+    capabilities: ClassVar[Capabilities] = Capabilities(exact=True)
+    def estimate(self, problem, limits):
+        return Estimate(0, 0.0)
+    def solve(self, problem, limits, report):
+        return Outcome(None, bound=-1e9)
+"""
+
+
+def test_a_backend_of_another_package_is_loaded_by_name_and_never_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = tmp_path / "eager-1.0.dist-info"
+    facts.mkdir()
+    (tmp_path / "eager_backend.py").write_text(PLUG_IN, encoding="utf-8")
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: eager\nVersion: 1.0\n", encoding="utf-8")
+    entries = "[jtsolve.backends]\neager = eager_backend:Eager\nbroken = no_such_module:Backend\n"
+    (facts / "entry_points.txt").write_text(entries, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert choose(SIX, Run()).backend.name in REGISTRY
+    assert "eager_backend" not in sys.modules
+    with pytest.raises(InternalError, match="'eager' claims the bound"):
+        solve(SIX, REGISTRY.parse("eager"))
+    with pytest.raises(ChoiceError, match="the backend 'broken' from no_such_module:Backend cannot be used"):
+        REGISTRY.parse("broken")
+    assert run(["backends"], 0.0) == 0
+    printed = capsys.readouterr()
+    assert "\neager: exact" in printed.out
+    (warning,) = printed.err.splitlines()
+    assert warning.startswith("the backend 'broken' from no_such_module:Backend cannot be used: ")

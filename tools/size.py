@@ -1,9 +1,9 @@
-"""Measures the size of the package, of its surface, and the start of two commands.
+"""Measures the size of the package, of its surface, and the start of some programs.
 
     python tools/size.py [--root CHECKOUT] [--runs 5]
 
 Another checkout may be measured, such as an older one. Code lines are those without blank lines, comments
-and docstrings. Commands run warm: the first run of each, which may compile kernels, is not counted.
+and docstrings. Programs run warm: the first run of each, which may compile kernels, is not counted.
 """
 
 from __future__ import annotations
@@ -19,28 +19,19 @@ import sys
 import tempfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parent.parent
 
 DOORS = ("cli", "api", "estimator", "study")
 """Packages between the user and the solvers."""
 
-MODELS = {
-    "BayesianNetwork",
-    "FeatureTree",
-    "FramedModel",
-    "GaussianTreeModel",
-    "HiddenTree",
-    "JunctionTreeModel",
-    "Mixture",
-    "Model",
-    "Network",
-    "TreeLeaf",
-}
+MODELS = {"FeatureTree", "GaussianTreeModel", "JunctionTreeModel", "Mixture", "Network"}
 """Classes of models."""
 
 COMMENTED = ("backends/clutter", "averaging/kernels", "backends/lns", "backends/merging")
@@ -56,12 +47,24 @@ _LAYOUT = {
     tokenize.COMMENT,
 }
 
-_MODULES = """
+_LOADED = """
+import sys
+loaded = [name for name in sys.modules if name.partition(".")[0] == "jtsolve"]
+sys.stderr.write(" ".join(["", *loaded]))
+"""
+
+_COMMAND = f"""
 import sys
 from jtsolve.cli import run
-code = run(sys.argv[1:], 0.0)
-loaded = [name for name in sys.modules if name.partition(".")[0] == "jtsolve"]
-sys.stderr.write(f"\\n{code} {len(loaded)}\\n")
+run(sys.argv[1:], 0.0)
+{_LOADED}
+"""
+
+_QUERY = f"""
+import sys
+import jtsolve as jt
+jt.Model.read(sys.argv[1]).query("a")
+{_LOADED}
 """
 
 _OPTIONS = """
@@ -106,15 +109,15 @@ class Size(NamedTuple):
 
 
 def size_of(text: str) -> Size:
-    """Returns the size of a module.
+    r"""Returns the size of a module.
 
-    >>> size_of('"Docs."\\n\\nx = 1  # why\\ny = 2  # noqa: E501\\n')
+    >>> size_of('"Docs."\n\nx = 1  # why\ny = 2  # noqa: E501\n')
     Size(lines=4, code=2, comments=1)
     """
     documentation: set[int] = set()
     for node in ast.walk(ast.parse(text)):
-        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        if is_text and isinstance(node.value.value, str):  # type: ignore[attr-defined]
+        is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, ast.Expr) and is_constant and isinstance(ast.literal_eval(node.value), str):
             documentation.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     code: set[int] = set()
     comments = 0
@@ -143,9 +146,11 @@ def model_tests(text: str) -> int:
 
 def main() -> None:
     """Prints the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout to measure")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each command; 0 for none")
+    parser.add_argument("--runs", type=int, default=5, help="runs of each program; 0 for none")
     arguments = parser.parse_args()
     root = arguments.root.resolve()
     print_sizes(root / "jtsolve")
@@ -195,25 +200,34 @@ def print_surface(root: Path) -> None:
 
 
 def print_starts(root: Path, runs: int) -> None:
-    """Prints the modules loaded and the processor seconds of two commands."""
+    """Prints the modules loaded and the processor seconds of some programs."""
     with tempfile.TemporaryDirectory() as folder:
-        model = str(Path(folder, "model.json"))
-        _python(root, "-c", _MODEL, model)
-        instance = str(root / "instances/uci/nursery.json.gz")
-        commands = {
-            "solve --backend dp": ["solve", instance, "--treewidth", "2", "--backend", "dp"],
-            "query": ["query", model],
-        }
-        for name, words in commands.items():
-            loaded = _python(root, "-c", _MODULES, *words).stderr.split()[-1]
+        for name, words in starts(root, Path(folder)).items():
+            modules = modules_loaded(root, words)
             seconds = [_seconds(root, words) for _ in range(runs)]
-            print(f"{name}: {loaded} modules of jtsolve, {median(seconds):.2f} processor seconds warm")
+            print(f"{name}: {len(modules)} modules of jtsolve, {median(seconds):.2f} processor seconds warm")
+
+
+def starts(root: Path, folder: Path) -> dict[str, list[str]]:
+    """Returns programs, as arguments of Python, by name; they read a model in the folder."""
+    model, instance = str(folder / "model.json"), str(root / "instances/uci/nursery.json.gz")
+    _python(root, "-c", _MODEL, model)
+    return {
+        "solve --backend dp": ["-c", _COMMAND, "solve", instance, "--treewidth", "2", "--backend", "dp"],
+        "query": ["-c", _COMMAND, "query", model],
+        "Model.read(…).query(…)": ["-c", _QUERY, model],
+    }
+
+
+def modules_loaded(root: Path, words: list[str]) -> list[str]:
+    """Returns the modules of jtsolve that a program of `starts` has loaded at its end."""
+    return _python(root, *words).stderr.rpartition("\n")[2].split()
 
 
 def _seconds(root: Path, words: list[str]) -> float:
-    """Returns the processor seconds of a command."""
+    """Returns the processor seconds of a program."""
     before = os.times()
-    _python(root, "-m", "jtsolve", *words)
+    _python(root, *words)
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
 

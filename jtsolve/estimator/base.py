@@ -21,7 +21,7 @@ from jtsolve.models.columns import open_rows
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.options import Door
-from jtsolve.scoring.registry import named_score
+from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import is_discrete
 from jtsolve.tables.check import require_none
 from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
@@ -171,7 +171,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _score(self) -> DiscreteScore:
-        score = named_score(self.local_score) if isinstance(self.local_score, str) else self.local_score
+        score = SCORES.parse(self.local_score) if isinstance(self.local_score, str) else self.local_score
         if not is_discrete(score):
             raise ChoiceError(
                 f"the score '{score.name}' is of real numbers; choose a discrete one, such as bic"
