@@ -400,3 +400,10 @@ def title_of(path: str | Path) -> str:
         place = place.parent
     name = place.name.removesuffix(".gz")
     return name.rpartition(".")[0] or name
+
+
+def is_data(source: object, score: object) -> bool:
+    """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
+    if not isinstance(source, str | Path) or score is not None or Path(source).is_dir():
+        return True
+    return str(source).lower().endswith(DATA_SUFFIXES)

@@ -62,6 +62,7 @@ from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -157,8 +158,8 @@ class ClutterCuts:
         if prunes:
             memory = self._pruning_memory(problem)
             seconds = _START_SECONDS + problem.n**2 * 1e-9 * _PRUNING_NANOSECONDS * (1 << problem.n)
-        if self.start is not None and not self.start.capabilities.objections(problem):
-            start = self.start.estimate(problem, limits)
+        if self.start is not None and not objections_of(self.start, problem):
+            start = estimate_of(self.start, problem, limits)
             memory = max(memory, start.memory)
         return Estimate(memory, seconds)
 
