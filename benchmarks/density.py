@@ -39,10 +39,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.models import mixture as of_mixture
 from jtsolve.models import queries as of_any
 from jtsolve.models.features import queries
@@ -138,7 +138,7 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     backend = REGISTRY["chowliu" if size == 2 else "lns"]
     limits = Limits(time=arguments.time, threads=arguments.threads, seed=arguments.seed)
     began = time.perf_counter()
-    result = solve(problem, backend, limits)
+    result = solve(problem, backend, Run(limits))
     seconds = time.perf_counter() - began
     if result.tree is None or result.score is None:
         raise SystemExit(f"{name}: no tree of cliques of {size} in {arguments.time} s")

@@ -26,7 +26,7 @@ from jtsolve.cluster import (
     local_workers,
     lost_memory,
 )
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.problem import Tabulation, problem_from_table

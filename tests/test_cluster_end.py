@@ -29,8 +29,8 @@ from jtsolve.averaging.strengths import Strengths
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
@@ -107,7 +107,7 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
     monkeypatch.setattr(Learner, "search", hindered)
     learner, cluster = Learner(Bic(), ChowLiu(), 1), Cluster(client=own.client)
     try:
-        strengths = bootstrap(rows(), 40, learner, Limits(seed=3), listen, cluster=cluster)
+        strengths = bootstrap(rows(), 40, learner, Run(Limits(seed=3)), listen, cluster=cluster)
     finally:
         gate.set()
     assert strengths.stop is why
@@ -135,7 +135,7 @@ def test_rounds_of_chains_that_are_done_are_kept(
             problem,
             1.0,
             limits,
-            Recorder(problem, limits, None, interruption),
+            Recorder(problem, Run(limits), None, interruption),
             how=Chains(chains=2, temperatures=1, rounds=4000),
             start=None,
             cluster=Cluster(client=own.client),

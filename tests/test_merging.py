@@ -21,9 +21,9 @@ from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, is_subset, members
 from jtsolve.errors import ChoiceError
@@ -313,10 +313,10 @@ def test_without_lines_searches_from_the_forest_and_descents_widen(monkeypatch: 
     spy = Spy(exact=DynamicProgramming(), start=(Forward(),), region=4, kicks=1)
     for backend in (replace(SMALL, improve=spy), replace(SMALL, descent=spy)):
         ranges.clear()
-        solve(problem.with_treewidth(2), backend, Limits(seed=1, threads=1))
+        solve(problem.with_treewidth(2), backend, Run(Limits(seed=1, threads=1)))
         assert not any(ranges)
         ranges.clear()
-        solve(problem.with_treewidth(4), backend, Limits(seed=1, threads=1))
+        solve(problem.with_treewidth(4), backend, Run(Limits(seed=1, threads=1)))
         assert range(2, 4) in ranges
     assert all(ranges)  # whatever a descent starts from
 
@@ -340,9 +340,9 @@ def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some
 
     monkeypatch.setattr(module, "_Rounds", Watched)
     problem = named(gaussian(2, 12, 5)).with_treewidth(3)
-    solve(problem.with_treewidth(2), SMALL, Limits(seed=1, threads=1))
+    solve(problem.with_treewidth(2), SMALL, Run(Limits(seed=1, threads=1)))
     assert not began
-    result = solve(problem, SMALL, Limits(seed=1, threads=1))
+    result = solve(problem, SMALL, Run(Limits(seed=1, threads=1)))
     assert result.tree is not None
     assert problem.permits(result.tree)
     assert began[-1] == module._TUNING.trajectories
@@ -366,6 +366,6 @@ def test_a_line_that_comes_to_the_best_tree_of_another_ends_at_once(monkeypatch:
     monkeypatch.setattr(module, "_Rounds", Watched)
     for seed in range(3):
         problem = named(from_data(seed, 12, 4))
-        solve(problem, replace(SMALL, rounds=20), Limits(seed=1, threads=1))
+        solve(problem, replace(SMALL, rounds=20), Run(Limits(seed=1, threads=1)))
     assert any(ended)
     assert not all(ended)

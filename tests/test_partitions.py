@@ -14,7 +14,7 @@ import pytest
 import jtsolve as jt
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, Workers
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
@@ -197,7 +197,7 @@ def _short_of_memory(table: DataTable, sets: NDArray[np.int64]) -> Any:
 def test_the_time_limit_and_wrong_choices_end_it(folder: Path, cluster: Cluster) -> None:
     table = read_partitioned(folder, CODINGS["columns"], cluster, tell=silent)
     with pytest.raises(LimitError, match="on demand"):
-        problem_from_table(table, Bic(), max_size=2, limits=Limits(time=1e-9))
+        problem_from_table(table, Bic(), max_size=2, run=Run(Limits(time=1e-9)))
     with pytest.raises(ChoiceError, match="mdlp"):
         read_partitioned(folder, Coding(discretise=Discretisation.parse("mdlp:word")), cluster, tell=silent)
     with pytest.raises(InputError, match="'gaps'"):

@@ -30,9 +30,9 @@ from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.report import NewIncumbents
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.scoring.lazy import DataScores
@@ -90,8 +90,8 @@ def no_process_is_left() -> Iterator[None]:
 
 def test_the_best_of_the_members_is_taken_and_named() -> None:
     problem = named(from_network(1, N, 3))
-    alone = solve(problem, LNS, Limits(seed=1)).score
-    result = solve(problem, Portfolio((Forward(), LNS)), Limits(threads=2))
+    alone = solve(problem, LNS, Run(Limits(seed=1))).score
+    result = solve(problem, Portfolio((Forward(), LNS)), Run(Limits(threads=2)))
     assert alone is not None
     assert result.score is not None
     assert result.score >= alone
@@ -139,7 +139,7 @@ def test_a_member_with_a_forbidden_graph_fails() -> None:
 def test_a_proof_ends_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_GRACE", 60.0)
     problem, limits = wide(), Limits(threads=2)
-    recorder = Recorder(problem, limits)  # the proof comes after the first tree
+    recorder = Recorder(problem, Run(limits))  # the proof comes after the first tree
     outcome = does("wait", "follow", "hang").solve(problem, limits, recorder)
     assert outcome.tree is not None
     assert outcome.bound == outcome.tree.score(wide().scores)
@@ -158,7 +158,7 @@ def test_a_proof_that_there_is_no_tree_ends_the_others() -> None:
 
 def test_exact_members_prove_what_heuristics_find() -> None:
     problem = named(gaussian(2, N, 3))
-    result = solve(problem, Portfolio((Forward(), DynamicProgramming())), Limits(time=600.0, threads=2))
+    result = solve(problem, Portfolio((Forward(), DynamicProgramming())), Run(Limits(time=600.0, threads=2)))
     assert result.status is Status.OPTIMAL
 
 
@@ -186,7 +186,7 @@ def test_members_that_object_are_left_out() -> None:
 def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
     problem = wide(n)
     first = "answer" if n != N or threads == 1 else "wait"
-    recorder = Recorder(problem, Limits(600.0))  # it would wait for ever if it learned nothing
+    recorder = Recorder(problem, Run(Limits(600.0)))  # it would wait for ever if it learned nothing
     outcome = does(first, "follow").solve(problem, Limits(600.0, threads=threads), recorder)
     assert outcome.tree == recorder.incumbent == edgeless(n)
     assert outcome.bound == edgeless(n).score(problem.scores)  # said by the one that follows
@@ -196,7 +196,7 @@ def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
 def test_a_portfolio_in_a_portfolio_passes_the_best_tree_on() -> None:
     problem = wide()
     inner = does("follow", "follow")
-    recorder = Recorder(problem, Limits(600.0))
+    recorder = Recorder(problem, Run(Limits(600.0)))
     outcome = Portfolio((Member("wait"), inner)).solve(problem, Limits(600.0, threads=4), recorder)
     assert outcome.bound == edgeless(N).score(problem.scores)
     assert not outcome.stats.get("failed")
@@ -351,7 +351,7 @@ def test_scores_on_demand_arrive_with_their_data(tmp_path: Path) -> None:
     assert other.scores.score(0b111) == scores.score(0b111)
     assert repr(other.scores) == repr(scores)
     assert other.scores.stats["cached"] == 1  # type: ignore[attr-defined]
-    result = solve(problem, Portfolio((Forward(), LNS)), Limits(threads=2))
+    result = solve(problem, Portfolio((Forward(), LNS)), Run(Limits(threads=2)))
     assert result.status is Status.FEASIBLE
 
 
@@ -418,13 +418,13 @@ def test_members_are_written_with_plus_signs() -> None:
 
 
 def test_auto_takes_it_above_the_exact_range() -> None:
-    assert choose(named(gaussian(0, 45, 3)), Limits(threads=2)).backend.name == "portfolio"
+    assert choose(named(gaussian(0, 45, 3)), Run(Limits(threads=2))).backend.name == "portfolio"
     assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["merging"].capabilities.rank
     assert REGISTRY["merging"].capabilities.rank > REGISTRY["lns"].capabilities.rank
 
 
 def test_auto_takes_it_on_one_thread_too() -> None:
-    assert choose(named(gaussian(0, 45, 3)), Limits(threads=1)).backend.name == "portfolio"
+    assert choose(named(gaussian(0, 45, 3)), Run(Limits(threads=1))).backend.name == "portfolio"
 
 
 # Turns on one thread.
@@ -432,7 +432,7 @@ def test_auto_takes_it_on_one_thread_too() -> None:
 
 def test_members_take_turns_and_learn_of_each_other() -> None:
     problem = wide()
-    recorder = Recorder(problem, Limits(600.0))  # one after the other, the first would never end
+    recorder = Recorder(problem, Run(Limits(600.0)))  # one after the other, the first would never end
     outcome = does("follow", "answer").solve(problem, Limits(600.0, threads=1), recorder)
     assert outcome.bound == edgeless(N).score(problem.scores)
     assert outcome.stats["at_a_time"] == 2
@@ -495,7 +495,7 @@ def test_a_proof_goes_on_for_a_while_after_the_search(monkeypatch: pytest.Monkey
 
 def test_auto_takes_it_where_its_first_member_does_not_take_the_problem() -> None:
     problem = replace(named(gaussian(0, 45, 3)), constraints=Constraints(max_cliques=20))
-    assert choose(problem, Limits(threads=2)).backend.name == "portfolio"
+    assert choose(problem, Run(Limits(threads=2))).backend.name == "portfolio"
 
 
 def test_it_is_exact_if_all_members_are() -> None:

@@ -27,9 +27,9 @@ from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
 from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import Change, MutableTree
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
@@ -231,7 +231,7 @@ def test_few_variables_and_cliques_get_enough_moves_to_find_the_optimum(seed: in
     score, every = problem.scores.score, (1 << 8) - 1
     pairs = ((a, b) for a in range(every) for b in range(a) if a | b == every)
     best = max(score(every), *(score(a) + score(b) - score(a & b) for a, b in pairs))
-    result = solve(problem, search(method="tabu"), Limits(threads=1))
+    result = solve(problem, search(method="tabu"), Run(Limits(threads=1)))
     assert result.score == pytest.approx(best, abs=1e-9)
 
 

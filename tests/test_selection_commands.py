@@ -18,9 +18,9 @@ import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.document import posterior_to_json
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph

@@ -25,9 +25,9 @@ from jtsolve.backends.maxsat import process as maxsat_solver
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.prepare import PreparedProblem, prepare
 from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.encodings.rounding import rounded
 from jtsolve.encodings.wcnf import to_wcnf
@@ -250,7 +250,7 @@ def test_solvers_prove_optima_of_large_scores(text: str) -> None:
     for seed in range(3):
         scores = gaussian(seed, 4)
         problem = named(replace(scores, values=scores.values * 1e9))
-        assert solve(problem, REGISTRY.parse(text), Limits(threads=1)).status is Status.OPTIMAL
+        assert solve(problem, REGISTRY.parse(text), Run(Limits(threads=1))).status is Status.OPTIMAL
 
 
 def test_weights_that_are_not_rounded_are_refused() -> None:
@@ -393,7 +393,7 @@ def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
 def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
     problem = named(gaussian(0, 13, 7, scale=100.0))
     backend: Backend = REGISTRY.parse(f"{name}:relaxation=none,start=forward")
-    report = Recorder(problem, limits := Limits(time=4.0))
+    report = Recorder(problem, Run(limits := Limits(time=4.0)))
     outcome = backend.solve(problem, limits, report)
     assert outcome.stop is Stop.TIME
     assert outcome.tree is not None
@@ -403,7 +403,7 @@ def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
 @pytest.mark.parametrize("name", BOTH)
 def test_what_does_not_fit_the_memory_is_refused_before_the_work(name: str) -> None:
     with pytest.raises(LimitError, match=f"backend '{name}' needs"):
-        solve(named(gaussian(0, 8)), REGISTRY[name], Limits(memory=10**6))
+        solve(named(gaussian(0, 8)), REGISTRY[name], Run(Limits(memory=10**6)))
 
 
 @pytest.mark.parametrize(("name", "package"), [("maxsat", "python-sat"), ("ilp", "pulp")])
