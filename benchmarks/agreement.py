@@ -147,7 +147,7 @@ def run(seed: int, number: int, problem: Problem, name: str, limit: float, *, wh
         return row
     began, processor = time.perf_counter(), time.process_time()
     try:
-        result = solve(problem, backend, Run(whole.part(limit, threads=1)))
+        result = solve(problem, backend, whole.part(limit, threads=1))
     except InternalError as error:
         return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
     proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)

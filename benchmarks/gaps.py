@@ -96,7 +96,8 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Run()))
     limits = Limits(seed=seed, threads=arguments.threads)
     backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose(problem, Run(limits)).backend
-    recorder = Recorder(problem, Run(limits))
+    run = Run(limits)
+    recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []
 
@@ -110,7 +111,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     def watch() -> None:
         while not over.wait(_LOOK):
             if look() >= limit:
-                recorder.interrupt()
+                run.interrupt()
 
     watcher = threading.Thread(target=watch)
     watcher.start()

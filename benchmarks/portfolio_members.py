@@ -63,7 +63,8 @@ class Meter:
 
 def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) -> list[object]:
     """Runs a backend until it has used so much processor time; returns the row's last cells."""
-    recorder = Recorder(problem, Run())
+    run = Run()
+    recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     at: list[tuple[float, float | None]] = []
 
@@ -72,7 +73,7 @@ def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) ->
             used = meter.seconds
             at.append((used, recorder.score))
             if used >= cpu:
-                recorder.interrupt()
+                run.interrupt()
                 return
 
     watcher = threading.Thread(target=watch)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import Bootstrap, bootstrap, resampled
@@ -88,10 +89,10 @@ def interrupting(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original: Callable[..., Any] = Learner.search
     calls = iter(range(1000))
 
-    def search(self: Learner, data: Any, listener: Any) -> Any:
+    def search(self: Learner, data: Any, run: Any) -> Any:
         if next(calls) == after:
-            raise KeyboardInterrupt
-        return original(self, data, listener=listener)
+            run.interrupt()
+        return original(self, data, run)
 
     monkeypatch.setattr(Learner, "search", search)
 
@@ -127,10 +128,10 @@ def test_what_cannot_be_resampled_is_refused() -> None:
 def test_progress_counts_resamples() -> None:
     notes: list[tuple[str, float]] = []
 
-    def listener(*, note: str | None, done: float | None, **_: Any) -> None:
+    def heard(*, note: str | None, done: float | None, **_: Any) -> None:
         notes.append((str(note), done or 0.0))
 
-    bootstrap(table(), 3, LEARNER, listener=listener)
+    bootstrap(table(), 3, LEARNER, ReportingRun(heard))
     assert {note for note, _ in notes} == {f"resample {k} of 3" for k in (1, 2, 3)}
     parts = [done for _, done in notes]
     assert parts == sorted(parts)

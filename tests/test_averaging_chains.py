@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from problems import Recording, gaussian, named
+from problems import gaussian, named
 from reference_averaging import enumerated
 from runs import ImpatientRun
 
@@ -20,9 +20,9 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import CHAINS, FOR_CHAINS, Chains, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
 from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
-from jtsolve.averaging.known import Rounded, sets_at, sets_before
-from jtsolve.averaging.moves import Scores
-from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
+from jtsolve.averaging.moves import ChainScores
+from jtsolve.averaging.score_table import RoundedScores, sets_at, sets_before
+from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
 from jtsolve.averaging.traces import edge_trace, neighbours_of, words_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.problem import Constraints, Problem
@@ -48,24 +48,30 @@ if TYPE_CHECKING:
 SHORT = Chains(rounds=4000, temperatures=4, hottest=0.3)
 
 
-def scores_of(problem: Problem, *, branches: float = 0.0, exchanges: float = 0.0) -> Scores:
+def scores_of(problem: Problem) -> ChainScores:
     n, largest = problem.n, problem.max_clique_size
     forbidden = [0] * n
     for edge in problem.constraints.forbidden_edges:
         for v in members(edge):
             forbidden[v] |= edge ^ 1 << v
-    return Scores(
-        *Rounded(problem.scores, 2.0**-40).table(largest),
+    return ChainScores(
+        *RoundedScores(problem.scores, 2.0**-40).table(largest),
         sets_before(n, largest),
         largest,
         0.0,
         words_of(forbidden),
-        branches,
-        exchanges,
     )
 
 
-def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores: Scores) -> NDArray[Any]:
+def chain(
+    problem: Problem,
+    rows: Sequence[int],
+    state: int,
+    rounds: int,
+    *,
+    branches: float = 0.0,
+    exchanges: float = 0.0,
+) -> NDArray[Any]:
     """Returns the graphs after each of many proposals at one temperature."""
     graph = words_of(rows)[None].copy()
     trace = np.zeros((rounds, *graph.shape[1:]), np.uint32)
@@ -79,8 +85,8 @@ def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores
         np.ones(1),
         rounds,
         1,
-        scores,
-        partners_of(worths_of(problem)),
+        scores_of(problem),
+        proposals_of(worths_of(problem), branches, exchanges),
         trace,
         np.zeros(rounds),
         np.zeros(4, np.int64),
@@ -90,7 +96,7 @@ def chain(problem: Problem, rows: Sequence[int], state: int, rounds: int, scores
 
 def one_step(problem: Problem, rows: tuple[int, ...], state: int) -> tuple[int, ...]:
     """Returns the graph after one proposal of one edge."""
-    return neighbours_of(chain(problem, rows, state, 1, scores_of(problem)))[0]
+    return neighbours_of(chain(problem, rows, state, 1))[0]
 
 
 def rows_of(tree: Any) -> tuple[int, ...]:
@@ -118,7 +124,7 @@ def test_every_chordal_graph_of_four_variables_is_left_for_chordal_neighbours_on
 
 def test_moves_of_one_edge_are_in_detailed_balance() -> None:
     problem, rounds = named(gaussian(3, 4, scale=0.2)), 300_000
-    codes = chain(problem, [0] * 4, 1, rounds, scores_of(problem))[:, :, 0] @ (1 << 4 * np.arange(4))
+    codes = chain(problem, [0] * 4, 1, rounds)[:, :, 0] @ (1 << 4 * np.arange(4))
     weights = {
         sum(row << 4 * v for v, row in enumerate(rows_of(tree))): exp(tree.score(problem.scores))
         for tree in chordal_trees(4)
@@ -146,8 +152,9 @@ def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, widt
         and len(set(tree.separators)) == len(tree.cliques) - 1 == 4 - width
         and not rows_of(tree)[1] >> 4 & 1
     ][-1]
-    scores = scores_of(problem, **{kind: 1.0})
-    codes = chain(problem, start, 1, rounds, scores)[:, :, 0].astype(np.int64) @ (1 << 5 * np.arange(5))
+    codes = chain(problem, start, 1, rounds, **{kind: 1.0})[:, :, 0].astype(np.int64) @ (
+        1 << 5 * np.arange(5)
+    )
     code = {sum(row << 5 * v for v, row in enumerate(rows_of(tree))): tree for tree in chordal_trees(5)}
     visits = Counter(codes.tolist())
     assert len(visits) > 2
@@ -188,7 +195,6 @@ def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> N
         problem,
         1.0,
         Run(),
-        Recording(),
         how=Chains(temperatures=1, rounds=8000),
         start=solve(problem).tree,
         constants=replace(CHAINS, branches=0.0, exchanges=0.0),
@@ -382,11 +388,11 @@ def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.Monke
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
     whole = run_chains(named(scores), 1.0, Run(), how=how, start=None)
-    monkeypatch.setattr("jtsolve.averaging.known._FIRST", 1 << 10)
-    monkeypatch.setattr("jtsolve.averaging.known._WANTED", 16)
+    monkeypatch.setattr("jtsolve.averaging.score_table._FIRST", 1 << 10)
+    monkeypatch.setattr("jtsolve.averaging.score_table._WANTED", 16)
     demanded = named(asked := Demanded(scores))
     little = Limits(memory=200_000_000)
-    monkeypatch.setattr("jtsolve.averaging.known._SLOT_BYTES", 10**6)
+    monkeypatch.setattr("jtsolve.averaging.score_table._SLOT_BYTES", 10**6)
     again = run_chains(demanded, 1.0, Run(little), how=how, start=None)
     assert (whole.graphs == again.graphs).all()
     assert max(asked.asked.values()) > 2 * how.chains
@@ -516,15 +522,15 @@ def test_the_scores_say_how_hot_and_how_many_the_temperatures_are() -> None:
 
 def test_pairs_are_listed_both_ways_with_the_chances_that_are_said() -> None:
     worths = worths_of(named(gaussian(1, 20, 2)))
-    partners = partners_of(worths)
-    pairs = list(zip(partners.firsts.tolist(), partners.seconds.tolist(), strict=True))
+    proposals = proposals_of(worths, 0.0, 0.0)
+    pairs = list(zip(proposals.firsts.tolist(), proposals.seconds.tolist(), strict=True))
     listed = Counter(pairs)
     assert listed == Counter((v, u) for u, v in pairs)
     assert all(listed[u, int(worths[u].argmax())] >= 32 for u in range(20))
-    assert np.exp(partners.chances).sum() - np.exp(np.diag(partners.chances)).sum() == pytest.approx(1)
+    assert np.exp(proposals.chances).sum() - np.exp(np.diag(proposals.chances)).sum() == pytest.approx(1)
     for u, v in ((0, 1), (3, 17)):
         expected = 0.5 * listed[u, v] / len(pairs) + 0.5 / (20 * 19)
-        assert exp(partners.chances[u, v]) == pytest.approx(expected)
+        assert exp(proposals.chances[u, v]) == pytest.approx(expected)
 
 
 def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:

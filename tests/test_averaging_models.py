@@ -264,9 +264,9 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(problem: Any, odds: float, limits: Any, report: Any, **options: Any) -> Any:
-        sample = run_chains(problem, odds, Run(limits), report, **options)
-        report.interrupt()
+    def interrupted(problem: Any, odds: float, run: Any, **options: Any) -> Any:
+        sample = run_chains(problem, odds, run, **options)
+        run.interrupt()
         return sample
 
     monkeypatch.setattr("jtsolve.averaging.chains.run_chains", interrupted)

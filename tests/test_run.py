@@ -286,7 +286,7 @@ def test_a_notebook_has_one_output_which_is_updated_and_empty_in_the_end(
     run = Run(started_long_ago(), Console(shown))
     for note in ("reading", "solving"):
         with run.phase(note):
-            until(lambda note=note: outputs and note in outputs[0][-1])  # type: ignore[misc]
+            until(lambda note=note: outputs and note in outputs[0][-1])
     assert len(outputs) == 1
     assert outputs[0][-1] == ""
 

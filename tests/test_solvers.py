@@ -19,6 +19,7 @@ import pulp
 import pytest
 from problems import Recording, from_data, gaussian, named, random_problem
 from processes import ended
+from runs import ReportingRun
 
 from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
@@ -369,7 +370,7 @@ def test_ctrl_c_while_the_solver_works_leaves_the_first_tree(text: str) -> None:
         if note is not None and "are given to" in note:
             signal.raise_signal(signal.SIGINT)
 
-    result = solve(problem, REGISTRY.parse(text), listener=interrupt)
+    result = solve(problem, REGISTRY.parse(text), ReportingRun(interrupt))
     assert result.stop is Stop.INTERRUPTED
     assert result.tree is not None
     assert result.bound >= solve(problem, REGISTRY["dp"]).bound - 1e-6

@@ -11,7 +11,7 @@ posterior says that it has not converged.
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
 or remove an edge, take one for another, or move a branch of the graph (`kernels.edge_chain`).
 
-Scores come from a table, or where that would be too large, on demand (`known`), with the same result.
+Scores come from a table, or where that would be too large, on demand (`score_table`), with the same result.
 
 Time: about 3·10^6 proposals a second and core, of 10^2, or 4n, a round and temperature, and as many again at
 exponent 1. Memory: n²/8 bytes a round and chain.
@@ -31,11 +31,17 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.averaging.agreement import Demands, agreement_of
-from jtsolve.averaging.known import GAPS, MOST_SETS, OnDemand, Rounded, sets_before
 from jtsolve.averaging.method import Draws
-from jtsolve.averaging.moves import ChainState, Scores, Shared, advance, advanced
+from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advance, advanced
 from jtsolve.averaging.running import best_tree
-from jtsolve.averaging.tempering import exponents, partners_of, respaced, worths_of
+from jtsolve.averaging.score_table import (
+    MISSING_SCORES,
+    MOST_SETS,
+    RoundedScores,
+    ScoresOnDemand,
+    sets_before,
+)
+from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
 from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
 from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
@@ -101,7 +107,7 @@ def _has_every_score(problem: Problem) -> str | None:
     if lacks_table(problem):
         return None  # scores on demand are looked at as they come
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
-    return None if lowest > -np.inf else GAPS
+    return None if lowest > -np.inf else MISSING_SCORES
 
 
 def _numbers_sets(problem: Problem) -> str | None:
@@ -261,12 +267,13 @@ def run_chains(
     sample: Sample | None = None
     for rounds in _stages(running.rounds):
         try:
+            # The rate of exchanges so far sets the temperatures of the next stage.
             if sample is None and run.left < inf:
                 running.hasten()
             running.space_temperatures()
             running.until(rounds)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
-            if running.done < _FEWEST:
+            if running.done < _FEWEST:  # too few to compare
                 raise
             sample = running.sample()
             if not isinstance(error, StoppedError):
@@ -329,30 +336,32 @@ class _RunningChains:
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
         self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
-        rounded, before = Rounded.of(problem, log_odds), sets_before(n, largest)
+        # Odds and scores are multiples of one unit, so that the weight of a graph depends on no way to it.
+        rounded, before = RoundedScores.of(problem, log_odds), sets_before(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
         if lacks_table(problem):
+            # An eighth of the memory, shared by the hash tables of the chains.
             room = run.memory // (8 * how.chains)
-            on_demand = partial(OnDemand, rounded, before, room)
-        known = rounded.table(largest) if on_demand is None else on_demand().known
+            on_demand = partial(ScoresOnDemand, rounded, before, room)
+        table = rounded.table(largest) if on_demand is None else on_demand().table
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(how.chains)]
-        scores = Scores(
-            *known,
+        scores = ChainScores(
+            *table,
             before,
             largest,
             log_odds,
             words_of(forbidden),
-            self.constants.branches,
-            self.constants.exchanges,
         )
         worths = worths_of(problem)
+        proposals = proposals_of(worths, constants.branches, constants.exchanges)
         betas = exponents(worths, how.temperatures, how.hottest)
         steps = max(self.constants.steps, 4 * n) if n > 1 else 0  # one variable has no pair
-        self.shared = Shared(betas, steps, scores, on_demand, partners_of(worths))
+        self.setup = ChainSetup(betas, steps, scores, on_demand, proposals)
         generator = np.random.default_rng(run.seed)
         shape = (how.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (how.chains, 1 + temperatures)).astype(np.uint64)
+        # Starts far apart: the graph without edges, the best tree, random trees.
         starts = [[0] * n]
         if start is not None:
             starts.append(_neighbours(n, start.graph_edges))
@@ -368,7 +377,7 @@ class _RunningChains:
         self.order = np.tile(np.arange(temperatures), (how.chains, 1))
         self.clock = np.zeros((how.chains, 2), np.int64)
         self.clock[:, 1] = min(self.constants.cooling * n, self.rounds // 2) if temperatures > 1 else 0
-        if start is not None:
+        if start is not None:  # the best tree is cold already
             self.clock[1, 1] = 0
         self.counts = np.zeros((how.chains, 2 + 2 * temperatures), np.int64)
         self.graphs = np.zeros((how.chains, self.rounds, *words.shape[1:]), np.uint32)
@@ -383,25 +392,27 @@ class _RunningChains:
 
     def exchanges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the accepted and the tried exchanges of each pair since the temperatures were spaced."""
-        pairs = np.arange(len(self.shared.betas) - 1)
+        pairs = np.arange(len(self.setup.betas) - 1)
         parity = pairs % 2
+        # A pair is tried in every other round, once its chain has cooled down and since the last spacing.
         first = np.minimum(np.maximum(self.clock[:, 1:], self.spaced), self.done)
         tried = (self.done + 1 - parity) // 2 - (first + 1 - parity) // 2
         return (self.counts[:, 3 + pairs] - self.swaps).sum(axis=0), tried.sum(axis=0)
 
     def space_temperatures(self) -> None:
         """Spaces the temperatures by the exchanges since they were last spaced."""
-        if self.done and len(self.shared.betas) > 2:  # noqa: PLR2004 - the ends stay
+        if self.done and len(self.setup.betas) > 2:  # noqa: PLR2004 - the ends stay
             accepted, tried = self.exchanges()
-            betas = respaced(self.shared.betas, 1 - accepted / np.maximum(1, tried))
-            self.shared = self.shared._replace(betas=betas)
+            betas = respaced(self.setup.betas, 1 - accepted / np.maximum(1, tried))
+            self.setup = self.setup._replace(betas=betas)
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
     def hasten(self) -> None:
         """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
-        piece = self.shared.piece
+        piece = self.setup.piece
         self.until(min(piece, self.rounds))  # compiles the kernels
+        # The second piece, which compiles nothing, tells the seconds of a round.
         began, left = self.run.elapsed, self.run.left
         self.until(min(2 * piece, self.rounds))
         each = (self.run.elapsed - began) / piece
@@ -420,16 +431,15 @@ class _RunningChains:
         if not self.run.progress(note="chains"):  # before workers start
             raise StoppedError
         with cluster.connected() as workers:
-            shared = workers.share(self.shared)
+            setup = workers.share(self.setup)
             while self.done < rounds:
-                done = min(self.done + self.constants.task * self.shared.piece, rounds)
-                self._round(workers, shared, slice(self.done, done))
+                done = min(self.done + self.constants.task * self.setup.piece, rounds)
+                self._round(workers, setup, slice(self.done, done))
 
-    def _round(self, workers: Workers, shared: Future, part: slice) -> None:
+    def _round(self, workers: Workers, setup: Future, part: slice) -> None:
         """Runs each chain as one task, which returns its state and trace."""
         futures = [
-            workers.submit(advanced, shared, part.stop - part.start, self.state(i))
-            for i in range(self.chains)
+            workers.submit(advanced, setup, part.stop - part.start, self.state(i)) for i in range(self.chains)
         ]
         places = {future.key: i for i, future in enumerate(futures)}
         found = {}
@@ -452,11 +462,11 @@ class _RunningChains:
         pool = ThreadPoolExecutor(self.run.threads)
         try:
             while self.done < rounds:
-                part = slice(self.done, min(self.done + self.shared.piece, rounds))
+                part = slice(self.done, min(self.done + self.setup.piece, rounds))
                 tasks = [
                     partial(
                         advance,
-                        self.shared,
+                        self.setup,
                         self.state(i),
                         self.on_demand[i],
                         self.graphs[i, part],
@@ -477,13 +487,13 @@ class _RunningChains:
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
         agreement = agreement_of(graphs, heights, self.constants.demands)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
-        temperatures, (exchanged, proposed) = len(self.shared.betas), self.exchanges()
+        temperatures, (exchanged, proposed) = len(self.setup.betas), self.exchanges()
         swap_rates = (exchanged[proposed > 0] / proposed[proposed > 0]).tolist()
         diagnostics = {
             "chains": self.chains,
             "temperatures": temperatures,
-            "hottest": float(self.shared.betas[-1]),
-            "proposals": proposals + self.chains * self.done * self.shared.steps * (temperatures - 1),
+            "hottest": float(self.setup.betas[-1]),
+            "proposals": proposals + self.chains * self.done * self.setup.steps * (temperatures - 1),
             "rounds": self.done,
             "cooling": int(self.clock[:, 1].max()),
             "acceptance": accepted / max(1, proposals),
@@ -491,6 +501,7 @@ class _RunningChains:
             "least_swap_rate": min(swap_rates, default=None),
             "round_trips": trips,
         }
+        # Rounds of cooling follow another distribution: none may be left in the second half.
         cooled = self.clock[:, 1].max() <= kept.start
         return Sample(graphs, heights, bool(cooled and agreement.meets(self.constants.demands)), diagnostics)
 

@@ -70,21 +70,21 @@ def arrange(sums: Sums, run: Run) -> Arranged:
     small, bounded = (
         np.where(sizes <= most, np.cumsum(sizes <= most) - 1, -1) for most in (plan.width - 1, plan.width)
     )
-    around, within = (
+    joint_offset, clique_offset = (
         np.cumsum(rows) - rows for rows in (layout.first[n - sizes, -2], layout.first[sizes, -1])
     )
     lane = layout.offset % LANES
-    below = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
+    part_offset = np.where(sizes <= plan.width, layout.offset - lane + (lane << (n - sizes)), -1)
     cliques = np.zeros(layout.first[sizes, -1].sum(), np.uint64)
     terms = Terms(
         tables.links,
         tables.parts,
-        below,
+        part_offset,
         tables.f,
-        around,
+        joint_offset,
         small.astype(np.int32),
         cliques,
-        within,
+        clique_offset,
         bounded.astype(np.int32),
     )
 
@@ -100,10 +100,11 @@ def arrange(sums: Sums, run: Run) -> Arranged:
     )
     do_all(
         [
-            partial(arrange_joints, first, last, layout, local, tables, cliques, around, terms.small)
+            partial(arrange_joints, first, last, layout, local, tables, cliques, joint_offset, terms.small)
             for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
         ]
     )
+    # F is of no more use: F/s, which was written to the room of the cliques, takes its place.
     joints = int(layout.first[n - sizes, -2].sum())
     tables.f[:joints] = cliques[:joints]
     cliques[:] = 0

@@ -112,8 +112,8 @@ def _of_rooted(sums: Sums, run: Run) -> Features:
     tables = marked(sums, run)
     others = (1 << (n - 1)) - 1  # X(A,V∖A) is where S ∪ R without the last variable is all of the others
     with_last = (masks > others) * layout.first[n - 1, weights.width + 1]
-    within = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
-    clique = _shares(tables.x[layout.across[n - 1] + LANES * (with_last + within)], sums)
+    place = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
+    clique = _shares(tables.x[layout.across[n - 1] + LANES * (with_last + place)], sums)
     separator = np.zeros(masks.size)
     for size in range(weights.width):
         expected_separators(size, sums.total, layout, sums.local, sums.tables.f, tables.f, separator)

@@ -13,26 +13,24 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.known import OnDemand
-    from jtsolve.averaging.tempering import Partners
+    from jtsolve.averaging.score_table import ScoresOnDemand
+    from jtsolve.averaging.tempering import Proposals
 
 _MOST_ROUNDS, _PROPOSALS = 100, 250_000
 """Of a piece, the rounds of a thread at a time: a tenth of a second, after which Ctrl-C and limits act."""
 
 
-class Scores(NamedTuple):
-    """What weighs a graph, and how it is moved.
+class ChainScores(NamedTuple):
+    """The weights of graphs: scores, prior odds and forbidden edges.
 
     Attributes:
-        values: see `known.Known`; so are the next two.
-        ranks: of the sets that are known.
-        wanted: of those that are not.
-        before: see `known.sets_before`.
+        values: see `score_table.ScoreTable`; so are the next two.
+        ranks: of the sets with a score.
+        wanted: of those without.
+        before: see `score_table.sets_before`.
         largest: the size of the largest clique.
         log_odds: ln of the prior odds of an edge.
         forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
-        branches: the share of proposals to move a branch.
-        exchanges: the share of proposals of an edge for another.
     """
 
     values: NDArray[np.float64]
@@ -42,18 +40,16 @@ class Scores(NamedTuple):
     largest: int
     log_odds: float
     forbidden: NDArray[np.uint32]
-    branches: float
-    exchanges: float
 
 
-class Shared(NamedTuple):
-    """What all chains read; `on_demand` makes the scores of each, where there is no table."""
+class ChainSetup(NamedTuple):
+    """Read-only state shared by the chains; `on_demand` makes the scores of each, where there is no table."""
 
     betas: NDArray[np.float64]
     steps: int
-    scores: Scores
-    on_demand: Callable[[], OnDemand] | None
-    partners: Partners
+    scores: ChainScores
+    on_demand: Callable[[], ScoresOnDemand] | None
+    proposals: Proposals
 
     @property
     def piece(self) -> int:
@@ -74,9 +70,9 @@ class ChainState(NamedTuple):
 
 
 def advance(
-    shared: Shared,
+    setup: ChainSetup,
     state: ChainState,
-    on_demand: OnDemand | None,
+    on_demand: ScoresOnDemand | None,
     graphs: NDArray[np.uint32],
     heights: NDArray[np.float64],
     *,
@@ -91,15 +87,16 @@ def advance(
 
     random, rows, logs, order, clock, counts = state
     left = np.full(len(rows), -1)
-    for start in range(0, len(heights), shared.piece):
-        done, end = start, min(start + shared.piece, len(heights))
+    for start in range(0, len(heights), setup.piece):
+        done, end = start, min(start + setup.piece, len(heights))
         while done < end:
-            scores = shared.scores
+            scores = setup.scores
             if on_demand is not None:
+                # The kernel returns early where scores are missing, and goes on with the same random numbers.
                 if stop():
                     raise StoppedError
                 on_demand.answer()
-                scores = scores._replace(**on_demand.known._asdict())
+                scores = scores._replace(**on_demand.table._asdict())
             done += run_chain(
                 random,
                 rows,
@@ -107,11 +104,11 @@ def advance(
                 order,
                 clock,
                 left,
-                shared.betas,
+                setup.betas,
                 end - done,
-                shared.steps,
+                setup.steps,
                 scores,
-                shared.partners,
+                setup.proposals,
                 graphs[done:end],
                 heights[done:end],
                 counts,
@@ -119,11 +116,11 @@ def advance(
 
 
 def advanced(
-    shared: Shared, rounds: int, state: ChainState
+    setup: ChainSetup, rounds: int, state: ChainState
 ) -> tuple[ChainState, NDArray[np.uint32], NDArray[np.float64]]:
     """Returns the state of a chain after some rounds, and its trace; called on a worker."""
     state = ChainState(*(array.copy() for array in state))
     graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
-    on_demand = None if shared.on_demand is None else shared.on_demand()
-    advance(shared, state, on_demand, graphs, heights, stop=lambda: False)
+    on_demand = None if setup.on_demand is None else setup.on_demand()
+    advance(setup, state, on_demand, graphs, heights, stop=lambda: False)
     return state, graphs, heights

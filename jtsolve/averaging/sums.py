@@ -193,6 +193,7 @@ class _Recurrence:
         self.tables = _tables(plan)
         self.base: Any = None
         self.work = 0.0
+        # All R without the last variable first, each time by size: see the module.
         self.layers = [(phase, r) for phase in (0, 1) for r in range(1, plan.n + phase)]
         self.all_work = sum(
             task.cost for layer in self.layers for step in self._steps(*layer) for task in step
@@ -213,7 +214,7 @@ class _Recurrence:
         arguments = (self.layout, self.local, self.tables)
         for k in range(plan.width + 1):
             begin(k, 0, plan.groups(k), *arguments)
-        if self.base is not None:
+        if self.base is not None:  # a marked clique: P'(S,∅) = 0
             self.tables.parts[:] = 0
         for nth, layer in enumerate(self.layers, start=1):
             for step in self._steps(*layer):
@@ -253,9 +254,10 @@ class _Recurrence:
             phase: 0: the R without the last variable; 1: those with it.
             r: |R|.
         """
-        yield self._counting(phase, r)
-        yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)
-        yield self._attaching(phase, r)
+        yield self._counting(phase, r)  # B, from X of smaller R
+        yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)  # F, from B
+        yield self._attaching(phase, r)  # L, from F of all Q ⊆ S
+        # P from L, and X = c P − B; X of what is a separator but no clique comes last.
         name = "divide" if self.base is None else "divide_marked"
         yield self._convolving(phase, r, name, self.plan.width, 1)
         yield self._excluding(phase, r)
@@ -264,12 +266,14 @@ class _Recurrence:
         from jtsolve.averaging.kernels.sums import IN_R, IN_S, NOWHERE, count_full
 
         plan = self.plan
+        # For each U = S ∪ R without the last variable, of m members: S has k of them.
         for m in range(r - phase, plan.n):
             k = m - (r - phase)
             for last in (IN_R,) if phase else (NOWHERE, IN_S):
                 smaller = last == IN_S
                 if k + smaller >= plan.width:
                     continue
+                # The terms of a sum: the D with which S has at most w members.
                 bigger = count_bounded_subsets(m - k, plan.width - k - smaller)
                 if phase:
                     bigger += count_bounded_subsets(m - k, plan.width - k - 1)
@@ -305,6 +309,7 @@ class _Recurrence:
         Of V ∖ S it is the last, too, unless S holds it. One group may have S of both kinds: to that, the
         kernels look.
         """
+        # Sets are ordered by mask, so those without the last variable come first.
         without = comb(self.plan.n - 1, k)
         if phase:
             yield 0, -(-without // LANES), _with_last(self.plan.n - k, r)
@@ -315,7 +320,7 @@ class _Recurrence:
     def _attaching(self, phase: int, r: int) -> Iterator[_ThreadCall]:
         from jtsolve.averaging.kernels.sums import attach
 
-        sets = self._within(phase, r)
+        sets = self._sets_of(phase, r)
         each = (20.0 + 3.0 * (self.plan.n - r)) * 2.0 ** (self.plan.n - r)
         for begin, end in pieces_of(sets.size, each):
             arguments = (sets[begin:end], self.layout, self.local, self.tables)
@@ -325,13 +330,13 @@ class _Recurrence:
         from jtsolve.averaging.kernels.sums import exclude
 
         for s, (proper, some) in self._special.items():
-            sets = self._within(phase, r)
+            sets = self._sets_of(phase, r)
             sets = sets[sets & s == 0]
             if sets.size:
                 arguments = (s, sets, proper, some, self.layout, self.local, self.tables)
                 yield _ThreadCall(sets.size * 10.0 * 2.0**r, partial(exclude, *arguments))
 
-    def _within(self, phase: int, r: int) -> NDArray[np.int64]:
+    def _sets_of(self, phase: int, r: int) -> NDArray[np.int64]:
         """Returns the R of size r."""
         n = self.plan.n
         return _with_last(n, r) if phase else _of_size(n - 1, r)
@@ -388,6 +393,7 @@ def _layout(plan: Plan, weights: SetWeights) -> Any:
     from jtsolve.core.kernels.renaming import renaming_tables
 
     n, width = plan.n, plan.width
+    # Codes of products with 0 have to lie below those of every product of two others (`kernels.words`).
     base = 2 * weights.lowest - weights.highest - 2048
     bits = min(52, 62 - (weights.highest - base + 2).bit_length())
     masks = np.concatenate([_of_size(n, size) for size in range(width + 1)])

@@ -33,18 +33,22 @@ _NEAREST, _UNIT = 16, 32
 """The partners of a vertex in the list; the first of them counts this often, the k-th a k-th of it."""
 
 
-class Partners(NamedTuple):
-    """Pairs of vertices that are proposed more often than others.
+class Proposals(NamedTuple):
+    """The mix of moves, and pairs of vertices that are proposed more often than others.
 
     Attributes:
         firsts: shape (m,): of the list, in which each pair is both ways, and as often as it counts.
         seconds: shape (m,): the other vertices.
         chances: shape (n, n): ln of the chance of a pair in this order, drawn from the list or uniformly.
+        branches: the share of proposals to move a branch.
+        exchanges: the share of proposals of an edge for another.
     """
 
     firsts: NDArray[np.int32]
     seconds: NDArray[np.int32]
     chances: NDArray[np.float64]
+    branches: float
+    exchanges: float
 
 
 def worths_of(problem: Problem) -> NDArray[np.float64]:
@@ -83,18 +87,23 @@ def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDA
     return np.exp(logs)
 
 
-def partners_of(worths: NDArray[np.float64]) -> Partners:
-    """Returns the list of pairs: each vertex with those of the highest worths."""
+def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float) -> Proposals:
+    """Returns the moves whose pairs are each vertex with those of the highest worths."""
     n = len(worths)
     counts = np.zeros((n, n), np.int64)
     for u in range(n):
         others = [v for v in np.argsort(-worths[u], kind="stable").tolist() if v != u]
+        # A pair is listed both ways, so that a move and its return are drawn equally often.
         for place, v in enumerate(others[:_NEAREST], start=1):
             counts[u, v] += _UNIT // place
             counts[v, u] += _UNIT // place
     firsts, seconds = np.nonzero(counts)
     often = counts[firsts, seconds]
     chances = 0.5 * counts / max(1, counts.sum()) + 0.5 / max(1, n * (n - 1))
-    return Partners(
-        np.repeat(firsts, often).astype(np.int32), np.repeat(seconds, often).astype(np.int32), np.log(chances)
+    return Proposals(
+        np.repeat(firsts, often).astype(np.int32),
+        np.repeat(seconds, often).astype(np.int32),
+        np.log(chances),
+        branches,
+        exchanges,
     )

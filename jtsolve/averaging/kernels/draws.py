@@ -41,14 +41,14 @@ UNLIKELY = 1e-15
 Terms = namedtuple(
     "Terms",
     [
-        "links",  # L°(C,K), at below[C] + K renamed within V ∖ C; L(∅,K)
+        "links",  # L°(C,K), at part_offset[C] + K renamed within V ∖ C; L(∅,K)
         "parts",  # P°(C,R), likewise; P(∅,R)
-        "below",  # shape (2^n,)
-        "joints",  # F(Q,K)/s(Q), at around[K] + position of Q renamed within V ∖ K
-        "around",  # shape (2^n,)
+        "part_offset",  # shape (2^n,)
+        "joints",  # F(Q,K)/s(Q), at joint_offset[K] + position of Q renamed within V ∖ K
+        "joint_offset",  # shape (2^n,)
         "small",  # shape (2^n,): the position of a set among those of less than w members, by mask
-        "cliques",  # c(C) P°(C,R), at within[C ∪ R] + position of C renamed within C ∪ R
-        "within",  # shape (2^n,)
+        "cliques",  # c(C) P°(C,R), at clique_offset[C ∪ R] + position of C renamed within C ∪ R
+        "clique_offset",  # shape (2^n,)
         "bounded",  # shape (2^n,): the position of a set among those of at most w members; -1 of others
     ],
 )
@@ -81,6 +81,7 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]]
         links, parts = terms.links[start : start + cells], terms.parts[start : start + cells]
+        # A clique is complete: groups of which no set is likely to be need no P°.
         highest = 0.0
         for lane in range(min(LANES, sets - group * LANES)):
             s = layout.masks[begins + group * LANES + lane]
@@ -94,13 +95,14 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
             divide_properly(size, group, layout, weights, tables, proper, none)
         else:
             none[:] = 0
+        # From lanes side by side to one set after the other, in the same place.
         for lane in range(LANES):
             links[lane * count : (lane + 1) * count] = proper[lane::LANES]
             parts[lane * count : (lane + 1) * count] = none[lane::LANES]
 
 
 @kernel
-def arrange_joints(first, last, layout, weights, tables, joints, around, small):
+def arrange_joints(first, last, layout, weights, tables, joints, joint_offset, small):
     """Writes F(Q,K)/s(Q) for the K from `first` to `last` - 1; see `Terms`."""
     bits, base, lowest = layout.bits, layout.base, layout.lowest
     everything = (1 << layout.n) - 1
@@ -112,7 +114,7 @@ def arrange_joints(first, last, layout, weights, tables, joints, around, small):
                 word = np.int64(tables.f[cell_of(q, k, layout)])
                 exponent = exponent_of(word, bits, base) + weights.inverse_exponent[q]
                 number = mantissa(word, bits) * weights.inverse[q]
-                joints[around[k] + small[name]] = uint64(pack(number, exponent, bits, base, lowest))
+                joints[joint_offset[k] + small[name]] = uint64(pack(number, exponent, bits, base, lowest))
             q = (q - others) & others
 
 
@@ -123,7 +125,7 @@ def arrange_cliques(size, first, last, layout, weights, terms):
     everything = (1 << n) - 1
     for nth in range(first, last):
         c = layout.masks[layout.first[n, size] + nth]
-        begins = terms.below[c]
+        begins = terms.part_offset[c]
         factor, shift = weights.clique[c], weights.clique_exponent[c]
         if terms.parts[begins] == 0 or factor == 0.0:
             continue
@@ -135,7 +137,7 @@ def arrange_cliques(size, first, last, layout, weights, terms):
                 mantissa(word, bits) * factor, exponent_of(word, bits, base) + shift, bits, base, lowest
             )
             whole = c | r
-            terms.cliques[terms.within[whole] + terms.bounded[rename(c, whole, layout)]] = uint64(word)
+            terms.cliques[terms.clique_offset[whole] + terms.bounded[rename(c, whole, layout)]] = uint64(word)
             r = (r - others) & others
 
 
@@ -150,7 +152,7 @@ def _around(kind, s, r, layout):
 @kernel(allocates=False)
 def _total(kind, s, r, layout, terms):
     """Returns the number of choices for a pair, and the word of the sum of their terms."""
-    at = terms.below[s] + rename(r, ((1 << layout.n) - 1) ^ s, layout)
+    at = terms.part_offset[s] + rename(r, ((1 << layout.n) - 1) ^ s, layout)
     if kind == NEIGHBOURHOOD:
         return 1 << size_of(s, layout), np.int64(terms.links[at])
     return 1 << (size_of(r, layout) - 1), np.int64(terms.parts[at])
@@ -172,10 +174,11 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
     listing = aim < 0.0
     at, total, found = memory.used[1], 0.0, 0
     among = rename(r if kind == PART else s, _around(kind, s, r, layout), layout)
-    begins = terms.below[s] if kind == PART else terms.around[r]
+    begins = terms.part_offset[s] if kind == PART else terms.joint_offset[r]
     low = among & -among if kind == PART else 0
     rest = among ^ low
     count = 1 << size_of(rest, layout)
+    # `part` counts up through the subsets of `rest`, and its complement down: small and large sets in turn.
     part = 0
     for nth in range(count):
         choice = low | (rest ^ part if nth & 1 else part)
@@ -215,7 +218,7 @@ def _list_cliques(s, r, layout, terms, memory):
     whole = s | r
     own = rename(s or r & -r, whole, layout)
     rest = rename(whole, whole, layout) ^ own
-    row = terms.within[whole]
+    row = terms.clique_offset[whole]
     begin = at = memory.used[1]
     highest, part = np.int64(0), rest
     while True:
@@ -230,6 +233,7 @@ def _list_cliques(s, r, layout, terms, memory):
         if part == 0:
             break
         part = (part - 1) & rest
+    # Terms are scaled by the largest, and the negligible ones dropped from the list.
     total, kept, reference = 0.0, begin, highest >> bits
     for i in range(begin, at):
         word = found[i - begin]
@@ -248,6 +252,7 @@ def _choose(kind, s, r, state, layout, terms, memory):
         return r
     if 2 * memory.used[0] > SLOTS or memory.used[1] + (2 << layout.n) > memory.choices.size:
         memory.slots[:], memory.used[0], memory.used[1] = 0, 0, 1
+    # An open hash table of the pairs met so far.
     slots, sums = memory.slots, memory.sums
     key = ((s << layout.n | r) << 2 | kind) + 1
     at = (key * 691752902764108185 >> 20) & (SLOTS - 1)
@@ -262,6 +267,7 @@ def _choose(kind, s, r, state, layout, terms, memory):
             _list_cliques(s, r, layout, terms, memory)
         else:
             count, word = _total(kind, s, r, layout, terms)
+            # Term by term until as many were looked at as there are; then it pays to list them.
             aim = mantissa(word, layout.bits) * uniform(state) if slots[at, SPENT] < count else -1.0
             scale = exponent_of(word, layout.bits, layout.base)
             found, looked = _scan(kind, s, r, aim, scale, layout, terms, memory)
@@ -353,6 +359,8 @@ def _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques
             if counts[top] < 0:
                 continue
             stage[top], following[top] = GROWING, 0
+        # Of the cliques that hold S, those so far and at least one for each part that may have one: as soon
+        # as they exceed 1 / luck, the proposal is given up.
         if top and 0 < following[top] <= checked[top]:
             holding = checked[top] - following[top]  # one at least in each
             for j in range(begins[top], size):
@@ -360,7 +368,7 @@ def _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques
             if luck[top] * holding >= 1.0:
                 stage[top] = PROPOSING
                 continue
-        if following[top] == counts[top]:
+        if following[top] == counts[top]:  # all parts are grown: the pair is done
             top -= 1
             continue
         s, r = seps[top, following[top]], parts[top, following[top]]

@@ -41,8 +41,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from jtsolve.averaging.kernels.known import find
 from jtsolve.averaging.kernels.random import below, uniform
+from jtsolve.averaging.kernels.score_table import find
 from jtsolve.core.compiling import kernel
 
 WORD = 32
@@ -84,11 +84,12 @@ def score_of(words, scores):
             rank += scores.before[WORD * w + lowest_bit(rest), scores.largest - members + 1]
             rest &= rest - 1
             members -= 1
-    if scores.ranks.size == 0:
+    if scores.ranks.size == 0:  # a table, in colex order
         return scores.values[rank]
     slot = find(rank, scores.ranks)
     if scores.ranks[slot] == rank:
         return scores.values[slot]
+    # More sets than `wanted` has room for are counted only: they are asked for again.
     scores.wanted[0] += 1
     if scores.wanted[0] < scores.wanted.size:
         scores.wanted[scores.wanted[0]] = rank
@@ -129,6 +130,7 @@ def _reach(rows, words, reached):
 @kernel(allocates=False)
 def _separates(rows, between, u, v, seen, frontier, reached):
     """Tells whether every path from u to v meets `between`; the last three are written."""
+    # A search by layers from u, which does not enter `between`.
     _copy(seen, between)
     frontier[:] = 0
     _flip(seen, u)
@@ -155,7 +157,7 @@ def _complete(rows, words):
         while rest:
             v = WORD * w + lowest_bit(rest)
             rest &= rest - 1
-            for i in range(words.size):
+            for i in range(words.size):  # the set without v has to be within N(v)
                 others = words[i] & ~(1 << v % WORD) if i == w else words[i]
                 if others & ~np.int64(rows[v, i]):
                     return False
@@ -203,11 +205,11 @@ def _accepts(log_ratio, state):
 
 
 @kernel(allocates=False)
-def _draw_pair(n, partners, state):
-    """Returns two vertices, with the chance of `partners.chances`."""
-    if uniform(state) < 0.5:
-        i = below(state, partners.firsts.size)
-        return np.int64(partners.firsts[i]), np.int64(partners.seconds[i])
+def _draw_pair(n, proposals, state):
+    """Returns two vertices, with the chance of `proposals.chances`."""
+    if uniform(state) < 0.5:  # from the list; else uniformly over the ordered pairs, so none has chance 0
+        i = below(state, proposals.firsts.size)
+        return np.int64(proposals.firsts[i]), np.int64(proposals.seconds[i])
     u = below(state, n)
     v = below(state, n - 1)
     return u, v + (v >= u)
@@ -216,13 +218,14 @@ def _draw_pair(n, partners, state):
 @kernel(allocates=False)
 def _branch(rows, b, c, common, inside, hung, frontier, reached):
     """Writes K, given one vertex of it, and N(K) ∩ A; tells whether K may move from b to c."""
+    # K grows by layers in G without b and A; what it touches of A is N(K) ∩ A.
     hung[:] = 0
     _copy(frontier, inside)
     more = True
     while more:
         reached[:] = 0
         _reach(rows, frontier, reached)
-        if _has(reached, c):
+        if _has(reached, c):  # c ∈ K
             return False
         if _has(reached, b):
             _flip(reached, b)
@@ -232,6 +235,7 @@ def _branch(rows, b, c, common, inside, hung, frontier, reached):
             frontier[w] = reached[w] & ~common[w] & ~inside[w]
             inside[w] |= frontier[w]
             more |= frontier[w] != 0
+    # Then G with c for b is chordal: a clique N(K) ∩ A, with either, separates K from the rest.
     return _complete(rows, hung)
 
 
@@ -245,6 +249,7 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     _copy(left, inside)
     gain = 0.0
     for _ in range(_size(inside)):
+        # Maximum cardinality search: next is the vertex with most neighbours among those passed, `hung`.
         most, last = -1, 0
         for w in range(left.size):
             rest = left[w]
@@ -256,14 +261,16 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
                 size = _size(whole)
                 if size > most:
                     most, last = size, y
+        # These neighbours are complete: with `last` and b a clique, without `last` its separator. Both lose
+        # b and gain c.
         for i in range(left.size):
             whole[i] = np.int64(rows[last, i]) & hung[i]
         _flip(left, last)
         _flip(hung, last)
         _flip(whole, b)
-        gain += score_of(whole, scores)
+        gain += score_of(whole, scores)  # the separator with b
         _flip(whole, last)
-        gain -= score_of(whole, scores)
+        gain -= score_of(whole, scores)  # the clique with b
         _flip(whole, b)
         _flip(whole, c)
         gain += score_of(whole, scores)
@@ -277,7 +284,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
     """Proposes to move a branch from b to c; returns what ln of the weight gained, and whether it moved."""
     common, inside, hung, frontier, reached, left, whole, alone = scratch
     words = common.size
-    for w in range(words):
+    for w in range(words):  # A, and the neighbours of b alone, from which x is drawn
         common[w] = np.int64(rows[b, w]) & np.int64(rows[c, w])
         alone[w] = np.int64(rows[b, w]) & ~common[w]
     adjacent = _has(rows[b], c)
@@ -290,15 +297,18 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
     _flip(inside, _member(alone, below(state, choices)))
     if not _branch(rows, b, c, common, inside, hung, frontier, reached):
         return 0.0, False
+    # Only the vertices of K next to b change their neighbours.
     for w in range(words):
         inside[w] &= np.int64(rows[b, w])
         if inside[w] & np.int64(scores.forbidden[c, w]):
             return 0.0, False
         alone[w] = np.int64(rows[c, w]) & ~common[w]
+    # The return draws its x from those of c alone afterwards: these, those that move, but never b.
     back = _size(inside) + _size(alone) - adjacent
     gain = _branch_gain(rows, b, c, inside, hung, scores, left, whole)
     if not _accepts(beta * gain + log(choices / back), state):
         return 0.0, False
+    # Every by becomes cy: both are toggled, as b was adjacent to all of these y, and c to none.
     alone[:] = 0
     _flip(alone, b)
     _flip(alone, c)
@@ -308,7 +318,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
 
 
 @kernel(allocates=False)
-def _exchange(rows, u, v, beta, scores, partners, scratch, state):
+def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
     common, clique, whole, seen = scratch[0], scratch[1], scratch[2], scratch[5]
     frontier, reached = scratch[6], scratch[7]
@@ -318,6 +328,7 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     for w in range(words):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
         clique[w] = common[w]
+    # Without S, C = uv has no other edge. C may exceed the bound by one, as it loses xy at once.
     size = _size(common) + 2
     if size == 2 or size > scores.largest + 1:
         return 0.0, False
@@ -329,11 +340,13 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
         whole[w] = np.int64(rows[x, w]) & np.int64(rows[y, w]) & ~clique[w]
     if not _has(rows[x], y) or _size(whole) > 0:  # uv itself, or in another clique
         return 0.0, False
+    # c(S) / (c(S∪u) c(S∪v)): uv is added.
     gain = score_of(common, scores)
     for z in (u, v):
         _flip(common, z)
         gain -= score_of(common, scores)
         _flip(common, z)
+    # c(C∖x) c(C∖y) / c(C∖xy): xy is removed; c(C) cancels.
     for z in (x, y):
         _flip(clique, z)
         gain += score_of(clique, scores)
@@ -341,7 +354,9 @@ def _exchange(rows, u, v, beta, scores, partners, scratch, state):
     _flip(clique, x)
     _flip(clique, y)
     gain -= score_of(clique, scores)
-    ratio = partners.chances[x, y] - partners.chances[u, v]
+    # The return begins with xy, draws uv from the same C, and so differs by the chance of the pair only.
+    ratio = proposals.chances[x, y] - proposals.chances[u, v]
+    # The separation is asked for last: it takes the longest, and most proposals are rejected before.
     accepted = _accepts(beta * gain + ratio, state)
     if not accepted or not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
@@ -356,12 +371,14 @@ def _change_edge(rows, u, v, beta, scores, scratch, state):
     common, seen, frontier, reached = scratch[0], scratch[5], scratch[6], scratch[7]
     for w in range(common.size):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
+    # Removal: G stays chordal iff S is complete. Addition: iff S separates u from v.
     present = _has(rows[u], v)
     if present:
         if not _complete(rows, common):
             return 0.0, False
     elif _has(scores.forbidden[u], v) or not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
+    # ln of [c(S∪uv) c(S) / (c(S∪u) c(S∪v))] · odds, with its sign turned for a removal.
     gain = scores.log_odds + score_of(common, scores)
     _flip(common, u)
     gain -= score_of(common, scores)
@@ -391,6 +408,7 @@ def resample(rows, logs, order, count, rise, state):
     total = 0.0
     for t in range(count):
         total += exp(rise * (logs[order[t]] - most))
+    # Systematic resampling: one random offset, and `count` points equally spaced on the summed weights.
     copies = np.zeros(count, np.int64)
     point, passed, place = uniform(state) * total / count, 0.0, 0
     for t in range(count):
@@ -399,6 +417,7 @@ def resample(rows, logs, order, count, rise, state):
             copies[t] += 1
             place += 1
             point += total / count
+    # A graph without a copy takes the spare copy of another; each that has one stays where it is.
     source = 0
     for t in range(count):
         if copies[t] == 0:
@@ -411,7 +430,7 @@ def resample(rows, logs, order, count, rise, state):
 
 @kernel
 def run_chain(
-    states, rows, logs, order, clock, left, betas, rounds, steps, scores, partners, trace, heights, counts
+    states, rows, logs, order, clock, left, betas, rounds, steps, scores, proposals, trace, heights, counts
 ):
     """Runs `rounds` times `steps` proposals at each temperature, and exchanges of neighbouring temperatures.
 
@@ -429,8 +448,8 @@ def run_chain(
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
         steps: proposals at a temperature in a round, beta 1 excepted.
-        scores: see `chains.Scores`.
-        partners: see `tempering.Partners`.
+        scores: see `moves.ChainScores`.
+        proposals: see `tempering.Proposals`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln of the weight; written.
         counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1; added to, the
@@ -445,6 +464,7 @@ def run_chain(
     present = betas.copy()
     flags = counts[2 + temperatures :]
     for r in range(rounds):
+        # Exponents present: those of the ladder, none above the bound while the graphs cool down.
         cooling = clock[0] < clock[1]
         present[:] = betas
         if cooling:
@@ -455,7 +475,7 @@ def run_chain(
             rise = bound - betas[-1] ** (1 - (clock[0] - 1) / clock[1])
             if clock[0] > 0 and left[0] < 0:
                 resample(rows, logs, order, cool, rise, states)
-        if left[0] < 0:
+        if left[0] < 0:  # a new round; else one goes on that had waited for scores
             left[:] = steps
             if not cooling:
                 left[0] *= max(1, temperatures - 1)
@@ -467,15 +487,15 @@ def run_chain(
             asked = scores.wanted[0]
             while left[t] > 0:
                 drawn = state[0]
-                u, v = _draw_pair(n, partners, state)
+                u, v = _draw_pair(n, proposals, state)
                 kind = uniform(state)
-                if kind < scores.branches:
+                if kind < proposals.branches:
                     gain, moved = _move_branch(graph, u, v, beta, scores, scratch, state)
-                elif kind < scores.branches + scores.exchanges:
-                    gain, moved = _exchange(graph, u, v, beta, scores, partners, scratch, state)
+                elif kind < proposals.branches + proposals.exchanges:
+                    gain, moved = _exchange(graph, u, v, beta, scores, proposals, scratch, state)
                 else:
                     gain, moved = _change_edge(graph, u, v, beta, scores, scratch, state)
-                if scores.wanted[0] > asked:
+                if scores.wanted[0] > asked:  # undo the draws, and wait: the proposal is made again
                     state[0] = drawn
                     break
                 logs[order[t]] += gain
@@ -483,11 +503,13 @@ def run_chain(
                 left[t] -= 1
         if scores.wanted[0] > 0:
             return r
+        # Even and odd pairs in turn, so that graphs pass on in one direction (Syed et al.).
         for t in range(clock[0] % 2, temperatures - 1, 2):
             cold, hot = order[t], order[t + 1]
             if _accepts((present[t] - present[t + 1]) * (logs[hot] - logs[cold]), states):
                 order[t], order[t + 1] = hot, cold
                 counts[3 + t] += not cooling
+        # A round trip: to the highest temperature, and back to the lowest.
         if not cooling:
             flags[order[temperatures - 1]] = 1
         if temperatures > 1 and flags[order[0]]:

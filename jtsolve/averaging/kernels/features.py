@@ -40,12 +40,14 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
     for group in range(first_group, last_group):
         lanes = min(LANES, sets - group * LANES)
         start = layout.offset[layout.masks[begins + group * LANES]] // LANES
+        # B/Z: the expected number of full components of S. Sets of w members have none.
         full[:] = 0.0
         if size < layout.width:
             at = uint64(start)
             sum_products(tables.f, tables.parts, at, at, uint64(everything), uint64(bits), sums, codes)
             for lane in range(lanes):
                 full[lane] = sums[lane] / total[0] * power(min(codes[lane] + 2 * base - total[1], 64))
+        # A/Z, A = c P(S, V∖S): S is complete. What may not be a clique has a full component then: A = s P¹.
         highest = 0.0
         for lane in range(lanes):
             i = begins + group * LANES + lane
@@ -62,7 +64,7 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
                 / total[0]
                 * power(min(exponent_of(word, bits, base) + shift - total[1], 64))
             )
-            if kind == NO_SEPARATOR:
+            if kind == NO_SEPARATOR:  # P has no full component: a maximal clique; B adds those with one
                 out[1, i] = complete
                 complete += full[lane]
             elif kind == NO_CLIQUE:
@@ -72,6 +74,8 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
         if highest < negligible:
             out[:, begins + group * LANES : begins + group * LANES + lanes] = 0.0
             continue
+        # c P°: no full component, so S is a maximal clique. S occurs max(full − 1, 0) times as a separator: B
+        # less the share of graphs with a full component, A − c P°.
         divide_properly(size, group, layout, weights, tables, proper, none)
         for lane in range(lanes):
             i = begins + group * LANES + lane
@@ -99,6 +103,7 @@ def expected_separators(size, total, layout, weights, f, marked, out):
     sets = layout.first[layout.n, size + 1] - begins
     everything = uint64((1 << (layout.n - size)) - 1)
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    # F' holds the marked root, so each separator counts once for each tree and root.
     for first in range(0, sets, LANES):
         start = uint64(layout.offset[layout.masks[begins + first]] // LANES)
         sum_products(marked, f, start, start, everything, uint64(bits), sums, codes)

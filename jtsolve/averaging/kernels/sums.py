@@ -101,9 +101,9 @@ def across_of(s, size, r, members, layout):
     m = k + members - ((r >> z) & 1)
     row = layout.first[m, layout.width + 1] + layout.first[m, layout.width]
     rank = layout.rank[whole]
-    within = layout.first[m, k] + layout.rank[rename(own, whole, layout)]
-    within += with_last * layout.first[m, layout.width + 1]
-    return layout.across[m] + (rank // LANES) * (LANES * row) + rank % LANES + LANES * within
+    place = layout.first[m, k] + layout.rank[rename(own, whole, layout)]  # of S in the row of U
+    place += with_last * layout.first[m, layout.width + 1]
+    return layout.across[m] + (rank // LANES) * (LANES * row) + rank % LANES + LANES * place
 
 
 @kernel(inline="always")
@@ -147,6 +147,7 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
     for nth in range(first_set, last_set):
         s = layout.masks[layout.first[layout.n, size] + nth]
         rest = everything ^ s
+        # The places of X(S∪D, R∖D) in a row are the same for all U of m members: listed once.
         count = 0
         part = rest
         while True:
@@ -240,6 +241,8 @@ def attach(sets, layout, weights, tables):
         own, shifts = numbers, exponents  # for Q = S
         if weights.rooted:
             numbers, exponents = np.zeros(1 << count), np.zeros(1 << count, np.int64)
+        # Sums over subsets (zeta transform): after v, each cell has the sum over the subsets that differ in
+        # variables up to v only.
         for v in range(count):
             step = 1 << v
             for high in range(0, 1 << count, 2 * step):
@@ -328,6 +331,7 @@ def divide_marked(size, phase, first_group, last_group, parts, layout, weights, 
         for part in parts:
             low = part & -part
             rest, left, right = uint64(part ^ low), uint64(start + low), uint64(start)
+            # The product rule: the marked clique is in K, or in the rest.
             sum_products(tables.links, base_tables.parts, left, right, rest, uint64(bits), sums, codes)
             sum_products(base_tables.links, tables.parts, left, right, rest, uint64(bits), others, shifts)
             for lane in range(min(LANES, sets - group * LANES)):
@@ -367,6 +371,7 @@ def exclude(s, sets, proper, some, layout, weights, tables):
     others = ((1 << layout.n) - 1) ^ s
     size = size_of(s, layout)
     begins = layout.offset[s]
+    # L°(S,R), a sum over the Q ⊊ S.
     for r in sets:
         goal = rename(r, others, layout)
         number, exponent = 0.0, 0
@@ -382,6 +387,7 @@ def exclude(s, sets, proper, some, layout, weights, tables):
                     exponent_of(word, bits, base) + weights.inverse_exponent[q],
                 )
         proper[goal] = uint64(pack(number, exponent, bits, base, lowest))
+    # P¹(S,R): the part K ∋ min R is full, and the rest anything; or it is not, and the rest has a full part.
     for r in sets:
         goal = rename(r, others, layout)
         low = goal & -goal
@@ -431,6 +437,7 @@ def divide_properly(size, group, layout, weights, tables, proper, none):
     lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
     start = layout.offset[layout.masks[begins + group * LANES]] // LANES
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
+    # P°(S,∅) = 1; R in increasing order, so that P°(S,R∖K) is there for every K.
     for lane in range(lanes):
         none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
     for part in range(1, 1 << (n - size)):

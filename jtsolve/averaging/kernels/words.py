@@ -63,6 +63,7 @@ def _loop(builder, rest, start, body, name):
     loop, after = builder.append_basic_block(name), builder.append_basic_block(name + ".after")
     builder.branch(loop)
     builder.position_at_end(loop)
+    # part ← (part − 1) & rest runs through the subsets in decreasing order.
     part, carried = builder.phi(_WORD), builder.phi(start.type)
     following = body(part, carried)
     part.add_incoming(rest, before)
@@ -117,6 +118,7 @@ def _products(context, builder, signature, arguments, reference=None):
             _load(builder, second, builder.add(right, remainder)),
         )
 
+    # First pass: words compare as numbers, and the sum of two is the word of the product but for a carry.
     def highest(part, best):
         x, y = pair(part)
         return _larger(builder, builder.add(x, y), best)
@@ -128,6 +130,7 @@ def _products(context, builder, signature, arguments, reference=None):
     def step(part, total):
         x, y = pair(part)
         code = builder.add(builder.lshr(x, shift), builder.lshr(y, shift))
+        # The product's exponent goes into one factor; far below the reference, it stays at the least.
         code = _larger(builder, builder.sub(code, scale), _all(1))
         product = builder.fmul(
             _scaled(builder, x, code, up), _scaled(builder, y, _all(_BIAS), up), flags=("contract",)
@@ -203,6 +206,7 @@ def sum_listed(typing, table, start, positions, count, bits, sums, codes):  # no
 
         def step(word, total):
             code = _larger(builder, builder.sub(builder.lshr(word, shift), scale), _all(1))
+            # The last bit of a word with a sign becomes the sign bit of the float64.
             plain = builder.bitcast(_scaled(builder, builder.and_(word, _all(-2)), code, up), _WORDS)
             signed = builder.xor(plain, builder.shl(word, _all(63)))
             return _add(builder, total, builder.bitcast(signed, _FLOATS))
@@ -250,6 +254,7 @@ def pack(number, exponent, bits, base, lowest):
     """
     if not number > 0.0:
         return 0
+    # The exponent of a float64 is its high bits, and goes into the code; the fraction is rounded to s bits.
     float_bits = _bits_of(number)
     exponent += (float_bits >> 52) - 1023
     if exponent < lowest:
@@ -258,9 +263,8 @@ def pack(number, exponent, bits, base, lowest):
     dropped = 52 - bits
     fraction = float_bits & 4503599627370495
     if dropped > 0:
-        fraction = (
-            fraction + (1 << (dropped - 1))
-        ) >> dropped  # a carry goes into the code, where it belongs
+        # A carry goes into the code, where it belongs.
+        fraction = (fraction + (1 << (dropped - 1))) >> dropped
     return (code << bits) + fraction
 
 
@@ -285,6 +289,7 @@ def add(one, first, other, second):
         return other, second
     if other == 0.0:
         return one, first
+    # Scaled to the larger exponent: the smaller number may vanish, but nothing overflows.
     if first >= second:
         return one + other * power(second - first), first
     return one * power(first - second) + other, second

@@ -15,6 +15,7 @@ def find(rank, ranks):
         rank: its place in colex order.
         ranks: shape (m,): that of the set in each slot; m is a power of 2, and some slots are free.
     """
+    # Fibonacci hashing: the upper half of a product with 2^64 / golden ratio is spread evenly.
     slot = int64((uint64(rank) * uint64(0x9E3779B97F4A7C15)) >> uint64(32)) & (ranks.size - 1)
     while ranks[slot] >= 0 and ranks[slot] != rank:
         slot = (slot + 1) & (ranks.size - 1)

@@ -1,9 +1,9 @@
-"""The scores that a chain knows: all of them, in a table, or those that it has asked for so far.
+"""The scores of a chain: all of them, in a table, or those that it has asked for so far.
 
 The graphs of a chain read few of the sets that there are. Where these are too many for a table, a graph that
 meets a set of unknown score waits (`kernels.edge_chain`) until the scores that its chain wants are computed
-together. Known scores are kept in a hash table, which is doubled as it fills, and emptied where it may not
-grow: what is still needed is asked for again.
+together. They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what
+is still needed is asked for again.
 
 All scores are rounded to multiples of a small unit, of which all sums are exact. Else the weight that a chain
 has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
 
-GAPS = "Chains need the score of every set: through the gaps they might not reach every graph."
+MISSING_SCORES = "Chains need the score of every set: through the gaps they might not reach every graph."
 """An objection."""
 
 MOST_SETS = 1 << 62
@@ -45,8 +45,8 @@ _WANTED = 1 << 12
 """Sets asked for at once; others are asked for again."""
 
 
-class Known(NamedTuple):
-    """What `kernels.edge_chain.score_of` reads.
+class ScoreTable(NamedTuple):
+    """Scores as `kernels.edge_chain.score_of` reads them.
 
     Attributes:
         values: the scores, in nats: of all sets in colex order, or of the set in each slot; read-only.
@@ -66,7 +66,7 @@ def sets_before(n: int, largest: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class RoundedScores:
     """Local scores as multiples of a unit.
 
     Attributes:
@@ -78,7 +78,7 @@ class Rounded:
     unit: float
 
     @classmethod
-    def of(cls, problem: Problem, log_odds: float) -> Rounded:
+    def of(cls, problem: Problem, log_odds: float) -> RoundedScores:
         """Returns the scores of a problem in the least unit in which sums over a graph, or two, are exact.
 
         The unit is at most `_COARSEST`: a set may score far below all graphs that chains see, and bounds of
@@ -121,13 +121,13 @@ class Rounded:
         whole *= self.unit
         return whole
 
-    def table(self, largest: int) -> Known:
+    def table(self, largest: int) -> ScoreTable:
         """Returns the scores of all sets of at most `largest` members."""
         values = self.multiples(colex_table(self.scores, largest))
-        return Known(_frozen(values), _frozen(np.zeros(0, np.int64)), np.zeros(1, np.int64))
+        return ScoreTable(_frozen(values), _frozen(np.zeros(0, np.int64)), np.zeros(1, np.int64))
 
 
-class OnDemand:
+class ScoresOnDemand:
     """The scores that one chain has asked for.
 
     Args:
@@ -143,9 +143,9 @@ class OnDemand:
         self._empty(_FIRST)
 
     @property
-    def known(self) -> Known:
-        """What is known now."""
-        return Known(_frozen(self._values), _frozen(self._ranks), self._wanted)
+    def table(self) -> ScoreTable:
+        """The scores so far."""
+        return ScoreTable(_frozen(self._values), _frozen(self._ranks), self._wanted)
 
     def answer(self) -> None:
         """Computes the scores that are wanted.
@@ -170,7 +170,7 @@ class OnDemand:
         self._insert(np.zeros(1, np.int64), np.zeros(1))  # s(∅)
 
     def _insert(self, ranks: NDArray[np.int64], values: NDArray[np.float64]) -> None:
-        from jtsolve.averaging.kernels.known import insert
+        from jtsolve.averaging.kernels.score_table import insert
 
         insert(ranks, values, self._ranks, self._values)
         self._count += len(ranks)
@@ -182,7 +182,7 @@ class OnDemand:
             at = np.flatnonzero(sizes == size)
             values[at] = self._scores.batch(sets[at, size - 1 :: -1])
         if not np.isfinite(values).all():
-            raise RefusedError("chains", [GAPS])
+            raise RefusedError("chains", [MISSING_SCORES])
         return values
 
 
