@@ -146,7 +146,7 @@ def test_what_is_left_after_ctrl_c_is_told(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
-    monkeypatch.setattr("jtsolve.progress.is_watched", lambda: True)
+    monkeypatch.setattr("jtsolve.console.is_watched", lambda: True)
     output = tmp_path / "out"
     arguments = ("--backends", "brute", "--seeds", "0-2", "--no-warm-up", "--output", output)
     assert command("compare", small.path, *arguments) == 130

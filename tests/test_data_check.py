@@ -22,7 +22,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.options import Door, worded
-from jtsolve.tables.check import KINDS, Finding, examine, judge, require_none
+from jtsolve.tables.check import KINDS, Finding, examine, judge, report_findings
 from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.raw import RawColumn, RawTable
 from jtsolve.tables.reading import read_checked, read_raw
@@ -188,10 +188,10 @@ def test_judging_names_the_largest_cliques() -> None:
 
 
 def test_strictness_makes_findings_errors() -> None:
-    require_none([], "t.csv")
+    report_findings((), "t.csv", None, strict=True)
     findings = found(x=["same"] * 20, coin=COIN, day=DAYS)
     with pytest.raises(InputError, match=r"t.csv: data check: 2 warnings: \(1\) constant .* \(2\) dates"):
-        require_none(findings, "t.csv")
+        report_findings(findings, "t.csv", None, strict=True)
 
 
 def test_every_kind_has_its_section() -> None:
@@ -438,7 +438,7 @@ def test_an_unknown_encoding_and_a_wrong_one_are_errors(tmp_path: Path) -> None:
     path.write_bytes("a,b\né,1\n".encode("latin-1"))
 
     def read(encoding: str) -> object:
-        return read_checked(path, Coding(), Dialect(encoding=encoding), tell=lambda _findings: None)
+        return read_checked(path, Coding(), Dialect(encoding=encoding))
 
     for wrong in ("klingon", "zlib", "rot13", "a\0b", "\udc91"):
         with pytest.raises(ChoiceError, match="there is no encoding '"):

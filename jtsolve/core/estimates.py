@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jtsolve.core.backend import Backend, Estimate, Limits
+    from jtsolve.core.backend import Backend, Estimate
     from jtsolve.core.problem import Problem
 
 T = TypeVar("T")

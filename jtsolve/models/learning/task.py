@@ -138,7 +138,7 @@ class ModelKind(Protocol):
         Raises:
             ChoiceError: an option does not fit the task.
             LimitError: the run ended before there was a model.
-            KeyboardInterrupt: the run was interrupted before there was a model.
+            StoppedError: the run was interrupted before there was a model.
         """
         ...
 
