@@ -27,7 +27,8 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.core.backend import Backend, Limits, Report
+    from jtsolve.core.backend import Backend, Report
+    from jtsolve.core.run import Limits
 
 
 @dataclass(frozen=True, slots=True)

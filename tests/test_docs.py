@@ -77,7 +77,7 @@ _INSTALLED = """
 from draws import Draws
 from jtsolve.backends.registry import REGISTRY
 
-for name in set(REGISTRY) - {"brute", "chowliu", "dp", "forward"}:  # quick ones, and what learns trees by default
+for name in set(REGISTRY) - {"brute", "chowliu", "dp", "forward"}:  # quick, and the default of models
     del REGISTRY[name]
 REGISTRY["draws"] = Draws()
 """

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Proved: TypeAlias = tuple[RankingDocument, CertificateDocument]
-ALONE = Run(Limits(threads=1))
+ALONE = Limits(threads=1)
 CONNECTED = Constraints(max_treewidth=0, min_separator_size=1)
 """No tree of two variables meets it."""
 

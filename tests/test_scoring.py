@@ -142,9 +142,10 @@ def plain_normaliser(cells: int, rows: int) -> float:
 
 
 def plain_qnml(table: DataTable, v: int, parents: VarSet) -> float:
+    rows = int(table.total)
     joint = int(np.prod([table.arities[p] for p in members(parents | 1 << v)]))
     q = int(np.prod([table.arities[p] for p in members(parents)]))
-    penalty = log(plain_normaliser(joint, table.total)) - log(plain_normaliser(q, table.total))
+    penalty = log(plain_normaliser(joint, rows)) - log(plain_normaliser(q, rows))
     return plain_likelihood(table, v, parents) - penalty
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend, Estimate
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
 
 T = TypeVar("T")
 
