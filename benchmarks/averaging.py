@@ -70,9 +70,9 @@ def timed(call: Any) -> tuple[Any, float, float]:
 
 def warm_up() -> None:
     """Loads or compiles the kernels."""
-    sums = compute(weights_of(named(gaussian(0, 5))), Limits(), Recording())
-    features_of(sums, Limits(), Recording())
-    draw_graphs(arrange(sums, Limits(), Recording()), 1, Limits(), Recording())
+    sums = compute(weights_of(named(gaussian(0, 5))), Run())
+    features_of(sums, Run())
+    draw_graphs(arrange(sums, Run()), 1, Run())
 
 
 def sums(sizes: list[str]) -> None:
@@ -82,12 +82,12 @@ def sums(sizes: list[str]) -> None:
     for size in sizes or ["10", "11", "12", "13", "14", "15"]:
         n, _, width = size.partition("/")
         problem = named(gaussian(1, int(n), int(width or n), scale=5.0))
-        limits = Limits()
+        run = Run()
         plan = Plan(problem.n, problem.max_clique_size)
         weights = weights_of(problem)
-        predicted = plan.estimate(limits.workers)
-        found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, lim, Recording()))
-        _, features, _ = timed(lambda f=found, lim=limits: features_of(f, lim, Recording()))
+        predicted = plan.estimate(run.threads)
+        found, wall, processor = timed(lambda w=weights, r=run: compute(w, r))
+        _, features, _ = timed(lambda f=found, r=run: features_of(f, r))
         memory = f"{peak_memory() / 1e9:.2f} GB | {predicted.memory / 1e9:.2f} GB"
         seconds = f"{wall:.2f} | {processor:.2f} | {features:.2f}"
         print(f"| {n} | {width or n} | {seconds} | {memory} | {predicted.seconds:.2f} |", flush=True)
@@ -101,13 +101,11 @@ def draws(sizes: list[str]) -> None:
     for size in sizes or ["10", "13", "15"]:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
-            found = compute(weights_of(problem), Limits(), Recording())
-            ready, wall, processor = timed(lambda f=found: arrange(f, Limits(), Recording()))
+            found = compute(weights_of(problem), Run())
+            ready, wall, processor = timed(lambda f=found: arrange(f, Run()))
             print(f"| {size} | {scale:g} | 0 | {wall:.2f} | {processor:.2f} | |", flush=True)
             for count in (1000, 10_000, 100_000):
-                _, wall, processor = timed(
-                    lambda r=ready, count=count: draw_graphs(r, count, Limits(), Recording())
-                )
+                _, wall, processor = timed(lambda r=ready, count=count: draw_graphs(r, count, Run()))
                 speed = f"{wall:.2f} | {processor:.2f} | {count / processor:.0f}"
                 print(f"| {size} | {scale:g} | {count} | {speed} |", flush=True)
 
@@ -134,13 +132,13 @@ def agree(sizes: list[str]) -> None:
         n = random.choice([1, 2, 3, 4, 5, 5, 5, 5])
         chosen = frozenset(random.sample(features, random.choice([0, 1, 1, 2, 3])))
         problem = random_problem(seed, n, chosen)
-        found = compute(weights_of(problem), Limits(threads=1), Recording())
+        found = compute(weights_of(problem), Run(Limits(threads=1)))
         expected = enumerated(problem)
         if expected is None:
             infeasible += 1
             differing += found.log_total != -inf
             continue
-        parts = features_of(found, Limits(threads=1), Recording())
+        parts = features_of(found, Run(Limits(threads=1)))
         difference = abs(found.log_total - expected.log_evidence)
         difference = max(difference, abs(parts.connected - expected.connected))
         for i, mask in enumerate(parts.masks.tolist()):
@@ -162,7 +160,7 @@ def counts(_sizes: list[str]) -> None:
     """Prints the relative errors of the numbers of labelled chordal graphs."""
     for n, count in enumerate(CHORDAL, start=1):
         problem = named(DenseScores(n, n, np.zeros(1 << n)))
-        total = compute(weights_of(problem), Limits(), Recording()).log_total
+        total = compute(weights_of(problem), Run()).log_total
         print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
 
 

@@ -85,9 +85,7 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
-    return problem_from_table(
-        table, score, treewidth=width, limits=Limits(), tabulation=WITHIN_LIMITS, name=name
-    )
+    return problem_from_table(table, score, treewidth=width, tabulation=WITHIN_LIMITS, name=name)
 
 
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
