@@ -8,9 +8,9 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
    potentials, in the best tree of treewidth 1. Without a tree, a search with all scores 0 finds one, or
    proves that there is none, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
-   the way (`volume`), or, where that gains nothing, smoothing (`smoothing`); with large cliques, potentials
-   stand for all cuts at once (`potentials`). All give bounds, and families that a bound rules out are dropped
-   for good. When a better tree comes meanwhile, the search may begin anew with it (`restarts`).
+   the way (`volume`); with large cliques, potentials stand for all cuts at once (`potentials`). All give
+   bounds, and families that a bound rules out are dropped for good. When a better tree comes meanwhile, the
+   search may begin anew with it (`restarts`).
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 

@@ -1,11 +1,11 @@
 """Branch and bound over subproblems of the clutter LP, best bound first.
 
 A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
-little or few families are left, or by smoothing (`smoothing`) where it gains nothing, or, with large cliques,
-by potentials in place of both (`potentials`), then by the simplex method (`simplex`) if the families are few
-enough. If its bound is still above the best tree's score, it branches on an edge: absent, all sets with both
-ends are dropped; present, the edge is one more set that is complete in every tree. Children start with the
-rows and multipliers of their parent. When every pair is decided, one graph is left.
+little or few families are left, or, with large cliques, by potentials in its place (`potentials`), then by
+the simplex method (`simplex`) if the families are few enough. If its bound is still above the best tree's
+score, it branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set
+that is complete in every tree. Children start with the rows and multipliers of their parent. When every pair
+is decided, one graph is left.
 
 Trees come from rounding the points on the way: a perfect order is built greedily, by the families of largest
 value and, among those, of least reduced cost.
@@ -28,7 +28,6 @@ from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows,
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
-from jtsolve.backends.clutter.smoothing import Smoothing
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.support.report import NewIncumbents
@@ -61,9 +60,6 @@ class BranchingConstants:
     rounded: int = 100_000
     """Families up to which trees are rounded from turns of potentials: of 48 variables of plants, such trees
     scored 20,000 nats less than the best one, and they take time."""
-    vain: float = 0.95
-    """Share of the gap above which the steps were in vain, and smoothing tries: of 25 variables of plants at
-    treewidth 3, the simplex method left 602 of 743 nats after a minute, smoothing 40 after 76 s."""
 
 
 BRANCHING = BranchingConstants()
@@ -289,17 +285,11 @@ class BranchAndBound:
         on_point: Callable[[Point, Bound], bool],
         should_continue: Callable[[], bool],
     ) -> bool:
-        """Bounds a node by steps, and by smoothing where they gain nothing; returns False if interrupted."""
-        subproblem = node.subproblem
-        gap = subproblem.gap
-        volume = Volume(subproblem, node.creep, pool)
+        """Bounds a node by steps of the volume algorithm; returns False if it was interrupted."""
+        volume = Volume(node.subproblem, node.creep, pool)
         finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
         self.steps += volume.steps
         node.creep = volume.creep
-        if finished and not subproblem.closed and subproblem.gap > BRANCHING.vain * gap:
-            smoothing = Smoothing(subproblem, pool)
-            finished = smoothing.run(self.few, on_point, should_continue)
-            self.steps += smoothing.evaluations
         return finished
 
     def ascend(self) -> None:
