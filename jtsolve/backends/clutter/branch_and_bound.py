@@ -24,7 +24,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import least_sum, scaled
-from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
+from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
@@ -130,15 +130,13 @@ class BranchAndBound:
         report: Report,
         *,
         keep_stages: bool,
-        multipliers: RowMultipliers | None = None,
         few: int = BRANCHING.few,
         flat: bool = False,
     ) -> BranchAndBound:
-        """Returns the search of a problem, with a cut for every required edge and rows with a multiplier.
+        """Returns the search of a problem, with a cut for every required edge.
 
         A flat one takes all scores for 0: it ends with any tree, or with the proof that there is none.
         """
-        multipliers = multipliers or RowMultipliers({}, {})
         n = families.n
         families = families.flat() if flat else families
         scale, scores = scaled(families)
@@ -146,15 +144,13 @@ class BranchAndBound:
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
-        cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= multipliers.cuts
-        weights = RowVector(*(np.array(list(some.values())) for some in (cuts, multipliers.set_rows)))
+        cuts: list[Clutter] = [(at,) for at in dict.fromkeys(position.values())]
         subproblem = Subproblem(
             BestTree(problem, report, scale, floor, flat=flat),
             families,
             scores,
-            Rows(families, list(cuts), list(multipliers.set_rows)),
-            weights,
+            Rows(families, cuts),
+            RowVector(np.zeros(len(cuts)), np.zeros(0)),
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )
