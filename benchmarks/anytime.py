@@ -107,7 +107,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
         else DataScores(table, Bic(), largest)
     )
     run = {"set": name, "size": size, "backend": backend, "seed": seed, "rows": table.total}
-    problem = Problem(variables, scores, name=name, rows=table.total).with_treewidth(size - 1)
+    problem = Problem(variables, scores, name=name, rows=int(table.total)).with_treewidth(size - 1)
     try:
         result = solve(problem, chosen, Run(limits))
     except (RefusedError, LimitError) as error:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from math import exp, inf
 from pathlib import Path
@@ -29,8 +30,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from jtsolve.models.learning.averaged import fit_averaged
-from problems import Recording, gaussian, named, random_problem
+from problems import gaussian, named, random_problem
 from reference_averaging import enumerated
 
 from jtsolve.averaging.average import average, draw_trees
@@ -42,12 +42,13 @@ from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.mixture import Mixture
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
@@ -69,9 +70,9 @@ def timed(call: Any) -> tuple[Any, float, float]:
 
 def warm_up() -> None:
     """Loads or compiles the kernels."""
-    sums = compute(weights_of(named(gaussian(0, 5))), Limits(), Recording())
-    features_of(sums, Limits(), Recording())
-    draw_graphs(arrange(sums, Limits(), Recording()), 1, Limits(), Recording())
+    sums = compute(weights_of(named(gaussian(0, 5))), Run())
+    features_of(sums, Run())
+    draw_graphs(arrange(sums, Run()), 1, Run())
 
 
 def sums(sizes: list[str]) -> None:
@@ -85,8 +86,8 @@ def sums(sizes: list[str]) -> None:
         plan = Plan(problem.n, problem.max_clique_size)
         weights = weights_of(problem)
         predicted = plan.estimate(limits.workers)
-        found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, lim, Recording()))
-        _, features, _ = timed(lambda f=found, lim=limits: features_of(f, lim, Recording()))
+        found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, Run(lim)))
+        _, features, _ = timed(lambda f=found, lim=limits: features_of(f, Run(lim)))
         memory = f"{peak_memory() / 1e9:.2f} GB | {predicted.memory / 1e9:.2f} GB"
         seconds = f"{wall:.2f} | {processor:.2f} | {features:.2f}"
         print(f"| {n} | {width or n} | {seconds} | {memory} | {predicted.seconds:.2f} |", flush=True)
@@ -100,13 +101,11 @@ def draws(sizes: list[str]) -> None:
     for size in sizes or ["10", "13", "15"]:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
-            found = compute(weights_of(problem), Limits(), Recording())
-            ready, wall, processor = timed(lambda f=found: arrange(f, Limits(), Recording()))
+            found = compute(weights_of(problem), Run())
+            ready, wall, processor = timed(lambda f=found: arrange(f, Run()))
             print(f"| {size} | {scale:g} | 0 | {wall:.2f} | {processor:.2f} | |", flush=True)
             for count in (1000, 10_000, 100_000):
-                _, wall, processor = timed(
-                    lambda r=ready, count=count: draw_graphs(r, count, Limits(), Recording())
-                )
+                _, wall, processor = timed(lambda r=ready, count=count: draw_graphs(r, count, Run()))
                 speed = f"{wall:.2f} | {processor:.2f} | {count / processor:.0f}"
                 print(f"| {size} | {scale:g} | {count} | {speed} |", flush=True)
 
@@ -116,9 +115,9 @@ def chains(sizes: list[str]) -> None:
     print("| n | proposals a second | a second of processor |\n|---|---|---|")
     for size in sizes or ["8", "13", "20", "40", "100"]:
         problem = named(gaussian(1, int(size), min(4, int(size))))
-        run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=100), start=None)
+        run_chains(problem, 1.0, Run(), how=Chains(rounds=100), start=None)
         found, wall, processor = timed(
-            lambda p=problem: run_chains(p, 1.0, Limits(), Recording(), how=Chains(rounds=500), start=None)
+            lambda p=problem: run_chains(p, 1.0, Run(), how=Chains(rounds=500), start=None)
         )
         count = found.diagnostics["proposals"]
         print(f"| {size} | {count / wall:.3g} | {count / processor:.3g} |", flush=True)
@@ -133,13 +132,13 @@ def agree(sizes: list[str]) -> None:
         n = random.choice([1, 2, 3, 4, 5, 5, 5, 5])
         chosen = frozenset(random.sample(features, random.choice([0, 1, 1, 2, 3])))
         problem = random_problem(seed, n, chosen)
-        found = compute(weights_of(problem), Limits(threads=1), Recording())
+        found = compute(weights_of(problem), Run(Limits(threads=1)))
         expected = enumerated(problem)
         if expected is None:
             infeasible += 1
             differing += found.log_total != -inf
             continue
-        parts = features_of(found, Limits(threads=1), Recording())
+        parts = features_of(found, Run(Limits(threads=1)))
         difference = abs(found.log_total - expected.log_evidence)
         difference = max(difference, abs(parts.connected - expected.connected))
         for i, mask in enumerate(parts.masks.tolist()):
@@ -161,8 +160,15 @@ def counts(_sizes: list[str]) -> None:
     """Prints the relative errors of the numbers of labelled chordal graphs."""
     for n, count in enumerate(CHORDAL, start=1):
         problem = named(DenseScores(n, n, np.zeros(1 << n)))
-        total = compute(weights_of(problem), Limits(), Recording()).log_total
+        total = compute(weights_of(problem), Run()).log_total
         print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
+
+
+def mixed(trees: tuple[Any, ...], train: DataTable) -> Mixture:
+    """Returns the mixture of drawn trees, each as heavy as its share."""
+    shares = Counter(trees)
+    models = tuple(fit(tree, train, ess=1.0) for tree in shares)
+    return Mixture(np.array(list(shares.values())) / len(trees), models)
 
 
 def predict(sets: list[str]) -> None:
@@ -178,19 +184,19 @@ def predict(sets: list[str]) -> None:
         problem = problem_from_table(train, score, treewidth=width, tabulation=WITHIN_LIMITS)
 
         def fitted(problem: Any = problem, train: Any = train, rows: Any = rows) -> tuple[Any, Any, Any]:
-            best = solve(problem, None, Limits(threads=1)).tree
+            best = solve(problem, None, Run(Limits(threads=1))).tree
             if len(rows) > 1:
                 how = Chains(rounds=int(rows[1]))
-                sample = run_chains(problem, 1.0, Limits(), Recording(), how=how, start=best)
+                sample = run_chains(problem, 1.0, Run(), how=how, start=best)
                 trees = tuple(sample.draw(32))
                 found = Draws(trees, "chains", {"converged": sample.converged})
-                return best, found, fit_averaged(trees, train, ess=1.0)
+                return best, found, mixed(trees, train)
             try:
-                draws = draw_trees(problem, 32, limits=Limits(threads=1))
+                draws = draw_trees(problem, 32, run=Run(Limits(threads=1)))
             except NotConvergedError:
                 return best, None, None
             assert draws is not None, "nothing is forbidden"
-            return best, draws, fit_averaged(draws.trees, train, ess=1.0)
+            return best, draws, mixed(draws.trees, train)
 
         (best, draws, mixture), _, processor = timed(fitted)
         mean = log_likelihood(fit(best, train, ess=1.0), test).mean()
@@ -217,7 +223,7 @@ def network(cases: list[str]) -> None:
         problem = problem_from_table(data, Bdeu(1.0), treewidth=int(largest) - 1, tabulation=WITHIN_LIMITS)
         how = Chains(rounds=int(rounds))
         posterior, _, processor = timed(lambda p=problem, x=how: average(p, method=x))
-        forest = solve(problem.with_treewidth(1), ChowLiu(), Limits()).tree
+        forest = solve(problem.with_treewidth(1), ChowLiu(), Run()).tree
         assert posterior is not None and posterior.best is not None and forest is not None  # noqa: PT018
         row = f"{rows} | {largest} | {posterior.converged} | "
         said = posterior.diagnostics
@@ -252,9 +258,7 @@ def demand(cases: list[str]) -> None:
                 took += ["more than a minute", "–"]
                 continue
             how = Chains(rounds=int(rounds))
-            sample, run, _ = timed(
-                lambda p=problem, x=how: run_chains(p, 1.0, Limits(), Recording(), how=x, start=None)
-            )
+            sample, run, _ = timed(lambda p=problem, x=how: run_chains(p, 1.0, Run(), how=x, start=None))
             took += [f"{wall:.1f} s", f"{run:.1f} s"] if rule is FOR_CHAINS else [f"{run:.1f} s"]
             graphs.append(sample.graphs)
         assert len(graphs) == 1 or (graphs[0] == graphs[1]).all()

@@ -39,19 +39,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
-from jtsolve.models import mixture as of_mixture
+from jtsolve.core.run import Limits, Run
 from jtsolve.models import queries as of_any
 from jtsolve.models.features import queries
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
+from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit_validated
-from jtsolve.models.learning.hidden_trees import HiddenTrees, fit_hidden_tree
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture_validated
+from jtsolve.models.learning.hidden_trees import HiddenTrees
+from jtsolve.models.learning.mixture_em import Mixtures
+from jtsolve.models.learning.task import FitTask
+from jtsolve.models.learning.tree import Tree
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -126,6 +126,11 @@ def binary_rows(path: Path) -> DataTable:
     return read_states(path, Coding(schema=schema), header=False)
 
 
+def run_of(arguments: argparse.Namespace) -> Run:
+    """Returns the run of a fit."""
+    return Run(Limits(arguments.limit, threads=arguments.threads, seed=arguments.seed))
+
+
 def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns the row of one set and one clique size."""
     parts = ("train", "valid", "test")
@@ -138,7 +143,7 @@ def measure(name: str, size: int, arguments: argparse.Namespace) -> dict[str, An
     backend = REGISTRY["chowliu" if size == 2 else "lns"]
     limits = Limits(time=arguments.time, threads=arguments.threads, seed=arguments.seed)
     began = time.perf_counter()
-    result = solve(problem, backend, limits)
+    result = solve(problem, backend, Run(limits))
     seconds = time.perf_counter() - began
     if result.tree is None or result.score is None:
         raise SystemExit(f"{name}: no tree of cliques of {size} in {arguments.time} s")
@@ -166,9 +171,8 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     spent = time.process_time()
-    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
-    tree = fit_context_tree_validated(train, valid, ContextTrees(learner), deadline=deadline)
+    task = FitTask(train, Bic(), size - 1, validation=valid.codes)
+    tree = ContextTrees().fit(task, run_of(arguments))
     return {
         "set": name,
         "max clique": size,
@@ -191,15 +195,10 @@ def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[
     """Returns the row of the hidden Chow–Liu tree of one set."""
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
     states = tuple(map(int, arguments.hidden.split(",")))
-    how = HiddenTrees(states, seed=arguments.seed, trees=arguments.trees)
-
-    def told(words: str) -> None:
-        print(f"{name}, {time.process_time() - spent:.1f} s: {words}", file=sys.stderr, flush=True)
-
+    how = HiddenTrees(states, arguments.trees)
     spent = time.process_time()
-    tree = fit_hidden_tree(train, how, valid, progress=told, deadline=deadline)
+    tree = how.fit(FitTask(train, Bic(), validation=valid.codes), run_of(arguments))
     spent = time.process_time() - spent
     found = tree.provenance["hidden_tree"]
     return {
@@ -222,20 +221,14 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     """Returns the row of the mixture of one set and one clique size, with the best single tree."""
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
-    learner = Learner(treewidth=size - 1, threads=arguments.threads, seed=arguments.seed)
-    how = EmOptions(ContextTrees(learner) if arguments.contexts else learner, seed=arguments.seed)
-    deadline = None if arguments.limit is None else time.monotonic() + arguments.limit
-    sizes = [int(count) for count in arguments.components.split(",")]
-
-    def told(words: str) -> None:
-        if "of validation" in words:
-            print(f"{name}, cliques of {size}: {words}", file=sys.stderr, flush=True)
-
+    sizes = tuple(map(int, arguments.components.split(",")))
+    how = Mixtures(sizes, ContextTrees() if arguments.contexts else Tree())
+    task = FitTask(train, Bic(), size - 1, validation=valid.codes)
     began, spent = time.perf_counter(), time.process_time()
-    mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told, deadline=deadline)
+    mixture = how.fit(task, run_of(arguments))
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
-        part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"
+        part: f"{of_any.log_likelihood(mixture, rows).mean():.4f}"
         for part, rows in (("valid", valid), ("test", test))
     }
     singles = [measure(name, int(single), arguments) for single in arguments.single.split(",")]
@@ -244,7 +237,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     return {
         "set": name,
         "max clique": size,
-        "components": len(mixture.components),
+        "components": mixture.provenance["mixture"]["components"],
         "validation by size": "; ".join(
             f"{one['components']} of treewidth {one['treewidth']}: {one['validation_log_likelihood']:.3f}"
             for one in tried

@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe, peak_memory
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.solving import solve
@@ -86,7 +86,7 @@ def run_once(n: int, width: int, arguments: argparse.Namespace) -> None:
     memory = None if arguments.memory_limit is None else int(arguments.memory_limit * 1e9)
     limits = Limits(threads=arguments.threads, memory=memory)
     estimate = backend.estimate(problem, limits)
-    result = solve(problem, backend, limits)
+    result = solve(problem, backend, Run(limits))
     print(
         json.dumps(
             {

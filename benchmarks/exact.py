@@ -5,7 +5,7 @@
 A case is set:treewidth. The sets of `instances/uci` (BDeu, equivalent sample size 1) are scored already;
 others are scored from the shared data (`--data`, by default ../shared/data): alarm (alarm_10000, BDeu,
 equivalent sample size 1), nltcs, plants, accidents, baudio and kosarek (training rows, BIC). A backend may
-have options, as in clutter:columns=50000. Each case runs as one command, `jtsolve solve`, so that starting
+have options, as in clutter:simplex=50000. Each case runs as one command, `jtsolve solve`, so that starting
 the program and reading the scores count. `gap` is the bound minus the score, and in percent of the score.
 """
 

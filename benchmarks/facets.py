@@ -34,7 +34,7 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import VarSet, is_subset, varset
 from jtsolve.families.families import choose_root, families_of
 from jtsolve.solving import Recorder, solve
@@ -87,7 +87,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     tree = solve(problem, REGISTRY.parse("dp")).tree
     assert tree is not None, "without constraints, there is one"
     families = families_of(problem, choose_root(problem, tree))
-    report = Recorder(problem, Limits())
+    report = Recorder(problem, Run())
     search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
     search.best.offer(tree)
     subproblem = search.root.subproblem

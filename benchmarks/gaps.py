@@ -31,8 +31,8 @@ from portfolio_members import Meter
 from scale import sampled
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import cores, describe
+from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
@@ -85,9 +85,7 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
-    return problem_from_table(
-        table, score, treewidth=width, limits=Limits(), tabulation=WITHIN_LIMITS, name=name
-    )
+    return problem_from_table(table, score, treewidth=width, run=Run(), tabulation=WITHIN_LIMITS, name=name)
 
 
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -95,10 +93,10 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     name, width, seconds = case.split(":")
     limit = float(seconds)
     problem = problem_of(name, int(width), arguments)
-    REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Limits()))
-    limits = Limits(seed=seed, threads=arguments.threads)
-    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose(problem, limits).backend
-    recorder = Recorder(problem, limits)
+    REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Run()))
+    run = Run(Limits(seed=seed, threads=arguments.threads))
+    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose(problem, run).backend
+    recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []
 
@@ -112,12 +110,12 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     def watch() -> None:
         while not over.wait(_LOOK):
             if look() >= limit:
-                recorder.interrupt()
+                run.interrupt()
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        outcome = backend.solve(problem, limits, recorder)
+        outcome = backend.solve(problem, run.limits, recorder)
     finally:
         over.set()
         watcher.join()

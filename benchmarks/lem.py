@@ -27,13 +27,14 @@ from dataclasses import replace
 from itertools import product
 from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from density import binary_rows
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import describe
+from jtsolve.core.run import Limits, Run
 from jtsolve.models.columns import Column, codes_of
 from jtsolve.models.directed import from_network
 from jtsolve.models.features import queries
@@ -41,18 +42,21 @@ from jtsolve.models.features.context import Context, Literal
 from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.sampling import sample
-from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
-from jtsolve.models.learning.fit import fit_validated
+from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import PUBLISHED, TESTED, fit_lem_validated
+from jtsolve.models.learning.lem import PUBLISHED, Lem
+from jtsolve.models.learning.task import FitTask
+from jtsolve.models.learning.tree import Tree
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.models.features.nodes import Node
+    from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.queries import StateModel
 
 
@@ -60,28 +64,31 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Sta
     """Returns how to fit a model to training and validation rows, by name."""
     lns = REGISTRY["lns"]
 
-    def trees(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
-        how = ContextTrees(Learner(treewidth=treewidth))
-        return lambda train, valid: fit_context_tree_validated(train, valid, how)
+    def of(
+        kind: ModelKind, treewidth: int | None = None, time: float | None = None, **more: Any
+    ) -> Callable[[DataTable, DataTable], StateModel]:
+        def fit(train: DataTable, valid: DataTable) -> StateModel:
+            task = FitTask(train, Bic(), treewidth, validation=valid.codes, **more)
+            return kind.fit(task, Run(Limits(time, threads=1)))  # type: ignore[return-value]  # of states
 
-    def junction_tree(treewidth: int) -> Callable[[DataTable, DataTable], StateModel]:
-        learner = Learner(backend=lns, treewidth=treewidth, time=time_limit)
-        return lambda train, valid: fit_validated(learner(train), train, valid)
+        return fit
 
     def rooted(train: DataTable, valid: DataTable) -> StateModel:
-        root = Learner(backend=lns, treewidth=3, time=time_limit)(train)
-        how = ContextTrees(Learner(treewidth=3), root)
-        return fit_context_tree_validated(train, valid, how)
+        root = Learner(backend=lns, treewidth=3)(train, Run(Limits(time_limit, threads=1)))
+        return of(ContextTrees(), 3, tree=root)(train, valid)
 
     short = replace(PUBLISHED, length=1, q=2)
     return {
-        "LEM, δ = 0.05, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, short, thresholds=(0.05,)),
-        "LEM, δ chosen, k = 1, q = 2": lambda t, v: fit_lem_validated(t, v, replace(short, support=20)),
-        "LEM, G test": lambda t, v: fit_lem_validated(t, v, TESTED),
-        "LEM, BIC test": lambda t, v: fit_lem_validated(t, v, replace(TESTED, test="bic")),
-        **{f"trees, treewidth {width}": trees(width) for width in (1, 2, 3)},
+        "LEM, δ = 0.05, k = 1, q = 2": of(replace(short, thresholds=(0.05,))),
+        "LEM, δ chosen, k = 1, q = 2": of(replace(short, support=20)),
+        "LEM, G test": of(Lem()),
+        "LEM, BIC test": of(Lem(test="bic")),
+        **{f"trees, treewidth {width}": of(ContextTrees(), width) for width in (1, 2, 3)},
         "trees, treewidth 3, root by lns": rooted,
-        **{f"junction tree, treewidth {width}": junction_tree(width) for width in (2, 4, 6, 8)},
+        **{
+            f"junction tree, treewidth {width}": of(Tree(), width, time_limit, backend=lns)
+            for width in (2, 4, 6, 8)
+        },
     }
 
 

@@ -47,14 +47,15 @@ from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
+from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit_validated
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, fit_lem_validated
+from jtsolve.models.learning.lem import PUBLISHED, Lem
+from jtsolve.models.learning.task import FitTask
 from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.queries import StateModel
 
     Row = dict[str, Any]
@@ -154,7 +156,7 @@ class Fold:
         return {
             "LEM as published": lambda: self.lem(PUBLISHED, 0.05, must_finish=True),
             "LEM, k = 1, q = 2": lambda: self.lem(replace(PUBLISHED, length=1, q=2), 0.05),
-            "LEM, G test": lambda: self.lem(TESTED, 0.01),
+            "LEM, G test": lambda: self.lem(Lem(), 0.01),
             "junction tree": lambda: self.tree("lns", ("bic",), self.treewidth),
             "context tree": self.hybrid,
             "LPACJT": lambda: self.tree("consistent", ("ml", "bic"), min(3, self.treewidth)),
@@ -166,15 +168,17 @@ class Fold:
     def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[StateModel | None, str]:
         """LEM; None if it must finish, and did not."""
         with limited(self.published if must_finish else 3 * self.seconds):
-            tree = fit_lem_validated(self.train, self.tuning, how, thresholds=(threshold,))
+            task = FitTask(self.train, Bic(), validation=self.tuning.codes)
+            tree = interrupted(replace(how, thresholds=(threshold,)), task)
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
 
     def hybrid(self) -> tuple[StateModel | None, str]:
         """A context tree that begins with the junction tree of `lns`."""
-        how = ContextTrees(Learner(treewidth=min(3, self.treewidth)), self.root)
+        width = min(3, self.treewidth)
+        task = FitTask(self.train, Bic(), width, validation=self.tuning.codes, tree=self.root)
         with limited(self.seconds):
-            tree = fit_context_tree_validated(self.train, self.tuning, how, run=Run(Limits(threads=1)))
+            tree = interrupted(ContextTrees(), task)
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
     def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateModel | None, str]:
@@ -202,6 +206,13 @@ class Fold:
         """One of `log_linear`."""
         found = learn(self.train, self.tuning, 3 * self.seconds)
         return found.model, f"{found.weights} weights: {found.remark}"
+
+
+def interrupted(kind: ModelKind, task: FitTask) -> Any:
+    """Returns the model that a kind has fitted at a SIGINT, or before."""
+    run = Run(Limits(threads=1))
+    with run.interruptible():
+        return kind.fit(task, run)
 
 
 class limited:  # noqa: N801 - a context manager, as those of contextlib

@@ -24,8 +24,8 @@ import psutil
 from search_quality import load
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
+from jtsolve.core.run import Limits, Run
 from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Meter:
 
 def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) -> list[object]:
     """Runs a backend until it has used so much processor time; returns the row's last cells."""
-    recorder = Recorder(problem, Limits())
+    run = Run(Limits(seed=seed, threads=threads))
+    recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     at: list[tuple[float, float | None]] = []
 
@@ -72,13 +73,13 @@ def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) ->
             used = meter.seconds
             at.append((used, recorder.score))
             if used >= cpu:
-                recorder.interrupt()
+                run.interrupt()
                 return
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        outcome = REGISTRY.parse(text).solve(problem, Limits(seed=seed, threads=threads), recorder)
+        outcome = REGISTRY.parse(text).solve(problem, run.limits, recorder)
     finally:
         over.set()
         watcher.join()

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.run import Limits, Run
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -76,7 +76,7 @@ def main() -> None:
         for text in arguments.backends:
             problem = load(arguments.data, name, int(width))
             limits = Limits(time=arguments.seconds, seed=arguments.seed, threads=arguments.threads)
-            result = solve(problem, REGISTRY.parse(text), limits)
+            result = solve(problem, REGISTRY.parse(text), Run(limits))
             cells = (
                 name,
                 problem.n,

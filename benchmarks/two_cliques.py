@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from problems import gaussian, named
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import optimality_tolerance
+from jtsolve.core.run import Limits, Run
 from jtsolve.solving import solve
 
 COLUMNS = ("n", "backend", "optimum found", "mean distance, nats", "processor seconds a problem")
@@ -61,7 +61,8 @@ def main() -> None:
         for text in arguments.backends:
             began = time.process_time()
             backend = REGISTRY.parse(text)
-            found = [solve(one, backend, Limits(arguments.seconds, threads=1)).score for one in problems]
+            runs = (Run(Limits(arguments.seconds, threads=1)) for _ in problems)
+            found = [solve(one, backend, run).score for one, run in zip(problems, runs, strict=True)]
             seconds = (time.process_time() - began) / len(problems)
             missing = [b - (f if f is not None else -np.inf) for b, f in zip(best, found, strict=True)]
             hits = sum(m <= optimality_tolerance(b) for m, b in zip(missing, best, strict=True))

@@ -81,7 +81,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'jtsolve' has no attribute '{name}'")
     from importlib import import_module
 
-    return getattr(import_module("jtsolve.api"), name)
+    # Reading a model and asking it loads no solver.
+    return getattr(import_module("jtsolve.models.framed" if name == "Model" else "jtsolve.api"), name)
 
 
 def __dir__() -> list[str]:

@@ -1,3 +1,5 @@
+from typing import Any, overload
+
 from jtsolve.api import ChoiceError as ChoiceError
 from jtsolve.api import InputError as InputError
 from jtsolve.api import JtsolveError as JtsolveError
@@ -10,10 +12,8 @@ from jtsolve.api import Solutions as Solutions
 from jtsolve.api import average as average
 from jtsolve.api import example as example
 from jtsolve.api import fit as fit
-from jtsolve.api import learn as learn
 from jtsolve.api import read as read
 from jtsolve.api import select as select
-from jtsolve.api import solve as solve
 from jtsolve.api import triangulate as triangulate
 
 __version__: str
@@ -39,3 +39,17 @@ __all__ = [
 ]
 
 def backends() -> dict[str, str]: ...
+
+# With k_best or within, a list of solutions; `jtsolve.api` has the options.
+@overload
+def learn(
+    data: Any, treewidth: int | None = 2, *, k_best: None = None, within: None = None, **options: Any
+) -> Solution: ...
+@overload
+def learn(data: Any, treewidth: int | None = 2, **options: Any) -> Solutions: ...
+@overload
+def solve(
+    problem: Any, treewidth: int | None = None, *, k_best: None = None, within: None = None, **options: Any
+) -> Solution: ...
+@overload
+def solve(problem: Any, treewidth: int | None = None, **options: Any) -> Solutions: ...

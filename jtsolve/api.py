@@ -6,7 +6,7 @@ Data frames come in and go out; variables and values are called by their names.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from jtsolve import backends
 from jtsolve.core.problem import Problem
@@ -72,18 +72,6 @@ __all__ = [
 ]
 
 
-@overload
-def learn(
-    data: Frame, treewidth: int | None = 2, *, k_best: None = None, within: None = None, **options: Any
-) -> Solution: ...
-@overload
-def learn(
-    data: Frame, treewidth: int | None = 2, *, k_best: int, within: float | None = None, **options: Any
-) -> Solutions: ...
-@overload
-def learn(
-    data: Frame, treewidth: int | None = 2, *, k_best: None = None, within: float, **options: Any
-) -> Solutions: ...
 @at(Door.PYTHON)
 def learn(
     data: Frame,
@@ -160,33 +148,6 @@ def learn(
     return _solved(found, problem, study, table)
 
 
-@overload
-def solve(
-    problem: Problem | str | Path,
-    treewidth: int | None = None,
-    *,
-    k_best: None = None,
-    within: None = None,
-    **options: Any,
-) -> Solution: ...
-@overload
-def solve(
-    problem: Problem | str | Path,
-    treewidth: int | None = None,
-    *,
-    k_best: int,
-    within: float | None = None,
-    **options: Any,
-) -> Solutions: ...
-@overload
-def solve(
-    problem: Problem | str | Path,
-    treewidth: int | None = None,
-    *,
-    k_best: None = None,
-    within: float,
-    **options: Any,
-) -> Solutions: ...
 @at(Door.PYTHON)
 def solve(
     problem: Problem | str | Path,

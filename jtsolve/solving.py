@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.starts import best_start
+from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.bounds import early_bound, problem_bound
+from jtsolve.core.estimates import asked_once, estimate_of, objections_of
 from jtsolve.core.machine import describe
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.run import LOGGER, Run
@@ -19,14 +20,13 @@ from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.sparsity import size_of, sparser
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
-from jtsolve.families.families import predicted_sets
-from jtsolve.tables.check import judge, plain_finding
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import Survey
     from jtsolve.core.backend import Backend, Estimate, News
     from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
     from jtsolve.tables.check import Finding
 
@@ -37,6 +37,8 @@ variables at treewidth 4, it leaves 46,888 of 54,639 families: `dp` takes 9 s, a
 for longer. Of zoo's 17, it leaves 121 of 40,273: `dp` takes 3 s, and the portfolio 0.1 s."""
 _SURVEY_SECONDS, _SURVEY_SETS = 5.0, 300_000
 """Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
+_FOREST_SECONDS = 0.1
+"""Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
 _FEW_SCORES = 1 << 14
 """Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
@@ -155,10 +157,11 @@ def require_backend(problem: Problem, backend: Backend) -> None:
 
 
 def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
-    """Runs a backend that takes the problem, here or on a cluster, and returns the verified result."""
+    """Runs a backend that takes the problem, and returns the verified result."""
     recorder = Recorder(problem, run)
     if run.left < inf:
         recorder(bound=early_bound(problem, run.left))
+    ours = recorder.bound
     try:
         guarded = problem.guarded(run)
         outcome = backend.solve(guarded, run.limits, recorder)
@@ -171,11 +174,36 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
         recorder.prefer_tie_breaking_tree(outcome.tree)
     recorder.drop_useless_edges()
     result = _result(problem, backend, run, recorder, outcome)
+    if recorder.bound < ours:
+        _require_forest_below(problem, backend, recorder.bound)
     faults = check(problem, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     LOGGER.info("%s", result)
     return result
+
+
+def _require_forest_below(problem: Problem, backend: Backend, bound: float) -> None:
+    """Raises an InternalError if the bound of a backend is below the score of a forest.
+
+    Chow and Liu's best forest needs the scores of pairs only, and no part of the backend. The comparison is
+    omitted where the constraints may exclude that forest, or where it would take long.
+    """
+    forest = REGISTRY.get("chowliu")
+    is_table = isinstance(problem.scores, DenseScores | SparseScores)
+    if forest is None or backend == forest or not (is_table or problem.n**2 // 2 <= _FEW_SCORES):
+        return
+    own, run = problem_for(forest, problem), Run()
+    if own is None or forest.estimate(own, run.limits).seconds > _FOREST_SECONDS:
+        return
+    tree = forest.solve(own, run.limits, Recorder(own, run)).tree
+    if tree is None or not problem.permits(tree):
+        return
+    score = tree.score(problem.scores)
+    if bound < score - optimality_tolerance(score):
+        raise InternalError(
+            f"backend '{backend.name}' claims the bound {bound}, but the best forest scores {score}"
+        )
 
 
 def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, outcome: Outcome) -> Result:
@@ -248,13 +276,19 @@ def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, .
         sizes = [arity for v in members(clique) if (arity := arities[v]) is not None]
         if len(sizes) == clique.bit_count():
             cliques.append(([names[v] for v in members(clique)], sizes))
+    from jtsolve.tables.check import judge  # not loaded for instances without rows
+
     finding = judge(cliques, rows)
     return () if finding is None else (finding,)
 
 
 def _warnings(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
     """Returns the findings of the data check and of the answer, under "warnings"; nothing without any."""
-    found = [*problem.provenance.get("warnings", ()), *map(plain_finding, findings_of(problem, tree))]
+    found = list(problem.provenance.get("warnings", ()))
+    if findings := findings_of(problem, tree):
+        from jtsolve.tables.check import plain_finding
+
+        found += map(plain_finding, findings)
     return {"warnings": found} if found else {}
 
 
@@ -271,9 +305,11 @@ class Choice:
 def survey_of(problem: Problem, run: Run) -> Survey | None:
     """Returns what the first ascent of `clutter` leaves, within seconds; None if its sets are too many."""
     clutter: Any = REGISTRY.get("clutter")
-    if clutter is None or clutter.capabilities.objections(problem):
+    if clutter is None or objections_of(clutter, problem):
         return None
-    fits = clutter.estimate(problem, run.limits).memory <= run.memory
+    from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
+
+    fits = estimate_of(clutter, problem, run.limits).memory <= run.memory
     if not fits or predicted_sets(problem) > _SURVEY_SETS:
         return None
     try:
@@ -305,19 +341,15 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
     limits, time_left = run.limits, run.left
-    refusals = []
+    estimates, refusals = _estimates(problem, limits)
     fitting: list[tuple[bool, bool, int, float, Backend, Estimate]] = []
-    estimates: dict[str, Estimate] = {}
-    sure = inf  # the least time of a proof that is predictable
-    for name, backend in REGISTRY.items():
-        objections = backend.capabilities.objections(problem)
-        if objections:
-            refusals.append(f"{name}: {' '.join(objections)}")
-            continue
-        estimates[name] = estimate = backend.estimate(problem, limits)
-        proves = backend.capabilities.exact and backend.capabilities.predictable
-        if proves and estimate.memory <= limits.memory_bytes:
-            sure = min(sure, estimate.seconds)
+    proofs = [
+        estimate.seconds
+        for name, estimate in estimates.items()
+        if (can := REGISTRY[name].capabilities).exact and can.predictable
+        if estimate.memory <= limits.memory_bytes
+    ]
+    sure = min(proofs, default=inf)  # the least time of a proof that is predictable
     if search and _WORTH_A_SURVEY < sure <= time_left:
         survey = survey or survey_of(problem, run)
         if survey is not None:
@@ -359,6 +391,18 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
             f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
         )
     return Choice(backend, estimate, reason, tuple(refusals))
+
+
+def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], list[str]]:
+    """Returns the estimates of backends that take a problem, by name, and the objections of the others."""
+    estimates, refusals = {}, []
+    with asked_once():
+        for name, backend in REGISTRY.items():
+            if objections := objections_of(backend, problem):
+                refusals.append(f"{name}: {' '.join(objections)}")
+            else:
+                estimates[name] = estimate_of(backend, problem, limits)
+    return estimates, refusals
 
 
 def options_of(backend: Backend) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.run import Run
@@ -14,13 +15,29 @@ if TYPE_CHECKING:
 
 
 class ReportingRun(Run):
-    """Calls a function with all progress, before it is reported as usual; its parts do not."""
+    """Calls a function with all progress, also of parts unless they are silent, before it is reported."""
 
     def __init__(
         self, called: Callable[..., object], limits: Limits | None = None, console: Console | None = None
     ) -> None:
         super().__init__(limits, console)
         self._called = called
+
+    def part(
+        self,
+        seconds: float = inf,
+        *,
+        threads: int | None = None,
+        seed: int | None = None,
+        silent: bool = False,
+    ) -> Run:
+        """See `Run`."""
+        part = super().part(seconds, threads=threads, seed=seed, silent=silent)
+        if silent:
+            return part
+        reporting = ReportingRun(self._called, part.limits)
+        reporting._interruption, reporting._screen = part._interruption, part._screen
+        return reporting
 
     def progress(
         self,

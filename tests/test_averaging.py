@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from problems import Recording, from_data, gaussian, named, random_problem, repeatable
+from problems import from_data, gaussian, named, random_problem, repeatable
 from reference_averaging import enumerated, rational_sum, rational_weight
+from runs import ImpatientRun
 
 from jtsolve.averaging.average import average
 from jtsolve.averaging.exact import Exact
@@ -24,9 +25,9 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
 from jtsolve.backends.brute import chordal_trees
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
@@ -42,7 +43,7 @@ EXACT_WIDTHS = Exact(treewidths=True)
 
 
 def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1, prior: str = GRAPHS) -> Sums:
-    return compute(weights_of(problem, edge_odds, prior), Limits(threads=threads), Recording())
+    return compute(weights_of(problem, edge_odds, prior), Run(Limits(threads=threads)))
 
 
 def uniform(n: int) -> Problem:
@@ -58,7 +59,7 @@ def agree(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> None
         return
     scale = max(1.0, abs(expected.log_evidence) * 1e-6)  # scores of 10^6 nats are rounded themselves
     assert sums.log_total == pytest.approx(expected.log_evidence, abs=1e-9 * scale)
-    features = features_of(sums, Limits(threads=1), Recording())
+    features = features_of(sums, Run(Limits(threads=1)))
     assert features.connected == pytest.approx(expected.connected, abs=1e-9)
     for i, mask in enumerate(features.masks.tolist()):
         assert features.complete[i] == pytest.approx(expected.complete[mask], abs=1e-9)
@@ -163,7 +164,7 @@ def test_relabelling_the_variables_relabels_the_posterior() -> None:
     turned = np.empty(1 << n)
     for mask in masks:
         turned[int(f"{mask:0{n}b}"[::-1], 2)] = values[mask]
-    one, other = (average(named(DenseScores(n, n, v)), limits=Limits(threads=1)) for v in (values, turned))
+    one, other = (average(named(DenseScores(n, n, v)), run=Run(Limits(threads=1))) for v in (values, turned))
     assert one is not None
     assert other is not None
     assert one.log_evidence == pytest.approx(other.log_evidence, rel=1e-13)
@@ -253,9 +254,9 @@ def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason(
 def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does() -> None:
     problem = named(DenseScores(20, 20, np.zeros(1 << 20)))
     with pytest.raises(LimitError, match=r"10\d GB.*treewidth=\d+.*chains"):
-        compute(weights_of(problem), Limits(memory=4_000_000_000), Recording())
+        compute(weights_of(problem), Run(Limits(memory=4_000_000_000)))
     with pytest.raises(LimitError, match=r'Ways out: method="chains"'):
-        compute(weights_of(problem), Limits(memory=1000), Recording())
+        compute(weights_of(problem), Run(Limits(memory=1000)))
 
 
 def test_the_predicted_memory_is_that_of_the_tables() -> None:
@@ -269,21 +270,21 @@ def test_the_predicted_memory_is_that_of_the_tables() -> None:
 
 @pytest.mark.parametrize("patience", [0, 3, 40])
 def test_sums_end_as_soon_as_the_report_says_so(patience: int) -> None:
-    report = Recording(patience=patience, reason=Stop.INTERRUPTED)
+    run = ImpatientRun(patience, Stop.INTERRUPTED, Limits(threads=2))
     with pytest.raises(StoppedError):
-        compute(weights_of(uniform(9)), Limits(threads=2), report)
-    assert report.asked <= patience + 100
+        compute(weights_of(uniform(9)), run)
+    assert run.asked <= patience + 100
 
 
 def test_features_end_as_soon_as_the_report_says_so() -> None:
     sums = summed(uniform(6))
     with pytest.raises(StoppedError):
-        features_of(sums, Limits(threads=2), Recording(patience=0, reason=Stop.TIME))
+        features_of(sums, ImpatientRun(0, Stop.TIME, Limits(threads=2)))
 
 
 def test_a_time_limit_that_comes_first_is_an_error_as_half_of_the_sums_say_nothing() -> None:
     with pytest.raises(LimitError, match="time limit"):
-        average(uniform(8), limits=Limits(time=1e-9))
+        average(uniform(8), run=Run(Limits(time=1e-9)))
 
 
 def test_features_that_break_an_identity_are_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +301,7 @@ def test_an_interruption_ends_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> Stop:
         return Stop.INTERRUPTED
 
-    monkeypatch.setattr("jtsolve.averaging.method.Recorder.stop", property(interrupted))
+    monkeypatch.setattr("jtsolve.core.run.Run.stop", property(interrupted))
     with pytest.raises(KeyboardInterrupt):
         average(uniform(4))
 

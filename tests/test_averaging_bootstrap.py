@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import Bootstrap, bootstrap, resampled
@@ -15,8 +16,8 @@ from jtsolve.averaging.document import read_posterior
 from jtsolve.averaging.strengths import Strengths
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.learning.learner import Learner
@@ -48,7 +49,7 @@ def command(*arguments: object) -> int:
 
 def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
     data = table()
-    found = bootstrap(data, 12, LEARNER, Limits(seed=5))
+    found = bootstrap(data, 12, LEARNER, Run(Limits(seed=5)))
     expected = np.zeros((4, 4))
     for seed in np.random.SeedSequence(5).spawn(12):
         rows = np.repeat(np.arange(60), np.random.default_rng(seed).multinomial(60, np.full(60, 1 / 60)))
@@ -65,7 +66,7 @@ def test_strengths_are_the_shares_of_the_best_trees_of_resampled_rows() -> None:
 
 
 def test_a_seed_gives_the_same_strengths_and_another_others() -> None:
-    one, same, other = (bootstrap(table(), 10, LEARNER, Limits(seed=seed)).edges for seed in (1, 1, 2))
+    one, same, other = (bootstrap(table(), 10, LEARNER, Run(Limits(seed=seed))).edges for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
 
@@ -88,10 +89,10 @@ def interrupting(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original: Callable[..., Any] = Learner.search
     calls = iter(range(1000))
 
-    def search(self: Learner, data: Any, listener: Any) -> Any:
+    def search(self: Learner, data: Any, run: Any) -> Any:
         if next(calls) == after:
-            raise KeyboardInterrupt
-        return original(self, data, listener=listener)
+            run.interrupt()
+        return original(self, data, run)
 
     monkeypatch.setattr(Learner, "search", search)
 
@@ -116,7 +117,7 @@ def test_what_cannot_be_resampled_is_refused() -> None:
     with pytest.raises(ChoiceError, match="not drawn from the posterior"):
         draw_trees(named(gaussian(1, 3)), 2, method="bootstrap:3")
     with pytest.raises(LimitError, match="before the first resample"):
-        bootstrap(table(), 3, LEARNER, Limits(time=1e-9))
+        bootstrap(table(), 3, LEARNER, Run(Limits(time=1e-9)))
     with pytest.raises(RefusedError, match="chowliu"):
         bootstrap(table(), 3, replace(LEARNER, treewidth=2))
     impossible = Constraints(required_edges=frozenset({0b11}))
@@ -127,10 +128,10 @@ def test_what_cannot_be_resampled_is_refused() -> None:
 def test_progress_counts_resamples() -> None:
     notes: list[tuple[str, float]] = []
 
-    def listener(*, note: str | None, done: float | None, **_: Any) -> None:
+    def heard(*, note: str | None, done: float | None, **_: Any) -> None:
         notes.append((str(note), done or 0.0))
 
-    bootstrap(table(), 3, LEARNER, listener=listener)
+    bootstrap(table(), 3, LEARNER, ReportingRun(heard))
     assert {note for note, _ in notes} == {f"resample {k} of 3" for k in (1, 2, 3)}
     parts = [done for _, done in notes]
     assert parts == sorted(parts)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from problems import Recording, gaussian, named
+from problems import gaussian, named
 from reference_averaging import enumerated
+from runs import ImpatientRun
 
 from jtsolve.averaging.agreement import Demands
 from jtsolve.averaging.average import average
@@ -24,9 +25,9 @@ from jtsolve.averaging.score_table import RoundedScores, sets_at, sets_before
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
 from jtsolve.averaging.traces import edge_trace, neighbours_of, words_of
 from jtsolve.backends.brute import chordal_trees
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
@@ -171,7 +172,7 @@ def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, widt
 def test_chains_converge_to_the_posterior(seed: int) -> None:
     problem = named(gaussian(seed, 5), Constraints(max_treewidth=3, forbidden_edges=frozenset({0b11})))
     expected = enumerated(problem, 0.5)
-    posterior = average(problem, method=SHORT, limits=Limits(seed=seed), edge_odds=0.5)
+    posterior = average(problem, method=SHORT, run=Run(Limits(seed=seed)), edge_odds=0.5)
     assert expected is not None
     assert posterior is not None
     assert posterior.method == "chains"
@@ -193,8 +194,7 @@ def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> N
     sample = run_chains(
         problem,
         1.0,
-        Limits(),
-        Recording(),
+        Run(),
         how=Chains(temperatures=1, rounds=8000),
         start=solve(problem).tree,
         constants=replace(CHAINS, branches=0.0, exchanges=0.0),
@@ -209,7 +209,7 @@ def test_chains_go_on_until_every_edge_is_known() -> None:
     for most_error in (0.009, 0.004):
         constants = replace(CHAINS, demands=Demands(most_error=most_error))
         how = Chains(temperatures=1)
-        sample = run_chains(even, 1.0, Limits(), Recording(), how=how, start=None, constants=constants)
+        sample = run_chains(even, 1.0, Run(), how=how, start=None, constants=constants)
         assert sample.converged
         assert sample.diagnostics["largest_error"] <= most_error
         rounds.append(sample.diagnostics["rounds"])
@@ -227,7 +227,7 @@ def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
 def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_edge(shared: Path) -> None:
     """Chains of flare passed by score and size alone, with an edge off by 0.05."""
     problem = read_problem(shared / "data" / "scores" / "flare.score")
-    sample = run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=2000), start=None)
+    sample = run_chains(problem, 1.0, Run(), how=Chains(rounds=2000), start=None)
     shares = sample.edges()
     for u in range(problem.n):
         for v in range(u):
@@ -240,7 +240,7 @@ def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_ed
 def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> None:
     problem = named(gaussian(1, 6))
     one, other, third = (
-        average(problem, method=SHORT, limits=Limits(threads=threads, seed=seed))
+        average(problem, method=SHORT, run=Run(Limits(threads=threads, seed=seed)))
         for threads, seed in ((1, 5), (3, 5), (1, 6))
     )
     assert one is not None
@@ -279,15 +279,15 @@ def test_what_chains_do_not_support_is_refused() -> None:
 def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
     problem = named(gaussian(1, 5))
     with pytest.raises(StoppedError):
-        run_chains(problem, 1.0, Limits(), Recording(patience=2, reason=Stop.TIME), how=Chains(), start=None)
+        run_chains(problem, 1.0, ImpatientRun(2, Stop.TIME), how=Chains(), start=None)
     # The first comparison is after 2,000 rounds of four chains, which ask 80 times.
     how = Chains(rounds=8000, temperatures=1)
-    stopped = Recording(patience=100, reason=Stop.TIME)
+    stopped = ImpatientRun(100, Stop.TIME)
     flat = named(DenseScores(12, 12, np.zeros(1 << 12)))
-    sample = run_chains(flat, 1.0, Limits(), stopped, how=how, start=None)
+    sample = run_chains(flat, 1.0, stopped, how=how, start=None)
     assert sample.diagnostics["rounds"] == 2500
     with pytest.raises(LimitError, match="time limit"):
-        average(problem, method="chains", limits=Limits(time=1e-9))
+        average(problem, method="chains", run=Run(Limits(time=1e-9)))
 
 
 def test_the_time_limit_takes_the_place_of_the_most_rounds() -> None:
@@ -295,9 +295,9 @@ def test_the_time_limit_takes_the_place_of_the_most_rounds() -> None:
     flat = named(DenseScores(4, 4, np.zeros(16)))
 
     def rounds(limits: Limits) -> object:
-        report = Recording(patience=500, reason=Stop.TIME)
+        run = ImpatientRun(500, Stop.TIME, limits)
         how = Chains(temperatures=1)
-        sample = run_chains(flat, 1.0, limits, report, how=how, start=None, constants=constants)
+        sample = run_chains(flat, 1.0, run, how=how, start=None, constants=constants)
         return sample.diagnostics["rounds"]
 
     assert rounds(Limits()) == 200
@@ -337,7 +337,7 @@ def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyP
     scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
     asked = Demanded(scores)
     tabled, demanded = (
-        run_chains(named(source), 0.5, Limits(seed=3, threads=2), Recording(), how=how, start=None)
+        run_chains(named(source), 0.5, Run(Limits(seed=3, threads=2)), how=how, start=None)
         for source in (scores, asked)
     )
     assert (tabled.graphs == demanded.graphs).all()
@@ -363,7 +363,7 @@ def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
     """The weights of four variables' 61 graphs; the last digits would tell the chains apart."""
     problem = named(gaussian(2, 4, scale=0.7))
     how = Chains(rounds=4000)
-    sample = run_chains(problem, 0.3, Limits(), Recording(), how=how, start=next(iter(chordal_trees(4))))
+    sample = run_chains(problem, 0.3, Run(), how=how, start=next(iter(chordal_trees(4))))
     codes = sample.graphs[..., 0].reshape(-1, 4) @ (1 << 4 * np.arange(4))
     weights: dict[int, set[float]] = {}
     for code, height in zip(codes.tolist(), sample.heights.ravel().tolist(), strict=True):
@@ -387,13 +387,13 @@ def test_one_score_far_below_all_others_does_not_blur_them() -> None:
 def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
-    whole = run_chains(named(scores), 1.0, Limits(), Recording(), how=how, start=None)
+    whole = run_chains(named(scores), 1.0, Run(), how=how, start=None)
     monkeypatch.setattr("jtsolve.averaging.score_table._FIRST", 1 << 10)
     monkeypatch.setattr("jtsolve.averaging.score_table._WANTED", 16)
     demanded = named(asked := Demanded(scores))
     little = Limits(memory=200_000_000)
     monkeypatch.setattr("jtsolve.averaging.score_table._SLOT_BYTES", 10**6)
-    again = run_chains(demanded, 1.0, little, Recording(), how=how, start=None)
+    again = run_chains(demanded, 1.0, Run(little), how=how, start=None)
     assert (whole.graphs == again.graphs).all()
     assert max(asked.asked.values()) > 2 * how.chains
 
@@ -405,9 +405,9 @@ def test_a_stop_is_noticed_whenever_scores_are_wanted(monkeypatch: pytest.Monkey
     asked = []
     for patience in (2000, 12):
         demanded = named(source := Demanded(scores))
-        report = Recording(patience=patience, reason=Stop.TIME)
+        run = ImpatientRun(patience, Stop.TIME, Limits(threads=1))
         with suppress(StoppedError):
-            run_chains(demanded, 1.0, Limits(threads=1), report, how=how, start=None)
+            run_chains(demanded, 1.0, run, how=how, start=None)
         asked.append(len(source.asked))
     assert asked[1] < asked[0] / 4
 
@@ -424,7 +424,7 @@ def test_scores_on_demand_with_gaps_are_refused_when_they_are_met(monkeypatch: p
     pairs = {1 << u | 1 << v: -1.0 for u in range(6) for v in range(u)}
     gaps = Demanded(SparseScores(6, {1 << v: -1.0 for v in range(6)} | pairs | {0b111000: 1.0}))
     with pytest.raises(RefusedError, match="score of every set"):
-        run_chains(named(gaps), 1.0, Limits(), Recording(), how=SHORT, start=None)
+        run_chains(named(gaps), 1.0, Run(), how=SHORT, start=None)
 
 
 def test_more_sets_than_can_be_numbered_are_refused() -> None:
@@ -445,7 +445,7 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
             inner[v % 17] |= 1 << v // 17
         values[i] = sum(map(small.score, inner)) - 50.0 * max(0, sum(map(bool, inner)) - 1)
     how = Chains(rounds=2000, temperatures=1)
-    sample = run_chains(named(DenseScores(n, 3, values)), 1.0, Limits(), Recording(), how=how, start=None)
+    sample = run_chains(named(DenseScores(n, 3, values)), 1.0, Run(), how=how, start=None)
     expected, edges = enumerated(named(small)), sample.edges()
     assert expected is not None
     for i in range(4):
@@ -458,8 +458,8 @@ def test_variables_of_different_words_have_the_posterior_of_their_part_alone() -
 def test_graphs_that_do_not_fit_the_memory_are_refused() -> None:
     problem, little = named(gaussian(1, 40, 2)), Limits(memory=10_000_000)
     with pytest.raises(LimitError, match="fewer rounds"):
-        average(problem, limits=little, method=Chains(rounds=40_000))
-    sample = run_chains(problem, 1.0, little, Recording(), how=Chains(temperatures=1), start=None)
+        average(problem, run=Run(little), method=Chains(rounds=40_000))
+    sample = run_chains(problem, 1.0, Run(little), how=Chains(temperatures=1), start=None)
     assert sample.diagnostics["rounds"] <= 10_000_000 // (2 * 4 * 40 * 8)  # bytes of a graph in each chain
 
 
@@ -467,8 +467,8 @@ def test_chains_cool_down_in_a_share_of_the_time() -> None:
     """Unhurried, they do so for half of the rounds."""
     problem, how = named(gaussian(1, 40, 2, scale=50.0)), Chains(rounds=1000, temperatures=10)
     cooling = [
-        run_chains(problem, 1.0, limits, Recording(), how=how, start=None).diagnostics["cooling"]
-        for limits in (Limits(), Limits(time=1e6), Limits(time=1e-9))
+        run_chains(problem, 1.0, run, how=how, start=None).diagnostics["cooling"]
+        for run in (Run(), Run(Limits(time=1e6)), ImpatientRun(10**9, Stop.TIME, Limits(time=1e-9)))
     ]
     assert cooling[:2] == [500, 500]
     assert cooling[2] <= 200  # what it takes to see how long a round takes
@@ -535,11 +535,11 @@ def test_pairs_are_listed_both_ways_with_the_chances_that_are_said() -> None:
 
 def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
     flat, how = named(DenseScores(5, 5, np.zeros(32))), Chains(rounds=4000, temperatures=4)
-    found = run_chains(flat, 1.0, Limits(), Recording(), how=how, start=None).diagnostics
+    found = run_chains(flat, 1.0, Run(), how=how, start=None).diagnostics
     assert found["least_swap_rate"] == 1.0
     assert found["temperatures"] == 4
     cooling = Chains(rounds=100, temperatures=4)
-    found = run_chains(flat, 1.0, Limits(), Recording(), how=cooling, start=None).diagnostics
+    found = run_chains(flat, 1.0, Run(), how=cooling, start=None).diagnostics
     assert found["least_swap_rate"] in {None, 1.0}  # none if no exchange was tried
 
 
@@ -568,5 +568,5 @@ def test_cooled_chains_find_the_best_tree_from_anywhere_where_an_edge_is_worth_h
     sets = [[*members(mask)] for mask in bounded_subsets(12, 3)]
     values = np.array([sum(pairs[u, v] for u in mask for v in mask if u < v) for mask in sets])
     problem = named(DenseScores(12, 3, values))
-    sample = run_chains(problem, 1.0, Limits(), Recording(), how=Chains(rounds=1000), start=None)
+    sample = run_chains(problem, 1.0, Run(), how=Chains(rounds=1000), start=None)
     assert sample.heights.max(axis=1) == pytest.approx([solve(problem).score] * 4)

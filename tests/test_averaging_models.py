@@ -19,8 +19,8 @@ from jtsolve.averaging.registry import METHODS
 from jtsolve.averaging.weights import GRAPHS, ROOTED
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
@@ -129,7 +129,7 @@ def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search(
     )
     assert posterior.prior["over"] == "rooted-junction-trees"
     assert isinstance(learned.table, DataTable)
-    expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Limits(seed=3))
+    expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Run(Limits(seed=3)))
     assert posterior.bootstrap is not None
     assert (posterior.bootstrap.edges == expected.edges).all()
     with pytest.raises(ChoiceError, match="an instance has none"):
@@ -264,9 +264,9 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(problem: Any, odds: float, limits: Any, report: Any, **options: Any) -> Any:
-        sample = run_chains(problem, odds, limits, report, **options)
-        report.interrupt()
+    def interrupted(problem: Any, odds: float, run: Any, **options: Any) -> Any:
+        sample = run_chains(problem, odds, run, **options)
+        run.interrupt()
         return sample
 
     monkeypatch.setattr("jtsolve.averaging.chains.run_chains", interrupted)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Optional
 import pytest
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Limits, Report
+from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.choices import Entry, Registry
 from jtsolve.errors import ChoiceError
 from jtsolve.scoring.registry import REGISTRY as SCORES
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
     Cuts: TypeAlias = object
     Unknown: TypeAlias = object

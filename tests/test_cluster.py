@@ -26,7 +26,7 @@ from jtsolve.cluster import (
     local_workers,
     lost_memory,
 )
-from jtsolve.core.backend import Limits
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.problem import Tabulation, problem_from_table
@@ -158,12 +158,12 @@ def test_resamples_on_workers_are_those_of_one_process(workers: Workers) -> None
     codes[1] = codes[0] ^ (random.random(60) < 0.2)
     table = DataTable(tuple("abcd"), (("no", "yes"),) * 4, codes)
     search = Learner(Bic(), ChowLiu(), 1)
-    here = bootstrap(table, 5, search, Limits(seed=3))
-    there = bootstrap(table, 5, search, Limits(seed=3), cluster=Cluster(client=workers.client))
+    here = bootstrap(table, 5, search, Run(Limits(seed=3)))
+    there = bootstrap(table, 5, search, Run(Limits(seed=3)), cluster=Cluster(client=workers.client))
     assert (there.edges == here.edges).all()
     assert (there.resamples, there.optimal, there.backend) == (here.resamples, here.optimal, here.backend)
     with pytest.raises(LimitError, match="before the first resample"):
-        bootstrap(table, 5, search, Limits(time=1e-9), cluster=Cluster(client=workers.client))
+        bootstrap(table, 5, search, Run(Limits(time=1e-9)), cluster=Cluster(client=workers.client))
 
 
 def test_jt_average_runs_chains_and_resamples_on_workers(workers: Workers) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 import pytest
 from problems import gaussian, named
+from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.averaging import chains
@@ -29,14 +30,12 @@ from jtsolve.averaging.strengths import Strengths
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
-from jtsolve.core.backend import Limits
 from jtsolve.core.result import Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solving import Recorder, interruptible
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
@@ -108,7 +107,7 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
     monkeypatch.setattr(Learner, "search", hindered)
     learner, cluster = Learner(Bic(), ChowLiu(), 1), Cluster(client=own.client)
     try:
-        strengths = bootstrap(rows(), 40, learner, Limits(seed=3), listen, cluster=cluster)
+        strengths = bootstrap(rows(), 40, learner, ReportingRun(listen, Limits(seed=3)), cluster=cluster)
     finally:
         gate.set()
     assert strengths.stop is why
@@ -123,20 +122,19 @@ def test_resamples_that_are_done_are_kept(own: Workers, why: Stop, monkeypatch: 
 def test_rounds_of_chains_that_are_done_are_kept(
     own: Workers, why: Stop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    end, sample = ending(own, why), chains._Run.sample
+    end, sample = ending(own, why), chains._RunningChains.sample
 
     def sampled(run: Any) -> Any:
         end()
         return sample(run)
 
-    monkeypatch.setattr(chains._Run, "sample", sampled)
-    problem, limits = named(gaussian(3, 5, 3)), Limits()
-    with interruptible() as interruption:
+    monkeypatch.setattr(chains._RunningChains, "sample", sampled)
+    run = Run()
+    with run.interruptible():
         found = chains.run_chains(
-            problem,
+            named(gaussian(3, 5, 3)),
             1.0,
-            limits,
-            Recorder(problem, Run(limits), None, interruption),
+            run,
             how=Chains(chains=2, temperatures=1, rounds=4000),
             start=None,
             cluster=Cluster(client=own.client),

@@ -32,17 +32,12 @@ from verifiers import verify
 
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter import simplex, volume
+from jtsolve.backends.clutter.ascent_only import bound_by_ascent
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.column_generation import (
-    PRICING,
-    ColumnGeneration,
-    at_positions,
-    blocks,
-    positions_by_mask,
-)
-from jtsolve.backends.clutter.inequalities import RowMultipliers, Rows, RowVector, SetRow, no_good
+from jtsolve.backends.clutter.certificate import certificate_of
+from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow, no_good
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
@@ -51,7 +46,7 @@ from jtsolve.backends.support.starts import Known
 from jtsolve.cli import run
 from jtsolve.core.bounds import problem_bound
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
-from jtsolve.core.result import Result, Status, Stop
+from jtsolve.core.result import Outcome, Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
@@ -711,7 +706,7 @@ def test_a_result_without_a_bound_has_nothing_to_verify(tmp_path: Path) -> None:
 def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     instance, result, written = (str(tmp_path / name) for name in ("i.json", "r.json", "c.json.gz"))
     write_problem(named(gaussian(2, 5)), instance)
-    chosen = ["--backend", "clutter", "--option", f"certificate={written}", "--quiet"]
+    chosen = ["--backend", f"clutter:certificate={written}", "--quiet"]
     assert run(["solve", instance, *chosen, "--output", result], monotonic()) == 0
     capsys.readouterr()
     check = ["check", instance, result, "--certificate"]
@@ -735,188 +730,85 @@ def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     assert varset(chain([0], [1])) == 3
 
 
-# Column generation
+# More sets than fit
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(("n", "treewidth"), [(6, 1), (7, 3), (9, 2)])
-def test_priced_families_lead_to_the_same_optimum(seed: int, n: int, treewidth: int) -> None:
-    problem = named(gaussian(seed, n)).with_treewidth(treewidth)
-    report = Recording()
-    few = ClutterCuts(columns=5).solve(problem, Limits(), report)
-    optimum = solve(problem, ALONE)
-    assert optimum.score is not None
-    assert few.tree is not None
-    assert few.stop is Stop.FINISHED
-    assert few.tree.score(problem.scores) == pytest.approx(optimum.score, abs=1e-6)
-    assert few.bound == pytest.approx(optimum.score, abs=1e-6)
-    # Bounds reported on the way hold for all trees, those of inactive families too.
-    told = [call["bound"] for call in report.calls if call.get("bound") is not None]
-    assert all(bound >= optimum.score - 1e-9 for bound in told)
-
-
-def test_an_ascent_that_meets_the_tree_ends_column_generation(tmp_path: Path) -> None:
-    problem = named(gaussian(1, 9, 3))
-    best = solve(problem, ALONE)
-    path = tmp_path / "proof.json"
-    assert best.tree is not None
-    ascent = ClutterCuts(columns=5, start=Known(best.tree), ties=False, certificate=str(path))
-    result = solve(problem, ascent, Run(Limits(threads=1)))
-    assert result.status is Status.OPTIMAL
-    assert result.stats["rounds"] == 0
-    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
-    # Which of the best trees is the sparsest, the families that rounds leave tell.
-    assert solve(problem, replace(ascent, ties=True), Run(Limits(threads=1))).stats["ties"] == "edges"
-
-
-@pytest.mark.parametrize(("n", "size"), [(5, 2), (7, 3), (8, 4)])
-def test_a_pass_bounds_all_families(n: int, size: int) -> None:
-    problem = named(gaussian(1, n)).with_treewidth(size - 1)
-    families = families_of(problem, root=0)
-    masks = families.masks()
-    small = [mask for mask in masks if mask.bit_count() < size]
-    every = np.concatenate([block.members for block in blocks(problem)])
-    assert sorted(map(varset, every.tolist())) == [mask for mask in sorted(masks) if mask.bit_count() == size]
-    generation = ColumnGeneration(problem, 0, Limits(), Recording(), 3)
-    search = generation._restricted(every[::3], RowMultipliers({}, {}), Recording())
-    active = search.root.subproblem.families
-    assert active.masks()[: len(small)] == small  # in this order: positions of facets rest on it
-    generator = np.random.default_rng(0)
-    multipliers = RowMultipliers({}, {no_good(frozenset({0b11}), n): 0.25})
-    for v in range(n):
-        pair = [varset([(v + 1) % n, (v + 2) % n])] if size > 2 else []
-        multipliers.cuts[1 << v, *pair] = float(generator.random())
-    for mask, coefficient in ((varset(every[0].tolist()), -1), (0b11, 1)):  # active, and small
-        multipliers.set_rows[SetRow(((mask, coefficient),), (), 0)] = float(generator.random())
-    priced = generation._price(active, multipliers)
-    assert priced is not None
-    scale, _ = scaled(active)
-    _, scores = scaled(families)
-    at = at_positions(multipliers, positions_by_mask(families, lambda: None))
-    rows = Rows(families, list(at.cuts), list(at.set_rows))
-    weights = RowVector(*(scale.units_of(np.array(list(part.values()))) for part in multipliers))
-    assert scaled(families)[0].shift == scale.shift
-    bound = bound_of(families, scores, rows, weights)
-    assert priced.units == bound.units
+def ascended(problem: Problem, report: Recording | None = None, first: JunctionTree | None = None) -> Outcome:
+    """Returns the outcome of an ascent alone; its proof, checked by both verifiers, is that of its bound."""
+    report = report or Recording()
+    outcome, proof = bound_by_ascent(problem, 0, first, Limits(threads=1), report)
+    result = solve(problem, Brute())
+    certified = replace(
+        result,
+        status=Status.INFEASIBLE if result.tree is None else Status.FEASIBLE,
+        bound=outcome.bound,
+    )
+    if result.tree is not None and outcome.bound - result.tree.score(problem.scores) <= 1e-6:
+        certified = replace(certified, status=Status.OPTIMAL)
+    assert verify(problem, result_to_document(certified), certificate_of(problem, proof)) == ()
+    return outcome
 
 
 @pytest.mark.parametrize("treewidth", [1, 2, 3])
 @pytest.mark.parametrize("feature", [one for one in FEATURES if one is not Feature.MAX_TREEWIDTH])
-def test_priced_families_meet_constraints_and_are_certified(
-    feature: Feature, treewidth: int, tmp_path: Path
-) -> None:
-    """Each kind of constraint alone and with another; `verify` asks both verifiers."""
-    path = tmp_path / "proof.json"
+def test_an_ascent_alone_bounds_under_any_constraint(feature: Feature, treewidth: int) -> None:
     for seed in range(2):
         random = repeatable(7 * seed + treewidth)
         others = [feature, random.choice(FEATURES)]
         constraints = draw_constraints(random, 5, frozenset(others[: 1 + seed]))
         problem = named(gaussian(seed, 5), constraints).with_treewidth(treewidth)
-        if problem.max_clique_size < PRICING.smallest:
-            continue
-        backend = ClutterCuts(columns=1 + seed, certificate=str(path))
-        result = solve(problem, backend, Run(Limits(threads=1)))
+        report = Recording()
         optimum = optimum_of(problem)
-        assert result.bound == pytest.approx(optimum, abs=1e-6)
-        assert result.status is (Status.INFEASIBLE if optimum == -inf else Status.OPTIMAL)
-        assert result.stats["passes"] >= 1
-        assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+        if optimum == -inf:
+            continue  # a proof that there is no tree may need branches
+        outcome = ascended(problem, report)
+        told = [call["bound"] for call in report.calls if call.get("bound") is not None]
+        assert all(bound >= optimum - 1e-9 for bound in (outcome.bound, *told))
+        assert outcome.stop is Stop.MEMORY
+        best = solve(problem, Brute()).tree
+        guided = ascended(problem, first=best)
+        assert guided.tree == best
+        assert (guided.stop is Stop.FINISHED) is (guided.bound - optimum <= 1e-6)
 
 
-@pytest.mark.parametrize(("bytes_of_ascent", "patience"), [(PRICING.bytes_of_ascent, 30), (10**12, 400)])
-def test_an_unfinished_pricing_certifies_the_bound_that_it_told(
-    bytes_of_ascent: int, patience: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ended in the ascent, and in the rounds, where there is no memory for an ascent."""
-    changed = replace(PRICING, bytes_of_ascent=bytes_of_ascent)
-    monkeypatch.setattr("jtsolve.backends.clutter.column_generation.PRICING", changed)
-    problem = named(gaussian(0, 12, 3))
+def test_an_ascent_alone_proves_that_a_missing_set_leaves_no_tree() -> None:
+    constraints = Constraints(required_edges=frozenset({0b11}), forbidden_edges=frozenset({0b110}))
+    scores = SparseScores(3, {1: 0.0, 2: 0.0, 4: 0.0, 6: 1.0})
+    outcome = ascended(named(scores, constraints))
+    assert (outcome.tree, outcome.bound, outcome.stop) == (None, -inf, Stop.FINISHED)
+
+
+def test_families_that_do_not_fit_are_bounded_by_an_ascent(tmp_path: Path) -> None:
+    many = named(gaussian(0, 60, 3))
     path = tmp_path / "proof.json"
-    backend = ClutterCuts(columns=20, certificate=str(path))
-    whole = solve(problem, backend, Run(Limits(threads=1)))
-    early = backend.solve(problem, Limits(threads=1), Recording(patience=patience, reason=Stop.TIME))
-    assert early.stop is Stop.TIME
-    assert (early.stats["rounds"] > 0) is (bytes_of_ascent > PRICING.bytes_of_ascent)
-    assert whole.bound < early.bound < inf
-    result = replace(whole, status=Status.FEASIBLE, bound=early.bound)
-    assert verify(problem, result_to_document(result), read_certificate(path)) == ()
+    backend = replace(REGISTRY["clutter"], certificate=str(path))  # type: ignore[type-var]
+
+    def between() -> Limits:  # what this process holds grows with every test
+        every, few = (backend.estimate(many, limits).memory for limits in (Limits(), Limits(memory=1)))
+        assert few < every
+        return Limits(memory=(few + every) // 2, threads=1)
+
+    result = solve(many, backend, Run(between()))
+    assert result.stop is Stop.MEMORY
+    assert result.status is Status.FEASIBLE
+    assert verify(many, result_to_document(result), read_certificate(path)) == ()
+    with pytest.raises(LimitError):
+        backend.solve(many, Limits(memory=1), Recording())
+    path.unlink()
+    for patience in (0, 3, 30):
+        early = Recording(patience=patience, reason=Stop.TIME)
+        ended = backend.solve(many, between(), early)
+        assert ended.stop is Stop.TIME
+        assert ended.bound >= result.bound
 
 
-def test_a_stop_amid_scores_loses_no_bound_of_a_pricing(tmp_path: Path) -> None:
-    class Stopping(DenseScores):
-        def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
-            if len(sets) >= 10 and recording.stop is not None:
-                raise StoppedError
-            return super().batch(sets)
-
-    inner = gaussian(0, 12, 3)
-    problem = named(Stopping(inner.n, inner.max_size, inner.values))
-    path = tmp_path / "proof.json"
-    backend = ClutterCuts(columns=20, certificate=str(path))
-    whole = solve(named(inner), backend, Run(Limits(threads=1)))
-    for patience in range(100, 400, 60):
-        recording = Recording(patience=patience, reason=Stop.TIME)
-        early = backend.solve(problem, Limits(threads=1), recording)
-        assert early.stop is Stop.TIME
-        assert whole.bound <= early.bound < inf
-        result = replace(whole, status=Status.FEASIBLE, bound=early.bound)
-        assert verify(named(inner), result_to_document(result), read_certificate(path)) == ()
-
-
-def test_column_generation_ends_wherever_it_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Amid the lists of sets too, which take a minute for four million."""
-    problem = named(gaussian(0, 9, 3))
-    few = Recording()
-    best = ClutterCuts(columns=5).solve(problem, Limits(threads=1), few)
-    monkeypatch.setattr("jtsolve.families.sets._BETWEEN_LOOKS", 5)
-    monkeypatch.setattr("jtsolve.families.sets._LISTED", 5)
-    many = Recording()
-    ClutterCuts(columns=5).solve(problem, Limits(threads=1), many)
-    assert many.asked > 2 * few.asked
-    for patience in range(0, many.asked, 19):
-        recording = Recording(patience=patience, reason=Stop.TIME)
-        early = ClutterCuts(columns=5).solve(problem, Limits(threads=1), recording)
-        assert early.stop is Stop.TIME or early.bound == pytest.approx(best.bound, abs=1e-6)
-        assert early.bound >= best.bound - 1e-6
-        assert not recording.trees or early.tree is not None
-
-
-def test_column_generation_has_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = named(gaussian(0, 12, 3))
-    ended = ClutterCuts(columns=20).solve(problem, Limits(), Recording(patience=3, reason=Stop.TIME))
-    assert ended.stop is Stop.TIME
-    early = Recording(patience=0, reason=Stop.TIME)
-    writing = ClutterCuts(columns=20, certificate=str(tmp_path / "proof.json"))
-    unproved = writing.solve(problem, Limits(), early)
-    assert "no certificate" in unproved.stats["note"]
+def test_a_proof_that_is_stopped_before_a_bound_is_no_certificate(tmp_path: Path) -> None:
+    problem, early = named(gaussian(0, 12, 3)), Recording(patience=0, reason=Stop.TIME)
+    writing = ClutterCuts(certificate=str(tmp_path / "proof.json"))
+    assert "no certificate" in writing.solve(problem, Limits(), early).stats["note"]
     assert not list(tmp_path.iterdir())
     with pytest.raises(LimitError, match="no certificate"):
         writing.prove(problem, Limits(), early)
-    for backend, asked in (
-        (ClutterCuts(columns=0), problem),
-        (ClutterCuts(columns=5), named(SparseScores(3, {1: 0.0, 2: 0.0, 4: 0.0, 3: 1.0}))),
-    ):
-        with pytest.raises(InputError, match="columns"):
-            backend.solve(asked, Limits(), Recording())
-    many = named(gaussian(0, 60, 3))
-    every, few = ALONE.estimate(many, Limits()), ClutterCuts(columns=1000).estimate(many, Limits())
-    assert few.memory < every.memory
-    between = (few.memory + every.memory) // 2
-    assert (
-        ALONE.estimate(many, Limits(memory=between)).memory > between
-    )  # 50,000 in a round do not fit either
-    with pytest.raises(LimitError):
-        ALONE.solve(many, Limits(memory=between), Recording())
-    fewer = replace(PRICING, columns=1000)  # which do fit, and are chosen by default
-    monkeypatch.setattr("jtsolve.backends.clutter.backend.PRICING", fewer)
-    heavy = replace(PRICING, bytes_of_ascent=10**12)  # no room for an ascent over all families
-    monkeypatch.setattr("jtsolve.backends.clutter.column_generation.PRICING", heavy)
-    priced = ALONE.solve(many, Limits(memory=between), Recording(patience=200, reason=Stop.TIME))
-    assert "passes" in priced.stats
-    late = REGISTRY["clutter"].solve(many, Limits(memory=between), Recording(patience=0, reason=Stop.TIME))
-    assert late.tree is not None  # the first one
-    assert late.stop is Stop.TIME
-    assert not late.stats
 
 
 def test_of_many_sets_those_that_no_better_tree_uses_are_not_listed(
@@ -948,16 +840,15 @@ def first_bound(report: Recording) -> float:
     return float(next(news["bound"] for news in report.calls if news.get("bound") is not None))
 
 
-@pytest.mark.parametrize("columns", [None, 3])
 def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bound(
-    columns: int | None, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = DataTable(tuple("ABCDEFG"), (("0", "1"),) * 7, repeated_bits(7, 60))
     on_demand = problem_from_table(table, Bic(), treewidth=2, tabulation=Tabulation(-1.0, share=1.0))
     tabulated = problem_from_table(table, Bic(), treewidth=2)
     assert isinstance(on_demand.scores, DataScores)
     told = Recording()
-    backend = ClutterCuts(columns=columns, ties=False)
+    backend = ClutterCuts(ties=False)
     outcome = backend.solve(on_demand, Limits(threads=1), told)
     assert first_bound(told) == problem_bound(tabulated, inf)
     assert outcome.bound == backend.solve(tabulated, Limits(threads=1), Recording()).bound

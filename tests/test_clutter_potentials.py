@@ -341,3 +341,14 @@ def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None
         assert result.status is expected.status
         assert result.score == pytest.approx(expected.score)
     assert any(potentials.turns for potentials in begun)
+
+
+def test_near_families_that_closure_would_take_from_a_vertex_give_way_to_all() -> None:
+    problem = named(gaussian(1, 6, 3))
+    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    subproblem = search.root.subproblem
+    families = subproblem.families
+    triples = families.allowed & (families.sizes == 3)[:, None]  # whose parents nothing makes
+    near, position = subproblem.near(triples)
+    assert int(near.allowed.sum()) == int(families.allowed.sum())
+    assert position.tolist() == list(range(families.sizes.size))

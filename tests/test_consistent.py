@@ -418,7 +418,7 @@ def test_scores_on_demand_and_tables_give_the_same_tree_and_threshold() -> None:
     table = data_table()
     constraints = Constraints(max_treewidth=2)
     lazy = named(DataScores(table, MaximumLikelihood(), 6), constraints)
-    tabled = replace(named(tabulate(table, MaximumLikelihood(), 6), constraints), rows=table.total)
+    tabled = replace(named(tabulate(table, MaximumLikelihood(), 6), constraints), rows=int(table.total))
     assert run(lazy).stats["rows"] == table.total
     assert run(lazy).tree == run(tabled).tree
     assert run(lazy).stats == run(tabled).stats
@@ -427,7 +427,7 @@ def test_scores_on_demand_and_tables_give_the_same_tree_and_threshold() -> None:
 def test_the_threshold_means_the_same_in_a_member_of_a_portfolio() -> None:
     table = data_table(14)  # wide enough for members in processes
     problem = named(tabulate(table, MaximumLikelihood(), 3), Constraints(max_treewidth=1))
-    problem = replace(problem, rows=table.total)
+    problem = replace(problem, rows=int(table.total))
     member = FindConsistentTree(q=2, delta=0.1, smaller=False)
     alone = member.solve(problem, Limits(), Recording())
     assert alone.tree is not None

@@ -22,7 +22,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.options import Door, worded
-from jtsolve.tables.check import KINDS, Finding, examine, judge, require_none
+from jtsolve.tables.check import KINDS, Finding, examine, judge, report_findings
 from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.raw import RawColumn, RawTable
 from jtsolve.tables.reading import read_checked, read_raw
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-READERS = ("solve", "score", "fit", "compare", "loglik")
+READERS = ("solve", "score", "fit", "loglik", "average", "select")
 COMMANDS = (*READERS, "recommend", "check", "show", "query", "mpe", "sample")
 
 
@@ -188,10 +188,10 @@ def test_judging_names_the_largest_cliques() -> None:
 
 
 def test_strictness_makes_findings_errors() -> None:
-    require_none([], "t.csv")
+    report_findings((), "t.csv", None, strict=True)
     findings = found(x=["same"] * 20, coin=COIN, day=DAYS)
     with pytest.raises(InputError, match=r"t.csv: data check: 2 warnings: \(1\) constant .* \(2\) dates"):
-        require_none(findings, "t.csv")
+        report_findings(findings, "t.csv", None, strict=True)
 
 
 def test_every_kind_has_its_section() -> None:
@@ -317,9 +317,7 @@ def advised(message: str) -> list[str]:
     advice = message.partition("Fix: ")[2] or message.partition("Ways out: ")[2]
     option = re.search(r"--[a-z-]+", advice)
     assert option is not None, message
-    if option[0] == "--no-header":
-        return [option[0]]
-    value = re.match(r" ('[^']*'|[\w:,-]*[\w])", advice[option.end() :])
+    value = re.match(r" ('[^']*'|[\w:,=-]*[\w])", advice[option.end() :])
     assert value is not None, message
     return [option[0], *shlex.split(value[1])]
 
@@ -349,21 +347,18 @@ def options_of(name: str) -> set[str]:
     """The options of a command."""
     import typer
 
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
+    commands = typer.main.get_command(app()).commands  # type: ignore[attr-defined]  # a group
     chosen = commands[name]
     return {option for parameter in chosen.params for option in parameter.opts if option.startswith("--")}
 
 
 def test_commands_that_read_data_have_the_same_options_for_it() -> None:
-    data = {"--separator", "--decimal", "--no-header", "--encoding", "--columns", "--drop", "--weights"}
-    data |= {"--missing", "--missing-values", "--discretise", "--class", "--schema", "--states"}
-    data |= {"--max-states", "--strict"}
+    data = {"--read", "--columns", "--drop", "--weights", "--missing", "--discretise", "--class", "--schema"}
+    data |= {"--states", "--strict"}
     for name in READERS:
         assert data <= options_of(name)
-    constraints = {"--forbid", "--require", "--forbid-clique", "--min-separator", "--max-separator"}
-    constraints |= {"--max-cliques", "--constraints", "--within-graph", "--require-graph"}
-    for name in ("solve", "score", "fit", "compare"):
-        assert constraints <= options_of(name)
+    for name in ("solve", "score", "fit", "compare", "average", "check"):
+        assert {"--forbid", "--require", "--constraint"} <= options_of(name)
 
 
 def strings(path: Path) -> list[str]:
@@ -410,9 +405,9 @@ def test_no_message_recommends_an_option_that_its_command_lacks() -> None:
     every = {name: options_of(name) | {"--help"} for name in COMMANDS}
     import typer
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(app())
     known = set().union(*(options_of(name) for name in group.commands if name != "data"))  # type: ignore[attr-defined]
-    known |= {"--help", "--version", "--inside"}
+    known |= {"--help", "--help-all", "--version", "--inside"}
     subcommands = group.commands["data"].commands.values()  # type: ignore[attr-defined]
     known |= {option for one in subcommands for parameter in one.params for option in parameter.opts}
     of_scores = {"--score", "--max-size"}  # loglik has neither, and its tables are not scored
@@ -438,7 +433,7 @@ def test_an_unknown_encoding_and_a_wrong_one_are_errors(tmp_path: Path) -> None:
     path.write_bytes("a,b\né,1\n".encode("latin-1"))
 
     def read(encoding: str) -> object:
-        return read_checked(path, Coding(), Dialect(encoding=encoding), tell=lambda _findings: None)
+        return read_checked(path, Coding(), Dialect(encoding=encoding))
 
     for wrong in ("klingon", "zlib", "rot13", "a\0b", "\udc91"):
         with pytest.raises(ChoiceError, match="there is no encoding '"):
@@ -454,7 +449,7 @@ def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) ->
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     rows = [f"{'ab'[i % 2]};{i * 37 % 100},{i % 10}" for i in range(60)]
     path.write_text("\n".join(["g;x", *rows]) + "\n")
-    more = ["--decimal", "comma", "--discretise", "quantile:2"]
+    more = ["--read", "decimal=comma", "--discretise", "quantile:2"]
     assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
     assert command("loglik", model, path, *more, "--json") == 0
     assert "--discretise: the model has its own coding" in command.err
@@ -471,15 +466,17 @@ def test_loglik_and_the_rows_for_validation_are_checked(command: Command, tmp_pa
     assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
     rows.write_text("g;x;w\n" + ";1,5;1\n" * 19 + "a;2,5;99\n")
     assert command("loglik", model, rows) == 2
-    for warning in ("nearly empty: 'g' (1 of 20", "numbers with decimal commas", "--decimal comma"):
+    for warning in ("nearly empty: 'g' (1 of 20", "numbers with decimal commas", "--read decimal=comma"):
         assert warning in command.err
-    assert command("loglik", model, rows, "--weights", "w", "--decimal", "comma") == 0
+    assert command("loglik", model, rows, "--weights", "w", "--read", "decimal=comma") == 0
     assert "one row has 84 % of the weight" in command.err
-    assert command("loglik", model, rows, "--decimal", "comma", "--drop", "g") == 0
+    assert command("loglik", model, rows, "--read", "decimal=comma", "--drop", "g") == 0
     assert "data check" not in command.err
-    assert command("loglik", model, rows, "--decimal", "comma", "--strict") == 2
+    assert command("loglik", model, rows, "--read", "decimal=comma", "--strict") == 2
     assert "1 warning: (1) columns that are nearly empty: 'g'" in command.err
-    assert command("loglik", model, path, "--no-header") == 2  # then columns are known by their place
+    assert (
+        command("loglik", model, path, "--read", "header=false") == 2
+    )  # then columns are known by their place
     assert command("fit", path, "--treewidth", "1", *more, "--output", model, "--validate", rows) == 2
     assert "data check of rows.csv" in command.err
 

@@ -156,6 +156,6 @@ def test_learners_ask_for_a_table_where_the_backend_is_exact(monkeypatch: pytest
     monkeypatch.setattr(learner, "solve", remember)
     monkeypatch.setattr("jtsolve.scoring.problem.FOR_HEURISTICS", NEVER)
     monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", NEVER)
-    assert Learner()(TABLE) == Learner(backend=REGISTRY["forward"])(TABLE)
-    Learner(backend=REGISTRY["dp"])(TABLE)
+    assert Learner()(TABLE, Run()) == Learner(backend=REGISTRY["forward"])(TABLE, Run())
+    Learner(backend=REGISTRY["dp"])(TABLE, Run())
     assert [type(problem.scores) for problem in solved] == [DataScores, DataScores, DenseScores]

@@ -7,6 +7,7 @@ import pickle
 import sys
 import time
 import warnings
+from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
 from math import log
@@ -29,17 +30,20 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.estimator import DataWarning, JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
-from jtsolve.estimator.rows import Weights
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.scoring.score import Marginal
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.scores.bic import Bic
+from jtsolve.study.average import AveragedTrees
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from jtsolve.core.backend import Estimate, Report
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.result import Outcome
+    from jtsolve.core.run import Limits
 
 pytestmark = pytest.mark.filterwarnings("ignore::jtsolve.estimator.DataWarning")
 
@@ -112,7 +116,7 @@ def test_defaults_learn_what_the_command_and_learn_do(tmp_path: Path) -> None:
     files = [str(tmp_path / "survey.csv"), "--output", str(tmp_path / "model.json")]
     assert run(["fit", *files, *options, "--quiet"], time.monotonic()) == 0
     fitted = jt.Model.read(tmp_path / "model.json").model
-    learned = jt.learn(frame, discretise="quantile:4", missing="state", show_progress=False).fit().model
+    learned = jt.fit(frame, treewidth=2, discretise="quantile:4", missing="state", show_progress=False).model
     for own in (
         tree_of(JunctionTreeDensity().fit(frame)),
         JunctionTreeClassifier().fit(frame.drop(columns="cough"), frame["cough"]).model_.model,
@@ -145,10 +149,10 @@ def switched(rows: int = 600) -> np.ndarray:
     return X
 
 
-@pytest.mark.parametrize("features", ["trees:support=20", "lem"])
-def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(features: str) -> None:
+@pytest.mark.parametrize("model", ["features:support=20", "lem"])
+def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(model: str) -> None:
     X = switched()
-    density = JunctionTreeDensity(treewidth=1, features=features).fit(X)
+    density = JunctionTreeDensity(treewidth=1, model=model).fit(X)
     assert isinstance(density.model_.model, FeatureTree)
     assert density.score(X) > JunctionTreeDensity(treewidth=1).fit(X).score(X) + 0.1
     rows = np.array(list(product((0, 1), repeat=4)))
@@ -158,21 +162,63 @@ def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(features: str) -
     clone(density).fit(X)
 
 
-@pytest.mark.parametrize("features", ["trees:support=20", "lem"])
-def test_feature_trees_are_mixed(features: str) -> None:
-    density = JunctionTreeDensity(treewidth=1, features=features, components=2).fit(switched(200))
+@pytest.mark.parametrize("kind", ["features,of.support=20", "lem"])
+def test_feature_trees_are_mixed(kind: str) -> None:
+    density = JunctionTreeDensity(1, model=f"mixture:components=2,of={kind}").fit(switched(200))
     rows = np.array(list(product((0, 1), repeat=4)))
     assert isinstance(density.model_.model, Mixture)
     assert len(density.model_.model.feature_trees) == 2
     assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
 
 
-def test_wrong_feature_trees_are_refused() -> None:
+def test_every_kind_of_model_is_a_density_of_the_features() -> None:
+    X = pd.DataFrame(switched(200), columns=list("abcd"))
+    rows = pd.DataFrame(product((0, 1), repeat=4), columns=list("abcd"))
+    for model in ("hidden:states=4", AveragedTrees(draws=4)):
+        density = clone(JunctionTreeDensity(treewidth=1, model=model)).fit(X)
+        assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
+        assert list(density.sample(3).columns) == list("abcd")
+
+
+def test_wrong_models_are_refused() -> None:
     X = switched(50)
-    with pytest.raises(ChoiceError, match="there are trees, lem"):
-        JunctionTreeDensity(features="forest").fit(X)
-    with pytest.raises(ChoiceError, match="whole weights"):
-        JunctionTreeDensity(features="lem").fit(X, sample_weight=np.full(50, 0.5))
+    with pytest.raises(ChoiceError, match="no model 'forest'"):
+        JunctionTreeDensity(model="forest").fit(X)
+    with pytest.raises(ChoiceError, match="does not use backend"):
+        JunctionTreeDensity(model="lem", backend="dp").fit(X)
+    with pytest.raises(ChoiceError, match="the model 'lem' needs whole weights"):
+        JunctionTreeDensity(model="lem").fit(X, sample_weight=np.full(50, 0.5))
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The backend `forward`, which records the seconds that are left when it is called."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    name = "forward"
+    capabilities = REGISTRY["forward"].capabilities
+
+    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
+        return REGISTRY["forward"].estimate(problem, limits)
+
+    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
+        self.seconds.append(limits.left)
+        return REGISTRY["forward"].solve(problem, limits, report)
+
+
+def test_time_limits_the_whole_fit() -> None:
+    X = rows(600).astype(float)
+    X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    backend = Timed()
+    assert JunctionTreeImputer(time=600, backend=backend).fit(X).n_iter_ == len(backend.seconds) > 1
+    assert sorted(backend.seconds, reverse=True) == backend.seconds
+    backend.seconds.clear()
+    JunctionTreeClassifier(trees="class-conditional", time=600, backend=backend).fit(
+        X[:, 1:], rows(600)[:, 0]
+    )
+    assert len(backend.seconds) == 3
+    assert backend.seconds[0] < 200 < backend.seconds[2] < 600
 
 
 def test_missing_cells_of_complete_columns_are_summed_over() -> None:
@@ -227,7 +273,7 @@ def test_declared_states_and_cuts_are_those_of_the_columns(tmp_path: Path) -> No
     schema = {"n": [2, 5], "a": ["y", "x", "z"]}
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(schema))
-    model = jt.learn(frame, schema=path, show_progress=False).fit().model
+    model = jt.fit(frame, treewidth=2, schema=path, show_progress=False).model
     assert isinstance(model, JunctionTreeModel)
     expected = model.columns
     assert expected[0].cuts == (2.0, 5.0)
@@ -314,27 +360,16 @@ def test_fractional_weights_count_parts_of_rows(score: str) -> None:
     assert facts[0]["rows"] == facts[1]["rows"]
 
 
-def test_scores_of_counts_in_units_are_the_scores_of_the_weights() -> None:
-    weights = Weights.of([0.3, 1.7, 2.25, 0.0], 4)
-    assert weights.times * weights.unit == pytest.approx([0.3, 1.7, 2.25, 0.0])
-    marginal = Marginal(1, 3, int(weights.times.sum()), 2)
-    score = Bic()
-    counts = weights.times[:3].astype(float)
-    inside = (counts * np.log(counts)).sum() + weights.score(score).rest(marginal)
-    m = counts * weights.unit
-    assert inside * weights.unit == pytest.approx((m * np.log(m / m.sum())).sum() - log(m.sum()))
-
-
 def test_wrong_weights_are_refused() -> None:
     X = rows(20)
     for wrong in ([1.0] * 19, [-1.0] + [1.0] * 19, [0.0] * 20, [float("nan")] * 20):
         with pytest.raises(ValueError, match=r"sample_weight|Sample weights"):
             JunctionTreeDensity().fit(X, sample_weight=wrong)
     half = [0.5] * 20
-    with pytest.raises(ChoiceError, match="'bdeu' is of whole counts"):
+    with pytest.raises(ChoiceError, match=r"'bdeu' needs whole weights.*local_score=.bic"):
         JunctionTreeDensity(local_score="bdeu").fit(X, sample_weight=half)
-    with pytest.raises(ChoiceError, match="mixtures and feature trees need whole weights"):
-        JunctionTreeDensity(components=2).fit(X, sample_weight=half)
+    with pytest.raises(ChoiceError, match="the model 'mixture' needs whole weights"):
+        JunctionTreeDensity(model="mixture").fit(X, sample_weight=half)
     y = [0] * 10 + [1] * 10
     with pytest.raises(ValueError, match="no row of class '1' counts"):
         JunctionTreeClassifier(trees="class-conditional").fit(X, y, sample_weight=[1] * 10 + [0] * 10)
@@ -563,15 +598,15 @@ def test_scores_and_backends_are_names_or_values() -> None:
     ):
         with pytest.raises(ChoiceError, match=message):
             JunctionTreeDensity(**wrong).fit(X)
-    with pytest.raises(ValueError, match="components=0"):
-        JunctionTreeDensity(components=0).fit(X)
+    with pytest.raises(ChoiceError, match="components="):
+        JunctionTreeDensity(model="mixture:components=0").fit(X)
     with pytest.raises(ValueError, match="two columns of X have the same name"):
         JunctionTreeDensity().fit(pd.DataFrame(X, columns=list("aabc")))
 
 
 def test_estimators_survive_pickling_and_show_themselves() -> None:
     X = rows()
-    mixture = JunctionTreeDensity(treewidth=1, components=2, random_state=0).fit(X)
+    mixture = JunctionTreeDensity(treewidth=1, model="mixture:components=2").fit(X)
     assert isinstance(mixture.model_.model, Mixture)
     frame, y = survey()
     for estimator, given in ((mixture, X), (JunctionTreeDensity().fit(frame), frame)):

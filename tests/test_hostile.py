@@ -8,7 +8,6 @@ import io
 import json
 import subprocess
 import sys
-from contextvars import copy_context
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -27,13 +26,14 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
-from jtsolve.compare.running.run import run as run_spec
+from jtsolve.compare.running.run import row_of
 from jtsolve.compare.spec import RunStatus
 from jtsolve.core.choices import FILES
-from jtsolve.core.files import guard_reading, read_file
+from jtsolve.core.files import read_file
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, optimality_tolerance
+from jtsolve.core.run import Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import ChoiceError, LimitError
@@ -142,7 +142,7 @@ def test_a_file_of_constraints_is_read_as_strictly(
 ) -> None:
     (tmp_path / name).write_text(text)
     make_instance(tmp_path, "a")
-    assert run(["solve", str(tmp_path / "a.json"), "--constraints", str(tmp_path / name)], 0.0) == 2
+    assert run(["solve", str(tmp_path / "a.json"), "--constraint", str(tmp_path / name)], 0.0) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"jtsolve: {tmp_path / name}: ")
     assert reason in said
@@ -278,7 +278,7 @@ def test_usage_errors_are_escaped_and_cut(words: list[str], capsys: pytest.Captu
 def test_a_specification_cannot_write_where_it_likes(tmp_path: Path) -> None:
     for option in ("clutter:certificate=", "lns:exact=clutter,exact.certificate="):
         spec = make_spec(make_instance(tmp_path), f"{option}{tmp_path}/proof.json")
-        row = run_spec(spec, 0.0)
+        row = row_of(spec, 0.0)
         assert row.status is RunStatus.BAD_INPUT
         assert "names a file" in row.message
         grid = Grid(instances=["a"], backends=[spec.backend])
@@ -313,27 +313,29 @@ def test_reading_ends_by_the_limits(
     assert not unpacked
     late = ["solve", str(path), "--time-limit", "1", "--backend", "lns"]
     assert run(late, monotonic() - 2) == 0  # it is small
-    monkeypatch.setattr(jtsolve.core.backend, "_AT_LEAST", 0.0)
+    monkeypatch.setattr(jtsolve.core.run, "_READING_SECONDS", 0.0)
     assert run(late, monotonic() - 2) == 4
     assert "the time limit of 1 s was over before the input was read" in capsys.readouterr().err
     assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jkl", "a.pss", "a.score"])
-def test_many_sets_are_read_under_a_guard(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_are_checked_while_many_sets_are_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = gaussian(0, 6)
     table = SparseScores(6, {mask: scores.score(mask) for mask in range(1, 64)})
     write_problem(named(table if name == "a.json" else scores), tmp_path / name)
-    monkeypatch.setattr(jtsolve.io.instance, "_BETWEEN_LOOKS", 8)
-    monkeypatch.setattr(jtsolve.io.foreign, "_BETWEEN_LOOKS", 8)
+    monkeypatch.setattr(jtsolve.io.instance, "_CHECKED_EVERY", 8)
+    monkeypatch.setattr(jtsolve.io.foreign, "_CHECKED_EVERY", 8)
     monkeypatch.setattr(jtsolve.io.foreign, "_CHUNK", 128)
     asked: list[int] = []
 
-    def read() -> None:
-        guard_reading(asked.append)
-        read_problem(tmp_path / name)
+    class Asked(Run):
+        def require_reading(self, size: int) -> None:
+            asked.append(size)
 
-    copy_context().run(read)
+    read_problem(tmp_path / name, Asked())
     assert asked.count(0) >= 8
 
 
@@ -342,17 +344,14 @@ def test_a_trailer_that_lies_is_found_out(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"0," * 10**7)[:-4] + b"\1\0\0\0")
     sizes: list[int] = []
 
-    def guard(size: int) -> None:
-        sizes.append(size)
-        if size > 3 << 20:
-            raise LimitError("too large")
-
-    def read() -> None:
-        guard_reading(guard)
-        read_file(path)
+    class Limited(Run):
+        def require_reading(self, size: int) -> None:
+            sizes.append(size)
+            if size > 3 << 20:
+                raise LimitError("too large")
 
     with pytest.raises(LimitError):
-        copy_context().run(read)
+        read_file(path, Limited())
     assert len(sizes) == 5
 
 

@@ -21,10 +21,9 @@ from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import bounded_subsets, is_subset, members
 from jtsolve.errors import ChoiceError

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, Workers
-from jtsolve.core.backend import Limits
-from jtsolve.core.scores import DenseScores
+from jtsolve.core.run import Limits, Run
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.files.document import read_model
@@ -84,7 +85,7 @@ def problems(
     folder: Path, cluster: Cluster, coding: Coding, score: DiscreteScore = BIC, size: int = 3
 ) -> tuple[Any, Any]:
     whole = read_states(folder, coding)
-    parts = read_partitioned(folder, coding, cluster, tell=silent)
+    parts = read_partitioned(folder, coding, cluster)
     return (
         problem_from_table(whole, score, max_size=min(size, whole.n)),
         problem_from_table(parts, score, max_size=min(size, parts.n)),
@@ -137,10 +138,10 @@ def test_a_schema_skips_the_first_pass(
     assert parts.rows == 301
     short = replace(coding, schema={**schema, "word": ("no", "yes", "perhaps")})
     with pytest.raises(InputError, match=r"part.10.parquet: .*'never' is not among its declared states"):
-        problem_from_table(read_partitioned(folder, short, cluster, tell=silent), Bic(), max_size=1)
+        problem_from_table(read_partitioned(folder, short, cluster), Bic(), max_size=1)
     gaps = Coding(columns=("gaps",), schema={"gaps": tuple("012345678")})
     with pytest.raises(InputError, match="missing values: there are 10 in 'gaps'"):
-        problem_from_table(read_partitioned(folder, gaps, cluster, tell=silent), Bic(), max_size=1)
+        problem_from_table(read_partitioned(folder, gaps, cluster), Bic(), max_size=1)
 
 
 def test_what_is_counted_is_kept_and_not_counted_again(
@@ -149,14 +150,22 @@ def test_what_is_counted_is_kept_and_not_counted_again(
     coding = CODINGS["columns"]
     kept = tmp_path / "kept"
 
+    def stopping(at: float) -> Run:
+        def heard(*, done: float | None, **_: object) -> None:
+            if done is not None and at <= done < 1:
+                run.interrupt()
+
+        run = ReportingRun(heard)
+        return run
+
     def values() -> Any:
-        table = read_partitioned(folder, coding, cluster, folder=kept, tell=silent)
-        scores = problem_from_table(table, BIC, max_size=2, progress=lambda *, done: done < stop).scores
+        table = read_partitioned(folder, coding, cluster, folder=kept)
+        scores = problem_from_table(table, BIC, max_size=2, run=stopping(stop)).scores
         assert isinstance(scores, DenseScores)
         return scores.values
 
     stop = 0.5
-    with pytest.raises(LimitError, match="scoring was stopped"):
+    with pytest.raises(StoppedError):
         values()
     assert len(list(kept.glob("survey-*.json"))) == 1
     assert 0 < len(list(kept.glob("counts-*.npz"))) < 3
@@ -195,17 +204,17 @@ def _short_of_memory(table: DataTable, sets: NDArray[np.int64]) -> Any:
 
 
 def test_the_time_limit_and_wrong_choices_end_it(folder: Path, cluster: Cluster) -> None:
-    table = read_partitioned(folder, CODINGS["columns"], cluster, tell=silent)
+    table = read_partitioned(folder, CODINGS["columns"], cluster)
     with pytest.raises(LimitError, match="on demand"):
-        problem_from_table(table, Bic(), max_size=2, limits=Limits(time=1e-9))
+        problem_from_table(table, Bic(), max_size=2, run=Run(Limits(time=1e-9)))
     with pytest.raises(ChoiceError, match="mdlp"):
-        read_partitioned(folder, Coding(discretise=Discretisation.parse("mdlp:word")), cluster, tell=silent)
+        read_partitioned(folder, Coding(discretise=Discretisation.parse("mdlp:word")), cluster)
     with pytest.raises(InputError, match="'gaps'"):
-        read_partitioned(folder, Coding(discretise=CUT), cluster, tell=silent)
+        read_partitioned(folder, Coding(discretise=CUT), cluster)
     with pytest.raises(InputError, match="column 'real'"):
-        read_partitioned(folder, Coding(drop=("gaps",)), cluster, tell=silent)
+        read_partitioned(folder, Coding(drop=("gaps",)), cluster)
     with pytest.raises(ChoiceError, match="no partitions"):
-        read_partitioned({"a": [1]}, Coding(), cluster, tell=silent)
+        read_partitioned({"a": [1]}, Coding(), cluster)
 
 
 def test_dask_frames_are_read_and_partitions_unlike_the_first_are_named(
@@ -216,7 +225,7 @@ def test_dask_frames_are_read_and_partitions_unlike_the_first_are_named(
     coding = CODINGS["state"]
     rows = pl.read_parquet(folder / "*.parquet").with_columns(pl.col("gaps").cast(pl.Float64)).to_pandas()
     data = frames.from_pandas(rows, npartitions=3)
-    parts = read_partitioned(data, coding, cluster, tell=silent)
+    parts = read_partitioned(data, coding, cluster)
     whole = read_states(rows, coding)
     assert parts.states == whole.states
     scores = problem_from_table(parts, Bic(), max_size=2).scores
@@ -227,7 +236,7 @@ def test_dask_frames_are_read_and_partitions_unlike_the_first_are_named(
     pieces = [rows[:100], rows[100:100], rows[100:].drop(columns="word")]
     odd = frames.from_delayed([delayed(piece) for piece in pieces], meta=rows[:0], verify_meta=False)
     with pytest.raises(InputError, match="partition 2: columns: there is no column 'word'"):
-        read_partitioned(odd, coding, cluster, tell=silent)
+        read_partitioned(odd, coding, cluster)
 
 
 def test_learn_takes_dask_frames_and_folders_and_fits_models(folder: Path, workers: Workers) -> None:
@@ -321,6 +330,6 @@ def test_the_command_fits_by_partitions(
     assert isinstance(parts, JunctionTreeModel)
     assert parts.values.tolist() == one.values.tolist()
     dask = [str(tmp_path / "x.json"), "--executor", "dask"]
-    for option in (["--features", "trees"], ["--components", "2"]):
+    for option in (["--model", "features"], ["--model", "mixture:components=2"]):
         assert run([*words, *dask, *option], monotonic()) == 2
         assert "all rows in one place" in capsys.readouterr().err

@@ -30,10 +30,9 @@ from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.report import NewIncumbents
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.scoring.lazy import DataScores

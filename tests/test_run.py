@@ -2,12 +2,15 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from math import inf
+from types import ModuleType
 
 import pytest
 
+from jtsolve.console import NotebookOutput, TerminalLine, display_here, figures, is_watched
 from jtsolve.core import run as core_run
 from jtsolve.core.result import Stop
 from jtsolve.core.run import COMPILING, Console, Limits, Progress, Run
@@ -228,3 +231,71 @@ def test_limits_that_are_not_positive_numbers_are_refused() -> None:
     for wrong in ({"time": 0}, {"memory": -1}, {"threads": "2"}, {"seed": 0.5}):
         with pytest.raises(ChoiceError):
             Limits(**wrong)
+
+
+def test_a_line_is_rewritten_and_cleared_and_never_wraps(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    line = TerminalLine()
+    line.clear()
+    assert capsys.readouterr().err == ""
+    line.show(Progress("reading data.csv"), 3)
+    line.show(Progress("x" * 30, 0.5), 4)
+    line.show(Progress("dp"), 5)
+    line.clear()
+    lines = capsys.readouterr().err.split("\r")
+    assert [text.strip() for text in lines[::2]] == ["", "reading data.csv  3", 19 * "x", "dp  5 s", ""]
+    assert all(len(text) <= 19 for text in lines)
+
+
+def test_a_closed_standard_error_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert not is_watched()
+    TerminalLine().show(Progress("dp"), 5)
+
+
+def test_a_notebook_has_one_output_which_is_updated_and_empty_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outputs: list[list[str]] = []
+
+    class Handle:
+        def __init__(self, first: str) -> None:
+            self.texts = [first]
+            outputs.append(self.texts)
+
+        def update(self, content: dict[str, str], *, raw: bool) -> None:
+            assert raw
+            self.texts.append(content["text/plain"])
+
+    def display(content: dict[str, str], *, raw: bool, display_id: bool) -> Handle:
+        assert raw
+        assert display_id
+        return Handle(content["text/plain"])
+
+    module = ModuleType("IPython.display")
+    module.display = display  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    shown = display_here()
+    assert isinstance(shown, NotebookOutput)
+    shown.clear()
+    assert not outputs
+    run = Run(started_long_ago(), Console(shown))
+    for note in ("reading", "solving"):
+        with run.phase(note):
+            until(lambda note=note: outputs and note in outputs[0][-1])
+    assert len(outputs) == 1
+    assert outputs[0][-1] == ""
+
+
+def test_nothing_is_shown_where_nobody_watches() -> None:
+    assert display_here() is None
+
+
+def test_only_known_figures_are_shown() -> None:
+    assert figures(None, inf) == ""
+    assert figures(-3.0, inf) == "score -3"
+    assert figures(None, 2.5) == "bound 2.5"

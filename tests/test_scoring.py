@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from runs import ImpatientRun, ReportingRun
 
 from jtsolve.backends.registry import REGISTRY as REGISTERED
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.result import Stop
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError, colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, members, varset
@@ -139,9 +142,10 @@ def plain_normaliser(cells: int, rows: int) -> float:
 
 
 def plain_qnml(table: DataTable, v: int, parents: VarSet) -> float:
+    rows = int(table.total)
     joint = int(np.prod([table.arities[p] for p in members(parents | 1 << v)]))
     q = int(np.prod([table.arities[p] for p in members(parents)]))
-    penalty = log(plain_normaliser(joint, table.total)) - log(plain_normaliser(q, table.total))
+    penalty = log(plain_normaliser(joint, rows)) - log(plain_normaliser(q, rows))
     return plain_likelihood(table, v, parents) - penalty
 
 
@@ -492,7 +496,7 @@ def test_lazy_scores_and_threads_change_no_bit(name: str) -> None:
     table: Table = (
         data_table((2, 3, 5, 4, 2, 3, 2, 2), 1000) if is_discrete(REGISTRY[name]) else number_table(8, 50)
     )
-    one, two = (tabulate(table, REGISTRY[name], 5, workers=workers) for workers in (1, 3))
+    one, two = (tabulate(table, REGISTRY[name], 5, run=Run(Limits(threads=threads))) for threads in (1, 3))
     assert one.values.tobytes() == two.values.tobytes()
     lazy = DataScores(table, REGISTRY[name], 5)
     assert colex_table(lazy, 5).tobytes() == one.values.tobytes()
@@ -561,17 +565,12 @@ def test_long_batches_end_when_the_run_has_to_stop_and_short_ones_do_not() -> No
     lazy = DataScores(table, Bdeu(), 5)
     rows = np.array(list(combinations(range(30), 5)), dtype=np.intp)
     assert len(rows) * lazy._scorer.steps > 2 * _PIECE_NANOSECONDS
-    asked = []
-
-    def stop() -> bool:
-        asked.append(1)
-        return len(asked) > 1
-
-    guarded = lazy.guarded(stop)
+    run = ImpatientRun(1, Stop.TIME)
+    guarded = lazy.guarded(run)
     with pytest.raises(StoppedError):
         guarded.batch(rows)
     assert guarded.batch(rows[:9]).tolist() == lazy.batch(rows[:9]).tolist()
-    assert len(asked) == 2
+    assert run.asked == 2
     assert guarded.stats == lazy.stats  # one cache
     with pytest.raises(StoppedError):
         guarded.tabulated(3)
@@ -620,16 +619,11 @@ def test_a_thousand_variables_need_no_table() -> None:
 
 
 def test_progress_rises_to_one_and_may_end_the_work() -> None:
+    late = ImpatientRun(3, Stop.TIME, Limits(threads=1))
+    with pytest.raises(LimitError, match=r"the time limit ended the scoring after \d+ % of the sets"):
+        tabulate(TABLE, Bdeu(), 3, run=late)
     seen: list[float] = []
-
-    def report(*, done: float) -> bool:
-        seen.append(done)
-        return len(seen) < 3
-
-    with pytest.raises(LimitError, match=r"stopped after \d+ % of the 42 sets"):
-        tabulate(TABLE, Bdeu(), 3, progress=report, workers=1)
-    seen = [0.0] * 3  # never ends
-    tabulate(TABLE, Bdeu(), 3, progress=lambda *, done: report(done=done) or True, workers=2)
+    tabulate(TABLE, Bdeu(), 3, run=ReportingRun(lambda *, done, **_: seen.append(done), Limits(threads=2)))
     assert seen == sorted(seen)
     assert seen[-1] == 1.0
 

@@ -27,10 +27,9 @@ from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
 from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import Change, MutableTree
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset

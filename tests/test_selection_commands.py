@@ -18,9 +18,9 @@ import jtsolve as jt
 from jtsolve.averaging.average import average
 from jtsolve.averaging.document import posterior_to_json
 from jtsolve.cli import run
-from jtsolve.core.backend import Limits
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.problem import Constraints
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.choices import Registry
-    from jtsolve.selection.framework import Progress
 
 
 def _walk(rows: int = 300) -> NDArray[np.float64]:
@@ -211,32 +210,31 @@ def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path
 def test_a_time_limit_ends_one_long_decision_and_its_thread() -> None:
     before = set(threading.enumerate())
 
-    def endless(told: Progress) -> None:
+    def endless() -> None:
         while True:
-            told("deciding", 0.5)
+            pass
 
-    with pytest.raises(LimitError, match="ended the selection with 50% of the edges decided"):
-        within_limits(endless, Limits(time=0.05))
+    with pytest.raises(LimitError, match="the time limit ended the selection; nothing is written"):
+        within_limits(endless, Run(Limits(time=0.05)))
     for thread in set(threading.enumerate()) - before:
         thread.join(10)
         assert not thread.is_alive()
 
 
 def test_an_interruption_and_errors_of_the_work_are_passed_on() -> None:
-    def interrupt(**_: object) -> None:
-        raise KeyboardInterrupt
-
-    def endless(_: object) -> None:
+    def endless() -> None:
         while True:
             pass
 
-    def fail(_: object) -> None:
+    def fail() -> None:
         raise InputError("a", "b", "c", "d")
 
+    interrupted = Run()
+    interrupted.interrupt()
     with pytest.raises(KeyboardInterrupt):
-        within_limits(endless, Limits(), interrupt)
+        within_limits(endless, interrupted)
     with pytest.raises(InputError, match="a: b: c"):
-        within_limits(fail, Limits())
+        within_limits(fail, Run())
     with pytest.raises(LimitError, match="nothing is written"):
         jt.select(_walk(), time=1e-9)
 

@@ -65,7 +65,11 @@ def claims(outcome: Outcome) -> Scripted:
 
 @pytest.fixture
 def problem() -> Problem:
-    return named(gaussian(3, 3), name="three")
+    """A problem whose best tree is CHAIN."""
+    return named(gaussian(6, 3), name="three")
+
+
+IMPOSSIBLE = named(gaussian(3, 3), Constraints(max_treewidth=1, min_separator_size=2))
 
 
 @pytest.fixture
@@ -188,7 +192,7 @@ def test_the_trace_ends_with_the_last_score_and_bound(problem: Problem) -> None:
     score = CHAIN.score(problem.scores)
     found = solve(problem, claims(Outcome(CHAIN, bound=score + 0.5)))
     assert [(step.score, step.bound) for step in found.trace] == [(score, score + 0.5)]
-    proved = solve(problem, claims(Outcome(None, bound=-inf)))
+    proved = solve(IMPOSSIBLE, claims(Outcome(None, bound=-inf)))
     assert [(step.score, step.bound) for step in proved.trace] == [(None, -inf)]
     assert solve(problem, claims(Outcome(None))).trace == ()
 
@@ -213,7 +217,7 @@ def test_no_tree_is_unknown_or_proved_infeasible(problem: Problem) -> None:
     unknown = solve(problem, claims(Outcome(None, stop=Stop.MEMORY)))
     assert (unknown.status, unknown.tree, unknown.score, unknown.gap) == (Status.UNKNOWN, None, None, inf)
     assert unknown.bound < inf
-    proved = solve(problem, claims(Outcome(None, bound=-inf)))
+    proved = solve(IMPOSSIBLE, claims(Outcome(None, bound=-inf)))
     assert (proved.status, proved.bound, proved.gap) == (Status.INFEASIBLE, -inf, 0.0)
 
 

@@ -19,16 +19,16 @@ import pulp
 import pytest
 from problems import Recording, from_data, gaussian, named, random_problem
 from processes import ended
+from runs import ReportingRun
 
 from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.prepare import PreparedProblem, prepare
 from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
-from jtsolve.core.backend import Limits
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status, Stop
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.encodings.rounding import rounded
 from jtsolve.encodings.wcnf import to_wcnf
@@ -370,7 +370,7 @@ def test_ctrl_c_while_the_solver_works_leaves_the_first_tree(text: str) -> None:
         if note is not None and "are given to" in note:
             signal.raise_signal(signal.SIGINT)
 
-    result = solve(problem, REGISTRY.parse(text), listener=interrupt)
+    result = solve(problem, REGISTRY.parse(text), ReportingRun(interrupt))
     assert result.stop is Stop.INTERRUPTED
     assert result.tree is not None
     assert result.bound >= solve(problem, REGISTRY["dp"]).bound - 1e-6
@@ -394,7 +394,7 @@ def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
 def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
     problem = named(gaussian(0, 13, 7, scale=100.0))
     backend: Backend = REGISTRY.parse(f"{name}:relaxation=none,start=forward")
-    report = Recorder(problem, limits := Limits(time=4.0))
+    report = Recorder(problem, Run(limits := Limits(time=4.0)))
     outcome = backend.solve(problem, limits, report)
     assert outcome.stop is Stop.TIME
     assert outcome.tree is not None

@@ -53,7 +53,7 @@ def table(seed: int = 0) -> DataTable:
     return DataTable(tuple("abcde"), states, np.array([a, b, c, none, none]))
 
 
-@pytest.mark.parametrize("score", filter(is_discrete, SCORES.values()), ids=lambda score: score.name)
+@pytest.mark.parametrize("score", [*filter(is_discrete, SCORES.values())], ids=lambda score: score.name)
 @pytest.mark.parametrize("backend", ["dp", "forward"])
 def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backend: str) -> None:
     problem = problem_from_table(table(), score, treewidth=2)
@@ -64,7 +64,7 @@ def test_a_constant_column_gets_no_edge_by_any_score(score: DiscreteScore, backe
 
 
 @pytest.mark.parametrize("score", [SCORES[name] for name in ("bdeu", "ml", "mdl")], ids=lambda one: one.name)
-@pytest.mark.parametrize("backend", REGISTRY)
+@pytest.mark.parametrize("backend", list(REGISTRY))
 def test_a_constant_column_gets_no_edge_by_any_backend(score: DiscreteScore, backend: str) -> None:
     every = problem_from_table(table(), score, treewidth=4)
     result = solve(every.with_treewidth(1 if backend == "chowliu" else 2), REGISTRY[backend])
@@ -174,15 +174,11 @@ def minus_size(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("kind", ["small", "constants", "large"])
-@pytest.mark.parametrize(
-    "backend", ["brute", "dp", "dp-int64", "clutter", "clutter-pricing", "ilp", "cpsat", "maxsat"]
-)
+@pytest.mark.parametrize("backend", ["brute", "dp", "dp-int64", "clutter", "ilp", "cpsat", "maxsat"])
 def test_no_optimal_tree_has_fewer_edges_or_as_many_and_fewer_parameters(backend: str, kind: str) -> None:
     solver = REGISTRY[backend.partition("-")[0]]
     if backend == "dp-int64":
         solver = DynamicProgramming("int64")
-    elif backend == "clutter-pricing":
-        solver = ClutterCuts(columns=10)
     for seed in range(5 if backend in {"ilp", "cpsat", "maxsat"} else 15):
         problem = tied(seed, kind)
         result = solve(problem, solver)

@@ -13,17 +13,19 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.registry import REGISTRY as SCORES
+from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import GAP, RawColumn
 from jtsolve.tables.reading import read_numbers, read_schema, read_states
+from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from jtsolve.tables.table import DataTable
 
 CSV = "colour,size\nred,10\nblue,9\nred,x\n"
 
@@ -258,10 +260,41 @@ def test_weights_count_rows_and_zero_leaves_one_out(states: Callable[..., DataTa
     assert table.provenance["weights"] == "w"
 
 
-@pytest.mark.parametrize("weights", ["1\n0.5", "1\n-1", "1\nx", "0\n0", "1\n?", "1\n1e300"])
-def test_weights_have_to_be_counts(weights: str, states: Callable[..., DataTable]) -> None:
+def test_fractional_weights_are_counts_of_a_unit(states: Callable[..., DataTable]) -> None:
+    table = states("a,b,w\nx,1,0.25\ny,?,1.5\nx,2,0\n", Coding(weights="w", missing="state"))
+    assert table.weights is not None
+    assert (table.weights * table.unit).tolist() == [0.25, 1.5]
+    assert table.total == table.provenance["rows"] == 1.75
+    assert table.provenance["missing_values"] == {"b": 1}
+    whole = replace(table, weights=np.array([1, 6]), unit=0.25)
+    assert table.digest() != whole.digest() != replace(whole, unit=1.0).digest()
+    with pytest.raises(ChoiceError, match="a bootstrap needs whole weights, and these have fractions"):
+        table.require_whole_weights("a bootstrap")
+    with pytest.raises(InputError, match="unit of weights"):
+        replace(table, weights=None)
+
+
+@pytest.mark.parametrize("score", ["bic", "aic", "mdl", "ml"])
+def test_scores_of_fractions_of_rows_add_up_to_those_of_the_rows(score: str) -> None:
+    codes = np.random.default_rng(0).integers(0, 2, (3, 40))
+    states = (("0", "1"),) * 3
+    parts = DataTable(("a", "b", "c"), states, np.repeat(codes, 2, axis=1), np.tile([1, 3], 40), unit=0.25)
+    found = [
+        tabulate(table, SCORES[score], 3).values
+        for table in (DataTable(("a", "b", "c"), states, codes), parts)
+    ]
+    assert found[1] == pytest.approx(found[0])
+    scorer = make_scorer(parts, SCORES[score], 3)
+    low, high = scorer.extremes(3)
+    assert low <= found[1].min() <= found[1].max() <= high
+    with pytest.raises(ChoiceError, match="the score 'qnml' needs whole weights"):
+        make_scorer(parts, SCORES["qnml"], 3)
+
+
+@pytest.mark.parametrize("weights", ["1\n-1", "1\nx", "0\n0", "1\n?", "1\n1e300"])
+def test_weights_have_to_be_numbers(weights: str, states: Callable[..., DataTable]) -> None:
     one, two = weights.split()
-    with pytest.raises(InputError, match="weights must be whole numbers, none negative"):
+    with pytest.raises(InputError, match="weights must be numbers, none negative"):
         states(f"a,w\nx,{one}\ny,{two}\n", Coding(weights="w"))
 
 

@@ -109,7 +109,7 @@ def test_a_shell_ends_in_words_of_the_shell(tmp_path: Path, capsys: pytest.Captu
 
 
 def command_options(name: str) -> dict[str, Any]:
-    found: Any = typer.main.get_command(app)
+    found: Any = typer.main.get_command(app())
     return {option: one for one in found.commands[name].params for option in one.opts}
 
 

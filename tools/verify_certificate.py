@@ -4,7 +4,7 @@
 
 Standard library only, nothing of the package jtsolve. Numbers are Python's integers and fractions; a set is
 an integer with bit v for variable v. Exit code 0: the bound is proved; 1: it is not, and why.
-"""  # noqa: INP001 - a program, in no package
+"""
 
 from __future__ import annotations
 

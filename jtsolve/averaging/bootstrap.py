@@ -20,6 +20,7 @@ from jtsolve.averaging.strengths import Strengths
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.tables.partitions import PartitionedTable
@@ -182,7 +183,7 @@ class _Resampling:
             part = self.run.part(self.run.left / (len(seeds) - done), silent=True)
             try:
                 result = self.learner.search(_drawn(self.table, seed), part)
-            except KeyboardInterrupt:
+            except StoppedError:
                 return
             if self.run.stop is Stop.INTERRUPTED:  # the resample is incomplete
                 return
@@ -234,7 +235,8 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     if not isinstance(table, DataTable):
         rows = generator.integers(table.rows, size=table.rows)
         return replace(table, values=table.values[:, rows])
+    table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
-    weights = generator.multinomial(table.total, each / table.total)
+    weights = generator.multinomial(int(table.total), each / table.total)
     kept = np.flatnonzero(weights)
     return replace(table, codes=table.codes[:, kept], weights=weights[kept])

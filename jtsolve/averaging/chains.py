@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from math import log
+from math import inf, log
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -63,11 +63,9 @@ if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster, Future, Workers
-    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
-    from jtsolve.core.run import Limits
+    from jtsolve.core.run import Limits, Run
     from jtsolve.core.varset import VarSet
-    from jtsolve.solving import Recorder
 
 
 _FEWEST = 100
@@ -172,14 +170,14 @@ class Chains:
 
     def average(self, query: Query) -> GraphPosterior:
         """See `AveragingMethod`. The chains may not have converged: the posterior says so."""
-        with query.working() as recorder:
-            best, sample, seconds = self._run(query, recorder)
+        with query.working():
+            best, sample, seconds = self._run(query)
             return query.posterior(best, seconds={"chains": seconds}, **posterior_of(sample, query.threshold))
 
     def draw(self, query: Query, count: int) -> Draws:
         """See `AveragingMethod`; the graphs of all chains, equally spaced."""
-        with query.working() as recorder:
-            _, sample, _ = self._run(query, recorder)
+        with query.working():
+            _, sample, _ = self._run(query)
             if query.run.stop is Stop.INTERRUPTED:
                 raise KeyboardInterrupt
         if not sample.converged:
@@ -204,7 +202,7 @@ class Chains:
         """See `AveragingMethod`."""
         return FOR_CHAINS
 
-    def _run(self, query: Query, recorder: Recorder) -> tuple[JunctionTree | None, Sample, float]:
+    def _run(self, query: Query) -> tuple[JunctionTree | None, Sample, float]:
         """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""
         if query.prior != GRAPHS:
             raise ChoiceError(
@@ -214,17 +212,16 @@ class Chains:
         require_movable(query.problem)
         # A search that leaves the chains most of the time.
         start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))
-        began = query.limits.elapsed
+        began = query.run.elapsed
         sample = run_chains(
             query.problem,
             query.edge_odds,
-            query.limits,
-            recorder,
+            query.run,
             how=self,
             start=start,
             cluster=query.cluster,
         )
-        return start, sample, query.limits.elapsed - began
+        return start, sample, query.run.elapsed - began
 
 
 def require_movable(problem: Problem) -> None:
@@ -241,8 +238,7 @@ def require_movable(problem: Problem) -> None:
 def run_chains(
     problem: Problem,
     edge_odds: float,
-    limits: Limits,
-    report: Report,
+    run: Run,
     *,
     how: Chains,
     start: JunctionTree | None,
@@ -259,32 +255,31 @@ def run_chains(
         how: the options.
         start: where the second chain starts; None for a random tree.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
-        limits: time, threads, seed.
-        report: is asked whether to continue.
+        run: time, threads, seed and progress.
         constants: of the chains.
 
     Raises:
-        StoppedError: the report asked to end before anything could be compared.
+        StoppedError: the run has to stop before anything could be compared.
         ClusterLostError, WorkersLostError: the cluster was lost before.
     """
-    problem = problem.guarded(report)
-    run = _Run(problem, edge_odds, how, start, limits, cluster=cluster, constants=constants)
+    problem = problem.guarded(run)
+    running = _RunningChains(problem, edge_odds, how, start, run, cluster=cluster, constants=constants)
     sample: Sample | None = None
-    for rounds in _stages(run.rounds):
+    for rounds in _stages(running.rounds):
         try:
             # The rate of exchanges so far sets the temperatures of the next stage.
-            if sample is None and limits.time is not None:
-                run.hasten(limits, report)
-            run.space_temperatures()
-            run.until(rounds, report)
+            if sample is None and run.left < inf:
+                running.hasten()
+            running.space_temperatures()
+            running.until(rounds)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
-            if run.done < _FEWEST:  # too few to compare
+            if running.done < _FEWEST:  # too few to compare
                 raise
-            sample = run.sample()
+            sample = running.sample()
             if not isinstance(error, StoppedError):
                 sample.diagnostics["stop"] = Stop.LOST.value
             return sample
-        sample = run.sample()
+        sample = running.sample()
         if sample.converged:
             break
     assert sample is not None, "there are rounds"
@@ -321,7 +316,7 @@ def _most_rounds(n: int, how: Chains, limits: Limits, most: int) -> int:
     return rounds
 
 
-class _Run:
+class _RunningChains:
     """The chains and their traces."""
 
     def __init__(
@@ -330,16 +325,16 @@ class _Run:
         edge_odds: float,
         how: Chains,
         start: JunctionTree | None,
-        limits: Limits,
+        run: Run,
         *,
         cluster: Cluster | None,
         constants: ChainConstants,
     ) -> None:
         n, largest = problem.n, problem.max_clique_size
-        self.chains, self.cluster, self.workers = how.chains, cluster, limits.workers
+        self.chains, self.cluster, self.run = how.chains, cluster, run
         self.constants = constants
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
-        self.rounds = _most_rounds(n, how, limits, constants.rounds)
+        self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
         # Odds and scores are multiples of one unit, so that the weight of a graph depends on no way to it.
         rounded, before = RoundedScores.of(problem, log_odds), sets_before(n, largest)
@@ -347,7 +342,7 @@ class _Run:
         on_demand = None
         if lacks_table(problem):
             # An eighth of the memory, shared by the hash tables of the chains.
-            room = limits.memory_bytes // (8 * how.chains)
+            room = run.memory // (8 * how.chains)
             on_demand = partial(ScoresOnDemand, rounded, before, room)
         table = rounded.table(largest) if on_demand is None else on_demand().table
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(how.chains)]
@@ -363,7 +358,7 @@ class _Run:
         betas = exponents(worths, how.temperatures, how.hottest)
         steps = max(self.constants.steps, 4 * n) if n > 1 else 0  # one variable has no pair
         self.setup = ChainSetup(betas, steps, scores, on_demand, proposals)
-        generator = np.random.default_rng(limits.seed)
+        generator = np.random.default_rng(run.seed)
         shape = (how.chains, temperatures := len(betas))
         self.states = generator.integers(1, 1 << 63, (how.chains, 1 + temperatures)).astype(np.uint64)
         # Starts far apart: the graph without edges, the best tree, random trees.
@@ -413,43 +408,44 @@ class _Run:
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
-    def hasten(self, limits: Limits, report: Report) -> None:
+    def hasten(self) -> None:
         """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
-        assert limits.time is not None, "or there is no haste"
         piece = self.setup.piece
-        self.until(min(piece, self.rounds), report)  # compiles the kernels
+        self.until(min(piece, self.rounds))  # compiles the kernels
         # The second piece, which compiles nothing, tells the seconds of a round.
-        began = limits.elapsed
-        self.until(min(2 * piece, self.rounds), report)
-        each = (limits.elapsed - began) / piece
-        most = int(self.constants.cooled * max(0.0, limits.time - began) / max(each, 1e-9))
+        began, left = self.run.elapsed, self.run.left
+        self.until(min(2 * piece, self.rounds))
+        each = (self.run.elapsed - began) / piece
+        most = int(self.constants.cooled * max(0.0, left) / max(each, 1e-9))
         self.clock[:, 1] = np.minimum(self.clock[:, 1], max(self.done, most))
 
-    def until(self, rounds: int, report: Report) -> None:
+    def until(self, rounds: int) -> None:
         """Runs all chains up to a number of rounds."""
         if self.cluster is None:
-            self._in_threads(rounds, report)
+            self._in_threads(rounds)
         else:
-            self._on(self.cluster, rounds, report)
+            self._on(self.cluster, rounds)
 
-    def _on(self, cluster: Cluster, rounds: int, report: Report) -> None:
+    def _on(self, cluster: Cluster, rounds: int) -> None:
         """Runs each chain as a task for a while, again and again."""
-        if not report(note="chains"):  # before workers start
+        if not self.run.progress(note="chains"):  # before workers start
             raise StoppedError
         with cluster.connected() as workers:
             setup = workers.share(self.setup)
             while self.done < rounds:
                 done = min(self.done + self.constants.task * self.setup.piece, rounds)
-                self._round(workers, setup, slice(self.done, done), report)
+                self._round(workers, setup, slice(self.done, done))
 
-    def _round(self, workers: Workers, setup: Future, part: slice, report: Report) -> None:
+    def _round(self, workers: Workers, setup: Future, part: slice) -> None:
         """Runs each chain as one task, which returns its state and trace."""
         futures = [
             workers.submit(advanced, setup, part.stop - part.start, self.state(i)) for i in range(self.chains)
         ]
         places = {future.key: i for i, future in enumerate(futures)}
         found = {}
-        with closing(workers.as_completed(futures, stop=lambda: not report(note="chains"))) as finished:
+        with closing(
+            workers.as_completed(futures, stop=lambda: not self.run.progress(note="chains"))
+        ) as finished:
             for future in finished:
                 found[places[future.key]] = workers.taken(future)
         if len(found) < self.chains:
@@ -459,11 +455,11 @@ class _Run:
                 array[:] = value
             self.graphs[i, part], self.heights[i, part] = graphs, heights
         self.done = part.stop
-        report(done=self.done / self.rounds, note="chains")
+        self.run.progress(done=self.done / self.rounds, note="chains")
 
-    def _in_threads(self, rounds: int, report: Report) -> None:
+    def _in_threads(self, rounds: int) -> None:
         """Runs the chains a hundred rounds at a time."""
-        pool = ThreadPoolExecutor(self.workers)
+        pool = ThreadPoolExecutor(self.run.threads)
         try:
             while self.done < rounds:
                 part = slice(self.done, min(self.done + self.setup.piece, rounds))
@@ -475,12 +471,12 @@ class _Run:
                         self.on_demand[i],
                         self.graphs[i, part],
                         self.heights[i, part],
-                        stop=lambda: report.stop is not None,
+                        stop=lambda: self.run.stop is not None,
                     )
                     for i in range(self.chains)
                 ]
                 done = part.stop / self.rounds
-                run_tasks(pool, tasks, lambda _i, done=done: report(done=done, note="chains"))  # type: ignore[misc]
+                run_tasks(pool, tasks, lambda _i, done=done: self.run.progress(done=done, note="chains"))  # type: ignore[misc]
                 self.done = part.stop
         finally:
             pool.shutdown(cancel_futures=True)

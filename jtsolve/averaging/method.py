@@ -13,7 +13,6 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.running import ended
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import StoppedError
-from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -70,8 +69,8 @@ class Query:
         return self.run.limits
 
     @contextmanager
-    def working(self) -> Iterator[Recorder]:
-        """Yields the report of work that Ctrl-C and the limits end.
+    def working(self) -> Iterator[None]:
+        """Has signals and the limits end the work in the body.
 
         Raises:
             LimitError: the time ended before any result.
@@ -79,7 +78,7 @@ class Query:
         """
         with self.run.interruptible():
             try:
-                yield Recorder(self.problem, self.run)
+                yield
             except StoppedError:
                 raise ended(self.run) from None
 

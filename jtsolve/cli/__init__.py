@@ -6,10 +6,11 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from errno import ENAMETOOLONG
 from functools import cache
+from importlib import import_module
 from io import StringIO, TextIOWrapper
 from traceback import format_exc
 from typing import Annotated, Any
@@ -17,60 +18,22 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from jtsolve.cli.average import average
-from jtsolve.cli.check import check
-from jtsolve.cli.choices import backends, methods, models, scores
-from jtsolve.cli.compare import compare
-from jtsolve.cli.convert import convert
-from jtsolve.cli.data import data
-from jtsolve.cli.decode import decode
-from jtsolve.cli.encode import encode
-from jtsolve.cli.export import export
-from jtsolve.cli.fit import fit
 from jtsolve.cli.help import PanelCommand
-from jtsolve.cli.impute import impute
-from jtsolve.cli.loglik import loglik
-from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur
-from jtsolve.cli.query import query
-from jtsolve.cli.recommend import recommend
-from jtsolve.cli.report import report
-from jtsolve.cli.run import run as run_one
-from jtsolve.cli.sample import sample
-from jtsolve.cli.score import score
-from jtsolve.cli.select import select
-from jtsolve.cli.show import show
-from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError, at
 from jtsolve.options import Door
 
-__all__ = ["app", "run"]
+__all__ = ["COMMANDS", "app", "run"]
 
-# Plain help: rich would take longer to load than the help takes to read, and tracebacks are for developers.
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (
-    solve,
-    score,
-    check,
-    backends,
-    scores,
-    models,
-    methods,
-    recommend,
-    compare,
-    report,
-    run_one,
-    convert,
-    encode,
-    decode,
-    show,
-    select,
-    average,
-):
-    app.command("run" if command is run_one else None, cls=PanelCommand)(command)
-for of_models in (fit, loglik, impute, query, mpe, sample, export):
-    app.command(cls=PanelCommand)(of_models)
-app.add_typer(data, name="data")
+COMMANDS = {
+    **{name: name for name in ("solve", "score", "check")},
+    **dict.fromkeys(("backends", "scores", "models", "methods"), "choices"),
+    **{name: name for name in ("recommend", "compare", "report")},
+    "run": "single_run",
+    **{name: name for name in ("convert", "encode", "decode", "show", "select", "average")},
+    **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},
+}
+"""The module of each command, in the order of the help."""
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
@@ -81,7 +44,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typ
         raise typer.Exit
 
 
-@app.callback()
 def main(
     _version: Annotated[
         bool,
@@ -99,16 +61,34 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 """Which typer does not export."""
 
 
+def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
+    """Returns the commands of these names, whose modules are imported here."""
+    # Plain help: rich would take longer to load than the help takes to read; tracebacks are for developers.
+    assembled = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
+    assembled.callback()(main)
+    for name in names:
+        command = getattr(import_module(f"jtsolve.cli.{COMMANDS[name]}"), name)
+        if isinstance(command, typer.Typer):
+            assembled.add_typer(command, name=name)
+        else:
+            assembled.command(name, cls=PanelCommand)(command)
+    return assembled
+
+
 @cache
-def _commands() -> Any:
-    """Returns the commands as typer assembles them: once, since that takes longer than many a command."""
-    return get_command(app)
+def _commands(first: str | None) -> Any:
+    """Returns the command that the first argument names, or all, as typer assembles them.
+
+    Assembled once, since that takes longer than many a command.
+    """
+    return get_command(app() if first not in COMMANDS else app([first]))
 
 
 def _called(arguments: list[str], started: float) -> int:
     """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
+    command = _commands(arguments[0] if arguments else None)
     try:
-        code = _commands()(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
+        code = command(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()
         error.show(file=text)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, cluster_named, flags_given, held
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
+from jtsolve.tables.options import is_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,9 +70,6 @@ def read_or_score(
     Raises:
         ChoiceError: options for data are given for an instance.
     """
-    from jtsolve.study.data import Data, is_data
-    from jtsolve.study.study import Study
-
     restrictions = constrain.restrictions()
     if not is_data(path, score):
         from jtsolve.io.instance import read_problem
@@ -82,6 +80,9 @@ def read_or_score(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
         return Given(restrictions.on(read_problem(path)).with_treewidth(treewidth))
+    from jtsolve.study.data import Data
+    from jtsolve.study.study import Study
+
     with held(cluster_named(executor, threads)) as cluster:
         study = Study(
             Data(path, options.reading(), cluster, keep),

@@ -82,18 +82,22 @@ def _survey_text(survey: "Survey") -> str:
 def advise(problem: "Problem", limits: "Limits") -> list[dict[str, Any]]:
     """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
     from jtsolve.backends.registry import REGISTRY
+    from jtsolve.core.estimates import asked_once
 
-    return [_advice(backend, problem, limits) for backend in REGISTRY.values()]
+    with asked_once():
+        return [_advice(backend, problem, limits) for backend in REGISTRY.values()]
 
 
 def _advice(backend: "Backend", problem: "Problem", limits: "Limits") -> dict[str, Any]:
     from math import inf, isfinite
 
-    objections = list(backend.capabilities.objections(problem))
+    from jtsolve.core.estimates import estimate_of, objections_of
+
+    objections = list(objections_of(backend, problem))
     facts: dict[str, Any] = {"name": backend.name, "exact": backend.capabilities.exact}
     if objections:
         return {**facts, "seconds": None, "memory": None, "fits": False, "objections": objections}
-    estimate = backend.estimate(problem, limits)
+    estimate = estimate_of(backend, problem, limits)
     left = inf if limits.time is None else limits.time - limits.elapsed
     if estimate.memory > limits.memory_bytes:
         most = limits.memory_bytes / 1e9

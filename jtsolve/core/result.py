@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.notebook import as_html
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def require_tree(result: Result) -> JunctionTree:
 
     Raises:
         ChoiceError: no tree meets the constraints, which is proved.
-        KeyboardInterrupt: the run was interrupted before there was one.
+        StoppedError: the run was interrupted before there was one.
         LimitError: none was found within the limits.
     """
     if result.tree is not None:
@@ -216,7 +217,7 @@ def require_tree(result: Result) -> JunctionTree:
     if result.status is Status.INFEASIBLE:
         raise ChoiceError("no tree meets the constraints, which is proved; relax them")
     if result.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
+        raise StoppedError
     raise LimitError(
         f"backend '{result.backend}' found no tree within the limits; allow more time or memory, or take a "
         "faster backend, such as forward"

@@ -1,10 +1,10 @@
-"""What the estimators share: reading of rows by the rules of `jt.learn`, the data check, learning, coding."""
+"""What the estimators share: a study of their rows, its run, the data check, and the coding of other rows."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,43 +12,43 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import memory_bytes
-from jtsolve.core.version import __version__
+from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
-from jtsolve.estimator.rows import Weights, features_of
-from jtsolve.models.columns import open_rows
-from jtsolve.models.learning.fit import fit
-from jtsolve.models.learning.learner import Learner
+from jtsolve.estimator.rows import features_of, weights_of
+from jtsolve.models.columns import hidden_of, open_rows
+from jtsolve.models.learning.tree import Tree
+from jtsolve.options import UNSEEN as UNSEEN_VALUES
 from jtsolve.options import Door
-from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
-from jtsolve.tables.check import require_none
-from jtsolve.tables.frames import FrameStyle, is_pandas, label_of
-from jtsolve.tables.gatherer import Intake
+from jtsolve.study.arguments import backend_of, score_of, treewidth_of
+from jtsolve.study.data import Data
+from jtsolve.study.fitting import fitted
+from jtsolve.study.study import Study
+from jtsolve.tables.frames import is_pandas, label_of
 from jtsolve.tables.options import DATA
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.reading import checked, read_raw, reading_of
-from jtsolve.tables.selection import with_gaps
+from jtsolve.tables.reading import reading_of
+from jtsolve.tables.selection import in_units
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column
-    from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.check import Finding
+    from jtsolve.models.columns import Column, FileRows
+    from jtsolve.models.learning.task import ModelKind
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.options import Missing
-    from jtsolve.tables.raw import RawTable
 
 UNSEEN = -2
 """Code of a value that training did not have."""
 
 _MISSING = ("state", "drop-rows", "impute-mode", "refuse")
+_WEIGHTS = "sample_weight"
 
 
 class DataWarning(UserWarning):
@@ -80,78 +80,85 @@ class Training(NamedTuple):
     """Rows to learn from.
 
     Attributes:
-        raw: the columns as read.
-        table: the same, coded; its weights are counts of `weights.unit`.
-        weights: of the rows.
+        study: of the features, and of the classes if there are any.
+        table: the rows of positive weight, merged if they are many.
+        rows: their features, uncoded and never merged.
+        times: shape (rows,), their weights as counts of `table.unit`; None for 1 each.
         style: how X held the values that are states.
     """
 
-    raw: RawTable
+    study: Study
     table: DataTable
-    weights: Weights
+    rows: FileRows
+    times: NDArray[np.int64] | None
     style: FrameStyle
-
-    @property
-    def total(self) -> float:
-        """The sum of the weights."""
-        return self.table.total * self.weights.unit
 
 
 class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; `JunctionTreeDensity` explains the parameters."""
 
-    @at(Door.ESTIMATOR)
-    def _read(
+    @contextmanager
+    def _running(self) -> Iterator[Run]:
+        """Yields the run of a fit; findings of the data check become warnings where `fit` was called."""
+        found: list[object] = []
+        state = self.random_state
+        seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
+        with at(Door.ESTIMATOR):
+            self._require_parameters()
+            limits = Limits(self.time, memory_bytes(self.memory), self.threads, seed)
+            try:
+                yield Run(limits, Console(warn=lambda _title, findings: found.extend(findings)))
+            finally:
+                for finding in found:
+                    warnings.warn(str(finding), DataWarning, stacklevel=4)
+
+    def _read(  # noqa: PLR0917 - as `fit` has them
         self,
         X: Any,
         features: Mapping[str, Any],
+        run: Run,
         sample_weight: Any = None,
         classes: Classes | None = None,
         missing: Missing | None = None,
     ) -> Training:
-        """Returns the rows to learn from; checks the parameters, and runs the data check.
+        """Returns the rows to learn from, after the data check.
 
         Args:
             X: shape (rows, features).
             features: its columns, by name.
+            run: of the fit.
             sample_weight: shape (rows,), or None.
             classes: of the rows, a further column; or None.
             missing: see `Coding`; None for the parameter of this name.
         """
-        self._require_parameters()
-        columns = values = dict(features)
-        if classes is not None:
-            columns = {**columns, classes.name: classes.column()}
-            values = {**values, classes.name: classes.values}
-        weights = Weights.of(sample_weight, len(next(iter(columns.values()))))
         given = {option.name: getattr(self, option.name) for option in DATA if hasattr(self, option.name)}
         given["missing_values"] = self._gaps
         given |= {} if missing is None else {"missing": missing}
-        given |= {} if classes is None else {"class_column": classes.name}
-        coding = reading_of(given).coding
-        raw = weights.applied(read_raw(columns, Intake(together=False)))
-        raw = replace(raw, columns=tuple(with_gaps(column, raw, coding) for column in raw.columns))
-        table = checked(raw, coding, "X", size=self.treewidth + 1, tell=self._heed)
+        columns = values = dict(features)
+        if classes is not None:
+            given["class_column"] = classes.name
+            columns = {**columns, classes.name: classes.column()}
+            values = {**values, classes.name: classes.values}
+        weights = weights_of(sample_weight, len(next(iter(features.values()))))
+        if weights is not None:
+            given["weights"] = unused_name(_WEIGHTS, columns)
+            columns = {**columns, given["weights"]: weights}
+        data = Data(columns, reading_of(given))
+        study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
+        table = study.read(run)
         assert isinstance(table, DataTable), "of states"
-        remarks = {"rows": table.total * weights.unit, **table.provenance}
-        table = replace(table, provenance=MappingProxyType(remarks))
-        cuts = table.provenance.get("cuts", {})
-        labels = zip(table.names, table.states, strict=True)
-        states = {name: own for name, own in labels if name not in cuts}
-        style = replace(FrameStyle.of(values, states), pandas=is_pandas(X))
-        return Training(raw, table, weights, style)
-
-    def _heed(self, findings: Sequence[Finding]) -> None:
-        """Warns of the findings of the data check, or refuses them."""
-        if self.strict:
-            require_none(findings, "X")
-        for finding in findings:
-            warnings.warn(str(finding), DataWarning, stacklevel=6)
+        rows, times = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal), None
+        if weights is not None:
+            times, _ = in_units(weights)
+            rows = replace(rows, columns=tuple(column.where(times > 0) for column in rows.columns))
+            times = times[times > 0]
+        style = replace(replace(data, source=values).style(table), pandas=is_pandas(X))
+        return Training(study, table, rows, times, style)
 
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
-        if getattr(self, "unseen", "share") not in ("share", "error"):
+        if getattr(self, "unseen", "share") not in UNSEEN_VALUES.choices:
             raise ChoiceError(f"unseen={self.unseen!r}; choose share or error")
         if self.smoothing is not None and not self.smoothing > 0:
             raise ChoiceError(
@@ -170,59 +177,30 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return float(self.smoothing if self.smoothing is not None else getattr(self._score, "ess", 1.0))
 
     @property
-    def _score(self) -> DiscreteScore:
-        score = named_score(self.local_score) if isinstance(self.local_score, str) else self.local_score
+    def _score(self) -> LocalScore:
+        score = score_of(self.local_score)
         if not is_discrete(score):
             raise ChoiceError(
                 f"the score '{score.name}' is of real numbers; choose a discrete one, such as bic"
             )
         return score
 
-    def _learner(self, weights: Weights) -> Learner:
-        """Returns the learner of trees."""
-        backend = self.backend
-        if isinstance(backend, str):
-            backend = None if backend == "auto" else REGISTRY.parse(backend)
-        state = self.random_state
-        return Learner(
-            weights.score(self._score),
-            backend,
-            self.treewidth,
-            self.time,
-            threads=self.threads,
-            seed=state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31)),
-            memory=memory_bytes(self.memory),
-        )
-
-    @at(Door.ESTIMATOR)
-    def _learned(self, training: Training) -> JunctionTreeModel:
-        """Returns the model of the best tree for some rows."""
-        table, unit, learner = training.table, training.weights.unit, self._learner(training.weights)
-        result = learner.search(table)
-        assert result.tree is not None, "the learner promises one"
-        assert result.score is not None, "trees have one"
-        facts = {
-            "score": learner.score.name,
-            "treewidth_allowed": self.treewidth,
-            "backend": result.backend,
-            "status": result.status.value,
-            "tree_score": result.score * unit,
-            "bound": result.bound * unit,
-            "seed": learner.seed,
-            "jtsolve": __version__,
-        }
-        plain = replace(table, weights=None, provenance=MappingProxyType({**table.provenance, **facts}))
-        each = None if table.weights is None else table.weights * unit
-        return fit(result.tree, plain, ess=self._smoothing, weights=each)
+    def _learned(self, training: Training, run: Run, kind: ModelKind = Tree()) -> Any:  # noqa: B008 - frozen
+        """Returns the model of some rows, of a kind that may learn no trees of a treewidth."""
+        study = training.study
+        if "treewidth" not in kind.uses:
+            study = replace(study, treewidth=None)
+        return fitted(kind, study, run, table=training.table, smoothing=self.smoothing).model
 
     @at(Door.ESTIMATOR)
     def _codes(self, X: Any, columns: Sequence[Column]) -> NDArray[np.int32]:
-        """Returns codes, shape (features, rows); `GAP` for missing values, `UNSEEN` for unseen ones."""
+        """Returns codes, shape (columns, rows): `GAP` for missing and hidden values, `UNSEEN` for unseen."""
         check_is_fitted(self)
-        given = features_of(self, X, reset=False).values()
-        features = dict(zip([column.name for column in columns], given, strict=True))
+        given, hidden = features_of(self, X, reset=False).values(), hidden_of(columns)
+        names = [column.name for column in columns]
+        features = dict(zip([name for name in names if name not in hidden], given, strict=True))
         unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
-        rows = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal)
+        rows = open_rows(features, names, gaps=self._gaps, decimal=self.decimal, hidden=hidden)
         return rows.codes(columns, unseen=unseen)
 
     def __sklearn_tags__(self) -> Any:
@@ -231,6 +209,13 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+def unused_name(name: str, names: Mapping[str, Any]) -> str:
+    """Returns a name that is not among others: itself, or with underscores after it."""
+    while name in names:
+        name += "_"
+    return name
 
 
 def known(codes: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ D. Heckerman, Artificial Intelligence 82, 1996; N. Friedman, D. Geiger and M. Go
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Classes, Training, TreeEstimator, known
+from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import features_of
 from jtsolve.models.framed import Model
 from jtsolve.models.mixture import log_sum
@@ -25,7 +26,6 @@ from jtsolve.models.queries import log_likelihood, marginals, state_log_probabil
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_missing
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Decimal, Discretisation
@@ -68,7 +69,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values.
         unseen: treatment of unseen values.
-        time: seconds for each tree.
+        time: seconds for the whole fit.
         memory: gigabytes.
         threads: their number.
         random_state: seed.
@@ -150,14 +151,15 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             raise ChoiceError(f"trees={self.trees!r}; choose joint or class-conditional")
         features = features_of(self, X, reset=True)
         classes = self._classes(features, y)
-        training = self._read(X, features, sample_weight, classes)
-        self.class_name_, self.classes_ = classes.name, classes.values
-        if self.trees == "joint":
-            self._models: tuple[JunctionTreeModel, ...] = (self._learned(training),)
-            self.model_ = Model(self._models[0], training.style)
-            shares = marginals(self._models[0])[-1]
-        else:
-            shares = self._fit_each(training)
+        with self._running() as run:
+            training = self._read(X, features, run, sample_weight, classes)
+            self.class_name_, self.classes_ = classes.name, classes.values
+            if self.trees == "joint":
+                self._models: tuple[JunctionTreeModel, ...] = (self._learned(training, run),)
+                self.model_ = Model(self._models[0], training.style)
+                shares = marginals(self._models[0])[-1]
+            else:
+                shares = self._fit_each(training, run)
         self._log_shares = np.log(shares)
         self.class_log_prior_ = self._log_shares if self.class_prior is None else np.log(self._given_prior())
         return self
@@ -181,9 +183,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         values, codes = np.unique(labels, return_inverse=True)
         own = getattr(y, "name", None)
         name = own if isinstance(own, str) and own else CLASS
-        while name in features:
-            name += "_"
-        return Classes(name, values, codes)
+        return Classes(unused_name(name, features), values, codes)
 
     def _given_prior(self) -> NDArray[np.float64]:
         prior = np.asarray(self.class_prior, dtype=np.float64)
@@ -194,30 +194,32 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             )
         return prior
 
-    def _fit_each(self, training: Training) -> NDArray[np.float64]:
+    def _fit_each(self, training: Training, run: Run) -> NDArray[np.float64]:
         """Fits a model for each class; returns P(class), smoothed like the tables."""
         table = training.table
         *rest, classes = table.codes
         times = np.ones(table.rows, dtype=np.int64) if table.weights is None else table.weights
-        models = []
+        models: list[JunctionTreeModel] = []
         for code, label in enumerate(table.states[-1]):
             inside = classes == code
             if not inside.any():
                 raise ValueError(
                     f"no row of class '{label}' counts; give one a weight, or leave out the class"
                 )
-            part = DataTable(
-                table.names[:-1],
-                table.states[:-1],
-                np.array(rest)[:, inside],
-                times[inside],
-                MappingProxyType({**table.provenance, self.class_name_: label}),
+            part = replace(
+                table,
+                names=table.names[:-1],
+                states=table.states[:-1],
+                codes=np.array(rest)[:, inside],
+                weights=times[inside],
+                provenance=MappingProxyType({**table.provenance, self.class_name_: label}),
             )
-            models.append(self._learned(training._replace(table=part)))
+            seconds = run.left / (self.classes_.size - code)
+            models.append(self._learned(training._replace(table=part), run.part(seconds)))
         self._models = tuple(models)
         self.models_ = tuple(Model(model, training.style) for model in models)
         a = self._smoothing
-        counts = np.bincount(classes, times, minlength=self.classes_.size) * training.weights.unit
+        counts = np.bincount(classes, times, minlength=self.classes_.size) * table.unit
         shares: NDArray[np.float64] = (counts + a / counts.size) / (counts.sum() + a)
         return shares
 

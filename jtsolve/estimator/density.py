@@ -1,8 +1,7 @@
-"""`JunctionTreeDensity`: P(x) by a junction tree, by a mixture of them, or by a feature tree."""
+"""`JunctionTreeDensity`: P(x) by a junction tree, or by another kind of model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,16 +9,14 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.backends.registry import REGISTRY
-from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
-from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
-from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.queries import log_likelihood, sample
+from jtsolve.options import MODEL
 from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.study.arguments import model_kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,14 +25,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
-    from jtsolve.estimator.base import Training
+    from jtsolve.models.columns import Column
+    from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.queries import StateModel
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Decimal, Discretisation
 
 
 class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
-    """Density estimation by a junction tree, by a mixture of junction trees, or by a feature tree.
+    """Density estimation by a junction tree, by a mixture, or by another kind of model.
 
     Columns become states by the rules of `jt.learn`. The defaults are those of `jtsolve fit --treewidth 2`,
     with `--discretise quantile:4 --missing state`.
@@ -46,11 +44,9 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
             else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
-            stands for "forward" in mixtures and feature trees.
-        components: 1 for a single tree, more for a mixture, of feature trees if `features` says so.
-        features: None, or a feature tree, as `jtsolve fit --features` has them: "trees", with junction trees
-            at the leaves, "lem" or "published", with tables, whose `treewidth` and `backend` have no meaning;
-            with options as in "trees:support=50".
+            stands for "forward" where a model has many trees.
+        model: the kind of model with options, as in "mixture:components=4" or "features:support=50", or the
+            kind itself; `jtsolve models` lists them. Kinds without trees of a treewidth ignore `treewidth`.
         discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
             None to refuse them. Columns of at most 20 different numbers, or 31 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
@@ -66,8 +62,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         unseen: treatment of values that training did not have: "share": a value has the share that the prior
             gives to one more state, for any rest of the row, a / ((states + 1) (rows + a));
             "error". States that a categorical column declares are not unseen.
-        time: seconds for the search of a tree; for a feature tree, after which the one so far is taken. None
-            for no limit.
+        time: seconds for the whole fit, after which the best model so far is taken; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
         random_state: seed of everything random; see scikit-learn.
@@ -91,8 +86,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         local_score: str | DiscreteScore = DEFAULT_SCORE,
         smoothing: float | None = None,
         backend: str | Backend = "auto",
-        components: int = 1,
-        features: str | None = None,
+        model: str | ModelKind = MODEL.default,
         discretise: str | Discretisation | None = "quantile:4",
         states: str | tuple[str, ...] = (),
         schema: str | Path | Mapping[str, Any] | None = None,
@@ -111,8 +105,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self.local_score = local_score
         self.smoothing = smoothing
         self.backend = backend
-        self.components = components
-        self.features = features
+        self.model = model
         self.discretise = discretise
         self.states = states
         self.schema = schema
@@ -142,34 +135,18 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             LimitError: the backend found no tree within the limits.
         """
         del y
-        training = self._read(X, features_of(self, X, reset=True), sample_weight)
-        self._model: StateModel = self._fitted(training)
+        features = features_of(self, X, reset=True)
+        with self._running() as run:
+            kind = model_kind_of(self.model)
+            training = self._read(X, features, run, sample_weight)
+            self._model: StateModel = self._learned(training, run, kind)
         self.model_ = Model(self._model, training.style)
-        self._values = values_of(training, self._model.columns)
+        self._values = values_of(training)
         self._is_frame = is_frame(X)
-        a = self._smoothing
-        self._log_shares = np.log(a / ((training.table.arities + 1) * (training.total + a)))
+        a, rows = self._smoothing, training.table.total
+        arities = np.array([column.arity for column in self._model.columns])
+        self._log_shares = np.log(a / ((arities + 1) * (rows + a)))
         return self
-
-    def _fitted(self, training: Training) -> StateModel:
-        """Returns the model of some rows."""
-        if self.components == 1 and self.features is None:
-            return self._learned(training)
-        table, weights = training.table, training.weights
-        if not 1 <= self.components <= table.rows:
-            raise ValueError(f"components={self.components} for n_samples={table.rows}; give 1 to n_samples")
-        if weights.unit != 1:
-            raise ChoiceError(
-                "sample_weight has fractions, but mixtures and feature trees need whole weights; give those"
-            )
-        learner = self._learner(weights)
-        learner = replace(learner, backend=learner.backend or REGISTRY["forward"])
-        how = None if self.features is None else feature_learner(self.features, learner, self._smoothing)
-        run = self._run(None if how is None else self.time)
-        if how is not None and self.components == 1:
-            return fit_feature_tree(table, how, run=run)
-        options = EmOptions(how or learner, ess=self._smoothing, seed=run.seed)
-        return fit_mixture(table, self.components, options, run)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""
@@ -196,19 +173,24 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         generator = check_random_state(random_state)
         codes = sample(self._model, n_samples, int(generator.randint(1 << 31)))
+        visible = [place for place, column in enumerate(self._model.columns) if not column.hidden]
+        codes = codes[visible]
         drawn = [values.drawn(row, generator) for values, row in zip(self._values, codes, strict=True)]
         if self._is_frame:
-            return self._framed(codes, drawn)
+            columns = [self._model.columns[place] for place in visible]
+            return self._framed(columns, codes, drawn)
         kinds = {column.dtype.kind for column in drawn}
         return np.column_stack(drawn if kinds <= set("biuf") else [column.astype(object) for column in drawn])
 
-    def _framed(self, codes: NDArray[np.integer[Any]], drawn: list[NDArray[Any]]) -> Any:
+    def _framed(
+        self, columns: list[Column], codes: NDArray[np.integer[Any]], drawn: list[NDArray[Any]]
+    ) -> Any:
         """Returns drawn rows as a frame."""
         style = self.model_.style
-        columns = []
-        for column, values, row, numbers in zip(self._model.columns, self._values, codes, drawn, strict=True):
+        made = []
+        for column, values, row, numbers in zip(columns, self._values, codes, drawn, strict=True):
             if values.edges is None:
-                columns.append(style.column(column.name, column.states, row))
+                made.append(style.column(column.name, column.states, row))
             else:
-                columns.append(style.numbers(column.name, numbers))
-        return style.frame(columns)
+                made.append(style.numbers(column.name, numbers))
+        return style.frame(made)

@@ -21,7 +21,6 @@ from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
-from jtsolve.models.columns import FileRows
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
 from jtsolve.models.queries import state_log_probabilities
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
+    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Decimal, Discretisation
 
@@ -66,7 +66,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         decimal: mark of fractions in columns of text, point or comma.
         unseen: treatment of observed values that training did not have: "share": they are no evidence;
             "error".
-        time: seconds for each tree.
+        time: seconds for the whole fit; the best model so far is taken.
         memory: gigabytes.
         threads: their number.
         random_state: seed.
@@ -145,19 +145,22 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
                 f"strategy={self.strategy!r}, max_iter={self.max_iter}; choose among "
                 f"{', '.join(STRATEGIES)}, and a number of at least 1"
             )
-        training = self._read(X, features_of(self, X, reset=True), sample_weight, missing="impute-mode")
-        model = self._learned(training)
-        observed = FileRows(training.raw.columns, (), "X").codes(model.columns)
-        self.n_iter_ = 1
-        while self.n_iter_ < self.max_iter:
-            filled = completed(model, observed)
-            if np.array_equal(filled, training.table.codes):
-                break
-            training = training._replace(table=replace(training.table, codes=filled))
-            model = self._learned(training)
-            self.n_iter_ += 1
+        features = features_of(self, X, reset=True)
+        with self._running() as run:
+            training = self._read(X, features, run, sample_weight, missing="impute-mode")
+            model: JunctionTreeModel = self._learned(training, run)
+            observed = training.rows.codes(model.columns)
+            self.n_iter_ = 1
+            while self.n_iter_ < self.max_iter and run.stop is None:
+                filled = completed(model, observed)
+                if np.array_equal(filled, training.table.codes):
+                    break
+                table = replace(training.table, codes=filled, weights=training.times)
+                training = training._replace(table=table)
+                model = self._learned(training, run)
+                self.n_iter_ += 1
         self.model_, self._model = Model(model, training.style), model
-        self._values = values_of(training, model.columns)
+        self._values = values_of(training)
         return self
 
     def transform(self, X: Any) -> Any:

@@ -1,29 +1,18 @@
-"""The rows that an estimator is given: features by name, and weights as whole counts."""
+"""The rows that an estimator is given: features by name, and weights."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil, log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from jtsolve.errors import ChoiceError
-from jtsolve.scoring.score import Entropy
-from jtsolve.scoring.scores.qnml import Qnml
 from jtsolve.tables.frames import is_pandas, named_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sklearn.base import BaseEstimator
-
-    from jtsolve.scoring.score import DiscreteScore, Marginal
-    from jtsolve.tables.raw import RawTable
-
-_STEPS = 40
-"""Fractional weights are counted in 2^-40 of their sum, rounded up to a power of two."""
 
 
 def is_frame(X: Any) -> bool:
@@ -53,82 +42,19 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
     return {name or f"x{i}": column for i, (name, column) in enumerate(zip(names, columns, strict=True))}
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights of rows as whole counts of a unit.
+def weights_of(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+    """Returns the weights of rows, checked; None for 1 each.
 
-    Attributes:
-        times: shape (rows,), the weight of each row over the unit.
-        unit: 1 if all weights are whole.
+    Raises:
+        ValueError: they are not finite, none negative and not all 0, or not one for each row.
     """
-
-    times: NDArray[np.int64]
-    unit: float
-
-    @classmethod
-    def of(cls, sample_weight: Any, rows: int) -> Weights:
-        """Returns the weights of rows; None for 1 each.
-
-        Raises:
-            ValueError: they are not finite, none negative and not all 0, or not one for each row.
-        """
-        if sample_weight is None:
-            return cls(np.ones(rows, dtype=np.int64), 1.0)
-        weights = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-        if weights.shape != (rows,):
-            raise ValueError(
-                f"sample_weight has the shape {weights.shape}; give one weight for each row, {rows}"
-            )
-        if weights.min() < 0 or not weights.any():
-            raise ValueError("sample_weight must contain at least one non-zero number, and none below 0")
-        whole = bool((weights % 1 == 0).all())
-        unit = 1.0 if whole else 2.0 ** (ceil(log2(weights.sum())) - _STEPS)
-        return cls(np.rint(weights / unit).astype(np.int64), unit)
-
-    def applied(self, raw: RawTable) -> RawTable:
-        """Returns the rows of positive weight, with their counts."""
-        kept = self.times > 0
-        times = self.times[kept]
-        columns = tuple(column.where(kept) for column in raw.columns)
-        return replace(raw, columns=columns, times=None if (times == 1).all() else times)
-
-    def score(self, score: DiscreteScore) -> DiscreteScore:
-        """Returns the score of rows counted in units.
-
-        Raises:
-            ChoiceError: some weights are fractions, and the score is of whole counts only.
-        """
-        if self.unit == 1:
-            return score
-        if not isinstance(score.cell_terms, Entropy) or isinstance(score, Qnml):
-            raise ChoiceError(
-                f"the score '{score.name}' is of whole counts, but sample_weight has fractions; give whole "
-                "weights, or local_score='bic'"
-            )
-        return PerUnit(score, self.unit)
-
-
-@dataclass(frozen=True, slots=True)
-class PerUnit:
-    """A score of counts in units u: s'(A) = s(A) / u, so that the same trees are best.
-
-    With m = u m' and N = u N', Σ m ln m = u (Σ m' ln m' + N' ln u).
-    """
-
-    of: DiscreteScore
-    unit: float
-
-    @property
-    def name(self) -> str:
-        """See `DiscreteScore`."""
-        return self.of.name
-
-    @property
-    def cell_terms(self) -> Entropy:
-        """See `DiscreteScore`."""
-        return Entropy()
-
-    def rest(self, marginal: Marginal) -> float:
-        """See `DiscreteScore`."""
-        total = marginal.rows * float(np.log(self.unit))
-        return total + self.of.rest(replace(marginal, rows=marginal.rows * self.unit)) / self.unit
+    if sample_weight is None:
+        return None
+    weights: NDArray[np.float64] = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (rows,):
+        raise ValueError(f"sample_weight has the shape {weights.shape}; give one weight for each row, {rows}")
+    if weights.min() < 0 or not weights.any():
+        raise ValueError("sample_weight must contain at least one non-zero number, and none below 0")
+    return weights

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.estimator.rows import is_frame
+from jtsolve.models.columns import columns_of
+from jtsolve.models.columns import values_of as numbers_of
 from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.frames import is_pandas
 
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.estimator.base import Training
-    from jtsolve.models.columns import Column
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,12 +63,10 @@ def _array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def values_of(training: Training, columns: Sequence[Column]) -> tuple[Values, ...]:
-    """Returns the values of columns that were coded for training."""
-    times = training.raw.times
-    by_name = {column.name: column for column in training.raw.columns}
+def values_of(training: Training) -> tuple[Values, ...]:
+    """Returns the values of the features."""
     found = []
-    for column in columns:
+    for column, raw in zip(columns_of(training.table), training.rows.columns, strict=False):  # before classes
         if column.cuts is None:
             known = training.style.values[column.name]
             typical = tuple(known.get(label) for label in column.states)
@@ -76,11 +75,10 @@ def values_of(training: Training, columns: Sequence[Column]) -> tuple[Values, ..
             means = np.array([np.nan if v is None else float(v) for v in typical]) if is_number else None
             found.append(Values(typical, means, None))
             continue
-        raw = by_name[column.name]
-        there = raw.present()
-        numbers = raw.numbers()[raw.codes[there]]
-        weights = np.ones(numbers.size) if times is None else times[there].astype(np.float64)
-        found.append(_ranges(numbers, weights, column.cuts, column.arity))
+        (numbers,) = numbers_of(replace(training.rows, columns=(raw,)), [column.name])
+        weights = np.ones(numbers.size) if training.times is None else training.times.astype(np.float64)
+        there = ~np.isnan(numbers)
+        found.append(_ranges(numbers[there], weights[there], column.cuts, column.arity))
     return tuple(found)
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 _BETWEEN_LOOKS = 1000
 """Sets, of some microseconds each."""
-_LISTED = 1 << 16
-"""Sets whose members are Python's numbers at a time: a twentieth of a second."""
 
 _Item = TypeVar("_Item")
 
@@ -34,18 +32,9 @@ def watched(items: Iterable[_Item], look: Callable[[], object]) -> Iterator[_Ite
         yield item
 
 
-def masks_of(
-    rows: NDArray[np.int32], sizes: NDArray[np.int32], look: Callable[[], object] = _unlooked
-) -> list[VarSet]:
-    """Returns sets as bit masks; `look` is called again and again, and may raise."""
-    masks = []
-    for start in range(0, len(rows), _LISTED):
-        look()
-        part = slice(start, start + _LISTED)
-        masks += [
-            varset(row[:size]) for row, size in zip(rows[part].tolist(), sizes[part].tolist(), strict=True)
-        ]
-    return masks
+def masks_of(rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> list[VarSet]:
+    """Returns sets as bit masks."""
+    return [varset(row[:size]) for row, size in zip(rows.tolist(), sizes.tolist(), strict=True)]
 
 
 def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:

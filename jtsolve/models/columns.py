@@ -245,7 +245,10 @@ def open_rows(
     columns = tuple(read.get(name, absent) for name in names)
     times = None
     if weights is not None:
-        times = row_weights(by_name[weights], None, place)
+        times, unit = row_weights(by_name[weights], None, place)
+        if unit != 1:
+            reason = "some weights are fractions, and rows are counted"
+            raise InputError(place, f"column '{weights}'", reason, "count how often each row occurs")
     return FileRows(columns, gap_words(gaps, typed=raw.typed), place, times)
 
 

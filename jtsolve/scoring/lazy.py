@@ -114,7 +114,7 @@ class DataScores:
     @property
     def rows(self) -> int:
         """The number of rows of the data, counting weights."""
-        return self._scorer.table.total
+        return max(1, round(self._scorer.table.total))
 
     @property
     def ceilings(self) -> tuple[float, ...]:

@@ -140,7 +140,7 @@ class ScoringPlan:
             constraints or Constraints(),
             name,
             _provenance(self.scorer),
-            table.total,
+            max(1, round(table.total)),
             tuple(self.scorer.ceilings().tolist()),
         )
 

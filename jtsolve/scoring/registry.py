@@ -1,14 +1,13 @@
-"""The registry of scores, by name, and scores from texts such as "bdeu:ess=10"."""
+"""The registry of scores: by name, or from texts such as "bdeu:ess=10"."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.core.choice_texts import split
 from jtsolve.core.choices import Entry, Registry
 
 if TYPE_CHECKING:
-    from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
+    from jtsolve.scoring.score import DiscreteScore, GaussianScore
 
 REGISTRY: Registry[DiscreteScore | GaussianScore] = Registry(
     "score",
@@ -25,13 +24,3 @@ REGISTRY: Registry[DiscreteScore | GaussianScore] = Registry(
     },
     annotations=("LocalScore", "DiscreteScore", "GaussianScore"),
 )
-
-
-def named_score(text: str, ess: float | None = None) -> LocalScore:
-    """Returns the score that a text describes, with an equivalent sample size if one is given.
-
-    Raises:
-        ChoiceError: there is no such score, or it has no equivalent sample size.
-    """
-    name, options = split(text)
-    return REGISTRY.make(name, options if ess is None else {**options, "ess": repr(float(ess))})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import MAX_SIZE
+from jtsolve.options import MAX_SIZE, SCORE
 from jtsolve.scoring.partitions import proceed_always, require_keys, sums_over_partitions
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
@@ -151,6 +151,8 @@ class CountingScorer:
     """The columns as bit sets, if counting by them is faster."""
     proceed: Callable[[float], object] = proceed_always
     """Called with the fraction of a pass over partitions that is done; raises an error to stop."""
+    unit: float = 1.0
+    """u, the weight of a count: with m = u m' and N = u N', Σ m ln m = u Σ m' ln m' + N ln u."""
 
     @property
     def steps(self) -> float:
@@ -184,7 +186,7 @@ class CountingScorer:
             float(shared),
             float(each),
         )
-        return _with_rest(sets, sums, cells, self._rest)
+        return _with_rest(sets, self.unit * sums, cells, self._rest)
 
     def extremes(self, max_size: int) -> tuple[float, float]:
         """See `Scorer`; bounds the sum and the rest separately, the rest being monotone in the cells."""
@@ -200,7 +202,7 @@ class CountingScorer:
                 low, high = (terms.shared / cells + terms.each for cells in (many, few))
                 sums = rows * min(0.0, log(low)), lgamma(rows + high) - lgamma(high)
             else:
-                sums = 0.0, rows * log(rows)
+                sums = rows * log(self.unit), rows * log(rows)  # every cell has m ≥ u
             ends = [Marginal(size, cells, rows, self.table.n) for cells in (few, many)]
             rests = [self.score.rest(end) for end in ends]
             priors = [self.prior.value(end.edges, end.parameters) for end in ends]
@@ -240,7 +242,8 @@ class CountingScorer:
 
     def _rest(self, size: int, cells: float) -> float:
         marginal = Marginal(size, cells, self.table.total, self.table.n)
-        return self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
+        rest = self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
+        return rest + marginal.rows * log(self.unit)
 
 
 def _counting(
@@ -257,8 +260,19 @@ def _counting(
     if isinstance(table, PartitionedTable):
         require_keys(table.arities, max_size)
         return CountingScorer(table, score, prior, table, table.arities)
-    by_rows = CountingScorer(table, score, prior, merged_rows(table), table.arities)
+    if table.unit != 1:
+        _require_fractions(table, score)
+    by_rows = CountingScorer(table, score, prior, merged_rows(table), table.arities, unit=table.unit)
     return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
+
+
+def _require_fractions(table: DataTable, score: DiscreteScore) -> None:
+    """Checks that a score is defined for fractions of rows."""
+    from jtsolve.scoring.scores.qnml import Qnml
+
+    if isinstance(score.cell_terms, Dirichlet) or isinstance(score, Qnml):
+        remedy = f"round them, or give {SCORE('bic')}"
+        table.require_whole_weights(f"the score '{score.name}'", remedy)
 
 
 def _with_rest(

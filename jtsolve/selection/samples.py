@@ -167,6 +167,7 @@ class States:
     @classmethod
     def of(cls, table: DataTable) -> States:
         """Returns the states of a table."""
+        table.require_whole_weights("the selection of a graph")
         return cls(table.names, table.codes, table.arities, table.weights)
 
     def restricted(self, columns: Sequence[int]) -> States:

@@ -15,10 +15,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.study.data import Data
 from jtsolve.study.kinds import MODELS
-from jtsolve.tables.partitions import is_dask_frame
-from jtsolve.tables.reading import reading_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.core.choices import Registry
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.study.data import Data
     from jtsolve.tables.frames import Frame
 
 
@@ -88,9 +86,11 @@ def model_kind_of(given: str | ModelKind) -> ModelKind:
 
 
 def treewidth_of(given: Any) -> int | None:
-    """Returns a treewidth given as any whole number, or None."""
+    """Returns a treewidth given as any whole number from 0 on, or None."""
     if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
         raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
+    if given is not None and given < 0:
+        raise ChoiceError(f"the treewidth is {given}; give a number of 0 or more")
     return given if given is None else int(given)
 
 
@@ -98,6 +98,9 @@ def data_of(
     source: Frame, reading: Mapping[str, Any], cluster: Cluster | None, keep: str | Path | None
 ) -> Data:
     """Returns data, with the options of `tables.options.DATA` by their names."""
+    from jtsolve.study.data import Data
+    from jtsolve.tables.reading import reading_of
+
     return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
 
 
@@ -110,6 +113,8 @@ def held_cluster(data: Frame, executor: Any, threads: int | None) -> Iterator[Cl
         executor: see `jtsolve.learn`.
         threads: workers of a cluster on this machine; None for one a core.
     """
+    from jtsolve.tables.partitions import is_dask_frame
+
     if executor is None and not is_dask_frame(data):
         yield None
         return

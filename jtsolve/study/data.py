@@ -11,7 +11,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, require_counts
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
-from jtsolve.tables.options import DATA_SUFFIXES, SCHEMA, Coding, Reading, title_of
+from jtsolve.tables.options import SCHEMA, Coding, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
 from jtsolve.tables.table import ContinuousTable, DataTable
@@ -158,10 +158,3 @@ class Data:
             remarks = {**table.provenance, "states_of_validation": more}
             table = replace(widened(table, more), provenance=MappingProxyType(remarks))
         return table, found.codes(columns_of(table))
-
-
-def is_data(source: Frame, score: object) -> bool:
-    """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
-    if not is_path(source) or score is not None or Path(source).is_dir():
-        return True
-    return str(source).lower().endswith(DATA_SUFFIXES)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.task import FitTask
@@ -56,6 +57,7 @@ def fitted(
         ChoiceError: options contradict each other, or have no meaning for the kind.
         InputError: the data cannot be read, or do not match the structure.
         LimitError: the limits ended the work before there was a model.
+        KeyboardInterrupt: a signal came before there was one.
     """
     _require_meaning(kind, study, structure)
     if smoothing is not None and validate is not None:
@@ -81,8 +83,11 @@ def fitted(
         rows,
         None if structure is None else structure.over(table.names),
     )
-    with run.phase(f"fitting {kind.name}"):
-        return Fitted(kind.fit(task, run), table)
+    with run.phase(f"fitting {kind.name}"), run.interruptible():
+        try:
+            return Fitted(kind.fit(task, run), table)
+        except StoppedError:
+            raise KeyboardInterrupt from None
 
 
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:

@@ -33,7 +33,6 @@ from jtsolve.tables.options import (
     MISSING_VALUES,
     STATES,
     STRICT,
-    WEIGHTS,
     gap_words,
 )
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
@@ -174,11 +173,11 @@ def examine(
         kinds: of findings to look for.
 
     Raises:
-        InputError: the coding names a column that does not exist, or weights that are not whole numbers.
+        InputError: the coding names a column that does not exist, or weights that are not numbers.
     """
     selection = chosen(raw, coding, source)
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    facts = [_facts(column, selection.weights, coding) for column in selection.columns]
+    facts = [_facts(column, selection.times, coding) for column in selection.columns]
     plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
     for one in facts:
@@ -454,7 +453,7 @@ def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
             "weight",
             (weights,),
             f"one row has {100 * share:.0f} % of the weight in column '{weights}'",
-            f"check that '{weights}' counts rows; if not, {DROP([weights])} instead of {WEIGHTS}",
+            f"check that '{weights}' counts rows; if not, leave it out",
         )
 
 

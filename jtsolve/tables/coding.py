@@ -65,7 +65,7 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
         remarks["cuts"] = {name: list(values) for name, values in cuts.items()}
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         remarks["cut_by"] = coding.classes
-    return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks))
+    return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks), selection.unit)
 
 
 def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) -> None:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jtsolve.errors import ChoiceError, on_one_line
-from jtsolve.options import Option, options_of
+from jtsolve.options import READ, Option, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,9 +74,6 @@ def decimal_of(data: Any) -> Decimal:
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
-
-READ = "--read"
-"""The option of the shell that holds those of data that few users need."""
 
 HEADER = Option(
     "header",
@@ -400,3 +397,10 @@ def title_of(path: str | Path) -> str:
         place = place.parent
     name = place.name.removesuffix(".gz")
     return name.rpartition(".")[0] or name
+
+
+def is_data(source: object, score: object) -> bool:
+    """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
+    if not isinstance(source, str | Path) or score is not None or Path(source).is_dir():
+        return True
+    return str(source).lower().endswith(DATA_SUFFIXES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil, log2
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Coding
     from jtsolve.tables.raw import RawColumn, RawTable
 
+_STEPS = 40
+"""Fractional weights are counted in 2^-40 of their sum, far from the overflow of their products."""
+
 
 @dataclass(frozen=True, slots=True)
 class Subtable:
@@ -26,15 +30,22 @@ class Subtable:
 
     Args:
         columns: columns to keep, in the requested order.
-        weights: shape (rows,), multiplicity of each row; None for 1.
+        weights: shape (rows,), multiplicity of each row, in counts of `unit`; None for 1.
         classes: class column for discretisation, kept or not, or None.
         remarks: what was done, for the provenance.
+        unit: see `DataTable`.
     """
 
     columns: list[RawColumn]
     weights: NDArray[np.int64] | None
     classes: RawColumn | None
     remarks: dict[str, Any]
+    unit: float = 1.0
+
+    @property
+    def times(self) -> NDArray[np.int64] | None:
+        """How often each row occurs, for numbers of values; fractional weights do not count rows."""
+        return self.weights if self.unit == 1 else None
 
     def where(self, rows: NDArray[np.bool_]) -> Subtable:
         """Returns the selection restricted to the chosen rows."""
@@ -90,8 +101,8 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     selection = Subtable(columns, raw.times, classes, remarks)
     if coding.weights is not None:
         remarks["weights"] = coding.weights
-        weights = row_weights(by_name[coding.weights], raw.times, source)
-        selection = replace(selection, weights=weights).where(weights > 0)
+        weights, unit = row_weights(by_name[coding.weights], raw.times, source)
+        selection = replace(selection, weights=weights, unit=unit).where(weights > 0)
     return selection
 
 
@@ -107,27 +118,42 @@ def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     return column.recoded(np.array(codes, dtype=np.int32))
 
 
-def row_weights(column: RawColumn, times: NDArray[np.int64] | None, source: str) -> NDArray[np.int64]:
-    """Returns the weight of each row, multiplied by how often it occurs in the file."""
+def row_weights(
+    column: RawColumn, times: NDArray[np.int64] | None, source: str
+) -> tuple[NDArray[np.int64], float]:
+    """Returns the weight of each row, multiplied by how often it occurs in the file; see `in_units`."""
     by_label = column.numbers()
-    whole = column.gaps(None) == 0 and bool(((by_label >= 0) & (by_label == np.floor(by_label))).all())
-    numbers = by_label[column.codes] if whole else np.zeros(1)
-    if whole and times is not None:
+    valid = column.gaps(None) == 0 and bool((by_label >= 0).all())
+    numbers = by_label[column.codes] if valid else np.zeros(1)
+    if valid and times is not None:
         numbers = numbers * times
     if not 0 < numbers.sum() < 2.0**53:
         raise InputError(
             source,
             f"column '{column.name}'",
-            "weights must be whole numbers, none negative and not all 0",
-            "count how often each row occurs; fractional counts are not supported",
+            "weights must be numbers, none negative and not all 0",
+            "give how often each row counts",
         )
-    return numbers.astype(np.int64)
+    return in_units(numbers)
+
+
+def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """Returns weights as whole counts of a unit, and the unit.
+
+    The unit is 1 for whole weights; otherwise 2^-40 of their sum, rounded up to a power of two.
+
+    >>> in_units(np.array([2.0, 1.0])), in_units(np.array([0.5, 1.5]))[1] == 2.0**-39
+    ((array([2, 1]), 1.0), True)
+    """
+    whole = bool((weights == np.floor(weights)).all())
+    unit = 1.0 if whole else 2.0 ** (ceil(log2(weights.sum())) - _STEPS)
+    return np.rint(weights / unit).astype(np.int64), unit
 
 
 def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
     """Treats missing values as the coding says; the remarks record their number by column."""
     columns = selection.columns
-    counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.weights))}
+    counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.times))}
     if not counts:
         return selection
     selection.remarks["missing_values"] = counts

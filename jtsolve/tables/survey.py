@@ -134,6 +134,9 @@ def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[st
     if raw is None:
         return None
     selection = chosen(raw, coding, part.name)
+    if selection.unit != 1:
+        reason = "some weights are fractions, and partitions are counted"
+        raise InputError(part.name, f"column '{coding.weights}'", reason, "count how often each row occurs")
     gaps = {column.name: column.gaps(selection.weights) for column in selection.columns}
     if coding.missing == "drop-rows":
         selection = selection.where(full_rows(selection.columns))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,8 +39,9 @@ class DataTable:
         states: labels of each column's states, at least one; some may not occur.
         codes: shape (columns, rows), so that columns are contiguous: all passes go along them. Copied unless
             read-only, contiguous and of the smallest type that holds the codes (uint8, uint16 or int32).
-        weights: shape (rows,), positive whole multiplicities; None for 1.
+        weights: shape (rows,), positive whole multiplicities, in counts of `unit`; None for 1.
         provenance: remarks on file and coding.
+        unit: the weight of one count: 1 unless rows weigh fractions.
 
     Raises:
         InputError: the shapes do not fit, a name, state, code or weight is invalid, or there are no rows.
@@ -54,6 +55,7 @@ class DataTable:
     codes: Codes
     weights: NDArray[np.int64] | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    unit: float = 1.0
 
     def __post_init__(self) -> None:
         _require_names(self.names)
@@ -87,6 +89,9 @@ class DataTable:
         object.__setattr__(self, "codes", _frozen(codes, kind))
         if self.weights is not None:
             object.__setattr__(self, "weights", _weights(self.weights, codes.shape[1]))
+        if not self.unit > 0 or (self.unit != 1 and self.weights is None):
+            reason = f"it is {self.unit}, or there are no weights"
+            raise InputError("table", "unit of weights", reason, "give a number above 0, and weights")
 
     @property
     def n(self) -> int:
@@ -99,9 +104,23 @@ class DataTable:
         return int(self.codes.shape[1])
 
     @property
-    def total(self) -> int:
-        """The number of rows represented: the sum of the weights."""
-        return self.rows if self.weights is None else int(self.weights.sum())
+    def total(self) -> float:
+        """The number of rows represented: the sum of the weights; whole unless rows weigh fractions."""
+        counts = self.rows if self.weights is None else int(self.weights.sum())
+        return counts if self.unit == 1 else counts * self.unit
+
+    def require_whole_weights(self, purpose: str, remedy: str = "round them") -> None:
+        """Checks that no row weighs a fraction.
+
+        Args:
+            purpose: what needs whole weights, for the message.
+            remedy: for the message.
+
+        Raises:
+            ChoiceError: some rows do.
+        """
+        if self.unit != 1:
+            raise ChoiceError(f"{purpose} needs whole weights, and these have fractions; {remedy}")
 
     @property
     def arities(self) -> NDArray[np.int64]:
@@ -114,6 +133,8 @@ class DataTable:
         sha.update(self.codes.data)
         if self.weights is not None:
             sha.update(self.weights.data)
+        if self.unit != 1:
+            sha.update(repr(self.unit).encode())
         return f"sha256:{sha.hexdigest()}"
 
 
@@ -222,6 +243,6 @@ def _weights(weights: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
             "table",
             "weights",
             f"they are not {rows} whole numbers above 0",
-            "count how often each row occurs; fractional counts are not supported",
+            "count how often each row occurs, or give fractions as counts of a unit",
         )
     return _frozen(weights, np.int64)

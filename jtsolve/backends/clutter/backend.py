@@ -8,15 +8,15 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
    potentials, in the best tree of treewidth 1. Without a tree, a search with all scores 0 finds one, or
    proves that there is none, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
-   the way (`volume`), or, where that gains nothing, smoothing (`smoothing`); with large cliques, potentials
-   stand for all cuts at once (`potentials`). All give bounds, and families that a bound rules out are dropped
-   for good. When a better tree comes meanwhile, the search may begin anew with it (`restarts`).
+   the way (`volume`); with large cliques, potentials stand for all cuts at once (`potentials`). All give
+   bounds, and families that a bound rules out are dropped for good. When a better tree comes meanwhile, the
+   search may begin anew with it (`restarts`).
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
 Sets of any size of up to 26 variables are too many to list, but few of them may be in a tree as good as the
 first: the completion bound (`jtsolve.core.pruning`) leaves 26,000 of four million on hypothyroid. Where the
-families do not fit into memory otherwise, most are priced (`column_generation`).
+linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`).
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
 LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
@@ -36,23 +36,15 @@ References:
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jtsolve.backends.clutter.ascent import ascend
+from jtsolve.backends.clutter.ascent_only import bound_by_ascent, memory_of_ascent
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
-from jtsolve.backends.clutter.column_generation import (
-    PRICING,
-    ColumnGeneration,
-    can_price,
-    memory_of,
-    memory_of_ascent,
-)
 from jtsolve.backends.clutter.first_tree import best_neighbour
 from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
@@ -62,6 +54,7 @@ from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_
 from jtsolve.backends.support.report import with_deadline
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
@@ -79,6 +72,8 @@ if TYPE_CHECKING:
 
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
+_BYTES_PER_SET = 3000
+"""For some thousands of cuts, and copies. Measured: 1400 to 3900."""
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 """Of the predictions, guesses that no limit relies on. The first rate is of all families at 20 variables, the
 other of those that the first ascent leaves: 29,841 on plants took 14 s."""
@@ -116,9 +111,6 @@ class ClutterCuts:
         start: backend for the first tree, or None.
         root: the name of the variable that comes first; None to choose one.
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
-        columns: how many sets of the largest size become active in each round of column generation
-            (`column_generation`); None to hold all sets, or for 50,000 where these do not fit into memory and
-            every set has a score.
         simplex: up to how many families the simplex method solves the LP at once, without the steps of the
             volume algorithm before it. More suit problems of a few hundred sets.
         ties: whether to return the sparsest of the best trees (`sparsest`).
@@ -127,7 +119,6 @@ class ClutterCuts:
     start: Backend | None = None
     root: str | None = None
     certificate: str | None = None
-    columns: int | None = None
     simplex: int = BRANCHING.few
     ties: bool = True
 
@@ -146,19 +137,16 @@ class ClutterCuts:
         families = predicted_sets(problem) * problem.max_clique_size
         memory = self._memory(problem)
         prunes = self._prunes(problem, limits)
-        columns = None if prunes else self._columns(problem, limits)
-        if columns is not None:  # the retained ones, and those of a round
-            memory = resident_memory() + _LIBRARIES + memory_of(problem, (PRICING.kept + 1) * columns)
-            ascent = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
-            memory = max(memory, ascent) if ascent <= limits.memory_bytes else memory
+        if self._only_ascends(problem, limits):
+            memory = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
             memory = self._pruning_memory(problem)
             seconds = _START_SECONDS + problem.n**2 * 1e-9 * _PRUNING_NANOSECONDS * (1 << problem.n)
-        if self.start is not None and not self.start.capabilities.objections(problem):
-            start = self.start.estimate(problem, limits)
+        if self.start is not None and not objections_of(self.start, problem):
+            start = estimate_of(self.start, problem, limits)
             memory = max(memory, start.memory)
         return Estimate(memory, seconds)
 
@@ -200,37 +188,24 @@ class ClutterCuts:
     def _solved(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
-        """Solves with all families or by column generation; returns the proof of the bound, if kept."""
+        """Solves with all families, or bounds by an ascent; returns the proof of the bound, if kept."""
         prunes = self._prunes(problem, limits)
-        columns = None if prunes else self._columns(problem, limits)
         try:
-            if columns is not None:
-                return self._priced(problem, limits, report, columns, keep_stages=keep_stages, ties=ties)
+            if self._only_ascends(problem, limits):
+                return self._bounded(problem, limits, report)
             keep = keep_stages and not prunes
             found = self._branch_and_bound(problem, limits, report, keep_stages=keep, ties=ties)
         except StoppedError:
             return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
         return found[0], None if prunes else found[1]
 
-    def _priced(
-        self, problem: Problem, limits: Limits, report: Report, columns: int, *, keep_stages: bool, ties: bool
-    ) -> tuple[Outcome, Proof | None]:
-        """Solves by column generation; see `_solved`."""
+    def _bounded(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, Proof | None]:
+        """Bounds the first tree by an ascent; see `_solved`."""
         first, root = self._start(problem, limits, report)
         if report.stop is not None:  # before the sets are listed, which may take seconds
             return Outcome(first, stop=report.stop), None
-        rounds, ascent = memory_of(problem, (PRICING.kept + 1) * columns), memory_of_ascent(problem)
-        fits = resident_memory() + _LIBRARIES + ascent <= limits.memory_bytes
-        need = _LIBRARIES + (max(rounds, ascent) if fits else rounds)
-        problem = tabulated_and_bounded(problem, limits, report, need)
-        generation = ColumnGeneration(
-            problem, root, limits, report, columns, keep_stages=keep_stages, ties=ties
-        )
-        with ThreadPoolExecutor(limits.workers) if limits.workers > 1 else nullcontext() as pool:
-            outcome = generation.run(first, pool)
-        if ties:
-            outcome = self._thinned(problem, generation.left, outcome, limits, report)
-        return outcome, generation.proof
+        problem = tabulated_and_bounded(problem, limits, report, _LIBRARIES + memory_of_ascent(problem))
+        return bound_by_ascent(problem, root, first, limits, report)
 
     def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
@@ -334,8 +309,7 @@ class ClutterCuts:
     def _prunes(self, problem: Problem, limits: Limits) -> bool:
         """Tells whether sets are dropped by the completion bound before they are listed."""
         return (
-            self.columns is None
-            and not isinstance(problem.scores, SparseScores)
+            not isinstance(problem.scores, SparseScores)
             and problem.n <= pruning.MOST_VARIABLES
             and predicted_sets(problem) > max(_MANY_SETS, _MANY_OF_ALL * (1 << problem.n))
             and self._pruning_memory(problem) <= limits.memory_bytes
@@ -370,26 +344,9 @@ class ClutterCuts:
             report(note=f"{predicted_sets(problem)} sets left")
         return problem, first, root
 
-    def _columns(self, problem: Problem, limits: Limits) -> int | None:
-        """Returns how many sets of the largest size become active in a round; None to hold all.
-
-        Raises:
-            InputError: the option does not suit the problem.
-        """
-        if self.columns is None:
-            fits = self._memory(problem) <= limits.memory_bytes
-            whole = fits or not can_price(problem)
-            return None if whole else PRICING.columns
-        if self.columns < 1:
-            raise InputError("clutter", "columns", f"{self.columns} is less than 1", "give a number above 0")
-        if not can_price(problem):
-            raise InputError(
-                "clutter",
-                "columns",
-                "column generation needs a score for every set, and sets of two or more variables",
-                "leave the option out",
-            )
-        return self.columns
+    def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
+        """Tells whether there is no memory for the LP over all families."""
+        return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
 
     def _memory(self, problem: Problem) -> int:
         """Returns the bytes of the process with all families."""
@@ -397,7 +354,7 @@ class ClutterCuts:
 
     def relaxation_memory(self, problem: Problem) -> int:
         """See `support.relaxation.Relaxes`."""
-        return _LIBRARIES + PRICING.bytes_per_set * predicted_sets(problem)
+        return _LIBRARIES + _BYTES_PER_SET * predicted_sets(problem)
 
     def relax(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report

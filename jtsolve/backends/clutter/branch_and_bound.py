@@ -1,11 +1,11 @@
 """Branch and bound over subproblems of the clutter LP, best bound first.
 
 A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
-little or few families are left, or by smoothing (`smoothing`) where it gains nothing, or, with large cliques,
-by potentials in place of both (`potentials`), then by the simplex method (`simplex`) if the families are few
-enough. If its bound is still above the best tree's score, it branches on an edge: absent, all sets with both
-ends are dropped; present, the edge is one more set that is complete in every tree. Children start with the
-rows and multipliers of their parent. When every pair is decided, one graph is left.
+little or few families are left, or, with large cliques, by potentials in its place (`potentials`), then by
+the simplex method (`simplex`) if the families are few enough. If its bound is still above the best tree's
+score, it branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set
+that is complete in every tree. Children start with the rows and multipliers of their parent. When every pair
+is decided, one graph is left.
 
 Trees come from rounding the points on the way: a perfect order is built greedily, by the families of largest
 value and, among those, of least reduced cost.
@@ -24,11 +24,10 @@ import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import least_sum, scaled
-from jtsolve.backends.clutter.inequalities import Clutter, RowMultipliers, Rows, RowVector
+from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
-from jtsolve.backends.clutter.smoothing import Smoothing
 from jtsolve.backends.clutter.subproblem import BestTree, Stage, Subproblem, set_positions
 from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.support.report import NewIncumbents
@@ -62,9 +61,6 @@ class BranchingConstants:
     rounded: int = 100_000
     """Families up to which trees are rounded from turns of potentials: of 48 variables of plants, such trees
     scored 20,000 nats less than the best one, and they take time."""
-    vain: float = 0.95
-    """Share of the gap above which the steps were in vain, and smoothing tries: of 25 variables of plants at
-    treewidth 3, the simplex method left 602 of 743 nats after a minute, smoothing 40 after 76 s."""
 
 
 BRANCHING = BranchingConstants()
@@ -135,15 +131,13 @@ class BranchAndBound:
         report: Report,
         *,
         keep_stages: bool,
-        multipliers: RowMultipliers | None = None,
         few: int = BRANCHING.few,
         flat: bool = False,
     ) -> BranchAndBound:
-        """Returns the search of a problem, with a cut for every required edge and rows with a multiplier.
+        """Returns the search of a problem, with a cut for every required edge.
 
         A flat one takes all scores for 0: it ends with any tree, or with the proof that there is none.
         """
-        multipliers = multipliers or RowMultipliers({}, {})
         n = families.n
         families = families.flat() if flat else families
         scale, scores = scaled(families)
@@ -151,15 +145,13 @@ class BranchAndBound:
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
         edges = [position.get(edge, -1) for edge in sorted(required)]
-        cuts: dict[Clutter, float] = dict.fromkeys(((at,) for at in position.values()), 0.0)
-        cuts |= multipliers.cuts
-        weights = RowVector(*(np.array(list(some.values())) for some in (cuts, multipliers.set_rows)))
+        cuts: list[Clutter] = [(at,) for at in dict.fromkeys(position.values())]
         subproblem = Subproblem(
             BestTree(problem, report, scale, floor, flat=flat),
             families,
             scores,
-            Rows(families, list(cuts), list(multipliers.set_rows)),
-            weights,
+            Rows(families, cuts),
+            RowVector(np.zeros(len(cuts)), np.zeros(0)),
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
         )
@@ -290,17 +282,11 @@ class BranchAndBound:
         on_point: Callable[[Point, Bound], bool],
         should_continue: Callable[[], bool],
     ) -> bool:
-        """Bounds a node by steps, and by smoothing where they gain nothing; returns False if interrupted."""
-        subproblem = node.subproblem
-        gap = subproblem.gap
-        volume = Volume(subproblem, node.creep, pool)
+        """Bounds a node by steps of the volume algorithm; returns False if it was interrupted."""
+        volume = Volume(node.subproblem, node.creep, pool)
         finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
         self.steps += volume.steps
         node.creep = volume.creep
-        if finished and not subproblem.closed and subproblem.gap > BRANCHING.vain * gap:
-            smoothing = Smoothing(subproblem, pool)
-            finished = smoothing.run(self.few, on_point, should_continue)
-            self.steps += smoothing.evaluations
         return finished
 
     def ascend(self) -> None:

@@ -55,18 +55,6 @@ class RowVector(NamedTuple):
     set_rows: NDArray[Any]
 
 
-class RowMultipliers(NamedTuple):
-    """Multipliers of rows, in nats; in column generation, rows name sets by bit masks, not by positions."""
-
-    cuts: dict[Clutter, float]
-    set_rows: dict[SetRow, float]
-
-    @property
-    def sets(self) -> set[int]:
-        """The sets that rows name."""
-        return {*chain(*self.cuts), *(at for row in self.set_rows for at, _ in row.sets)}
-
-
 def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
     """Returns the row that the edges of a forbidden graph G violate, and no other graph does.
 

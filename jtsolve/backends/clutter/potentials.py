@@ -18,8 +18,12 @@ given back. In turns, all sinks, in random order, move their cuts to the one end
 has to spare is found there by others. In a fixed order, or with the ends mixed, hardly anything is gained.
 
 Where that gains little, all potentials are stretched at once, π_a ← φ_a(π_a) with piecewise linear φ_a: the
-slopes on some thousand intervals minimise the smoothed bound (`smoothing`). The bound itself is worse then,
-but better after some rounds; where it is not, the smoothing is too hot, and cools.
+slopes on some thousand intervals minimise the smoothed bound, in which each maximum is replaced by
+
+    τ ln Σ_P exp((t(P∪v) − t(P)) / τ),      at least the maximum, and at most τ ln |families of v| above it.
+
+The bound itself is worse afterwards, but better after some rounds; where it is not, the temperature τ > 0 was
+too high, and falls.
 
 On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, of
 69 variables of plants more than half of the gap is gone after two minutes (docs/benchmarks.md).
@@ -29,9 +33,10 @@ for the simplex method to begin with; and turns go on from the multipliers of ea
 
 References: Werner, Průša and Dlask, Relative interior rule in block-coordinate descent, CVPR 2020 (why a
 minimum inside the face of minima is the one to take). Kolmogorov, Convergent tree-reweighted message passing
-for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov 2005, see `smoothing`. Ours: the
-blocks are the sinks of a directed cut relaxation over a lattice of sets; the turns between the two ends; the
-stretching; the levels as rows. All bounds are in exact integers.
+for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov, Smooth minimization of
+non-smooth functions, Mathematical Programming 2005 (stretching). Ours: the blocks are the sinks of a directed
+cut relaxation over a lattice of sets; the turns between the two ends; the stretching; the levels as rows. All
+bounds are in exact integers.
 
 Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set, and
 as much again while families are dropped.

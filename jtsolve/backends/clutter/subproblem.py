@@ -67,11 +67,7 @@ class BestTree:
     flat: bool = False
 
     def __post_init__(self) -> None:
-        self.lower(self.floor)
-
-    def lower(self, floor: int) -> None:
-        """Begins without a tree, at this floor."""
-        self.floor = self.target = self.close = floor
+        self.target = self.close = self.floor
 
     def offer(self, tree: JunctionTree) -> bool:
         """Takes a tree if it is better and meets the constraints."""

@@ -46,6 +46,7 @@ from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents, with_deadline
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of
 from jtsolve.core.problem import LOCAL_FEATURES, Problem, Variable
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
@@ -171,7 +172,7 @@ class LargeNeighbourhoodSearch:
         example = Problem(
             tuple(Variable(str(v)) for v in range(size)), SparseScores(size, {(1 << width) - 1: 0.0})
         )
-        starts = [backend.estimate(problem, limits) for backend in self.start]
+        starts = [estimate_of(backend, problem, limits) for backend in self.start]
         inner = self.exact.estimate(example, limits)
         memory = max(estimate.memory for estimate in [inner, *starts])
         if (small := small_solver(self.exact, problem, size)) is not None:

@@ -58,6 +58,7 @@ from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
 from jtsolve.backends.support.starts import Known
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
@@ -173,7 +174,7 @@ class Merging:
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: the greedy tree and local searches, and n² bonuses."""
         parts = [self.greedy, self.descent, self.improve]
-        costs = [one.estimate(problem, limits) for one in parts if not one.capabilities.objections(problem)]
+        costs = [estimate_of(one, problem, limits) for one in parts if not objections_of(one, problem)]
         memory = max(cost.memory for cost in costs) + 24 * problem.n**2 + 100_000_000
         return Estimate(memory, sum(cost.seconds for cost in costs))
 

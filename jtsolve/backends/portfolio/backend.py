@@ -45,6 +45,7 @@ from jtsolve.backends.portfolio.ledger import Job, Ledger
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.portfolio.turns import Turns
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 
@@ -94,7 +95,7 @@ class Portfolio:
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
-            reasons = [member.capabilities.objections(problem) for member in self.members]
+            reasons = [objections_of(member, problem) for member in self.members]
             if not all(reasons):
                 return None
             names = [member.name for member in self.members]
@@ -137,8 +138,8 @@ class _Schedule(NamedTuple):
 
 def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedule:
     """Returns the schedule, without jobs that do not fit the memory, but always with one."""
-    taking = [one for one in portfolio.members if not one.capabilities.objections(problem)]
-    costs = [one.estimate(problem, limits) for one in taking]
+    taking = [one for one in portfolio.members if not objections_of(one, problem)]
+    costs = [estimate_of(one, problem, limits) for one in taking]
     few = problem.n <= _MOST_IN_PROCESS or len(taking) == 1
     in_process = few or limits.workers == 1
     repeated = [i for i, one in enumerate(taking) if not one.capabilities.exact]

@@ -39,6 +39,7 @@ from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.estimates import estimate_of
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.varset import is_subset, key_of
@@ -126,7 +127,7 @@ class LocalSearch:
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: the starts, the cached scores, and the rounds."""
-        starts = [backend.estimate(problem, limits) for backend in self.start]
+        starts = [estimate_of(backend, problem, limits) for backend in self.start]
         memory = max(start.memory for start in starts) + BYTES_PER_SCORE * CACHED_SCORES + 5000 * problem.n
         return Estimate(memory, sum(start.seconds for start in starts) + 0.2 * problem.n)
 

@@ -15,6 +15,7 @@ from jtsolve.backends.support.prepare import prepare, prepared_memory, relaxes
 from jtsolve.backends.support.relaxation import Relaxes
 from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
 from jtsolve.core.backend import Backend, Estimate
+from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.core.scores import StoppedError
 from jtsolve.encodings.balancing import encode_balancing
@@ -237,7 +238,7 @@ def estimated(backend: SolverBackend, problem: Problem, limits: Limits) -> Estim
     if problem.n <= _COSTS.most_proved:
         seconds = _COSTS.start + families * (problem.n / 12) ** 2 / _COSTS.families_per_second
     for other in (backend.start, backend.relaxation):
-        if other is not None and not other.capabilities.objections(problem):
-            cost = other.estimate(problem, limits)
+        if other is not None and not objections_of(other, problem):
+            cost = estimate_of(other, problem, limits)
             memory, seconds = max(memory, cost.memory), seconds + cost.seconds
     return Estimate(memory, seconds)

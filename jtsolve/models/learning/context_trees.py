@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
@@ -100,7 +101,7 @@ class ContextTrees:
             ChoiceError: no treewidth is given, or the prior is none.
             InputError: the task's junction tree does not match the table.
             LimitError: the run ended before the junction tree of the root.
-            KeyboardInterrupt: the run was interrupted before it.
+            StoppedError: the run was interrupted before it.
         """
         table, _ = task.states(self.name)
         learner = task.learner(self.name)
@@ -148,7 +149,7 @@ class ContextTrees:
                 other.run([first, *others])
                 tried[Aic.name] = other.best.mean
                 best = max(own, other, key=lambda trials: trials.best.mean)
-            except (LimitError, KeyboardInterrupt):
+            except (LimitError, StoppedError):
                 if run.stop is None:
                     raise
         if best is own and run.stop is None:
@@ -235,7 +236,7 @@ class _Growth:
             i = heappop(self.waiting)[1]
             try:
                 self.split(i)
-            except (LimitError, KeyboardInterrupt):
+            except (LimitError, StoppedError):
                 if self.run.stop is None:
                     raise
                 break

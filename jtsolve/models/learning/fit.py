@@ -250,9 +250,9 @@ def _checked_weights(weights: ArrayLike, rows: int) -> NDArray[np.float64]:
 def _row_weights(table: DataTable, weights: ArrayLike | None) -> NDArray[np.float64] | None:
     """Returns the product of the table's and the additional weights, or None for 1."""
     if weights is None:
-        return None if table.weights is None else table.weights.astype(np.float64)
+        return None if table.weights is None else table.weights.astype(np.float64) * table.unit
     given = _checked_weights(weights, table.rows)
-    return given if table.weights is None else given * table.weights
+    return given if table.weights is None else given * table.weights * table.unit
 
 
 def cell_counts(layout: Layout, codes: Codes, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.core.version import __version__
@@ -112,7 +113,7 @@ class HiddenTrees:
             ChoiceError: several numbers of hidden states and no validation rows, or a column has the name
                 of a hidden one.
             LimitError: no forest was found in time, or a batch does not fit in memory.
-            KeyboardInterrupt: the run was interrupted before the first pass.
+            StoppedError: the run was interrupted before the first pass.
         """
         table, score = task.states(self.name)
         if task.validation is None and len(self.states) > 1:
@@ -135,7 +136,7 @@ class HiddenTrees:
             em = _Em(forest, rows, held, self, states, task.ess, seed)
             em.run(run)
             if em.best is None:
-                raise KeyboardInterrupt
+                raise StoppedError
             return em.best, em.mean
 
         best: Best[_Tables] = Best()

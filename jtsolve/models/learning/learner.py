@@ -77,7 +77,7 @@ class Learner:
         Raises:
             ChoiceError: no tree meets the constraints.
             LimitError: no tree was found within the limits.
-            KeyboardInterrupt: the run was interrupted before there was a tree.
+            StoppedError: the run was interrupted before there was a tree.
             RefusedError: the backend does not support the problem.
         """
         backend: Any = self.backend

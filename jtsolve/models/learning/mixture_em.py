@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
@@ -105,7 +106,7 @@ class Mixtures:
         Raises:
             ChoiceError: several numbers and no validation rows, or more components than distinct rows.
             LimitError: the run ended before the first mixture, or it does not fit in memory.
-            KeyboardInterrupt: the run was interrupted before the first mixture.
+            StoppedError: the run was interrupted before the first mixture.
         """
         table, _ = task.states(self.name)
         if task.validation is None and len(self.components) > 1:
@@ -146,7 +147,7 @@ class Mixtures:
             em = _EmRun(self, task, rows, times, components, np.random.default_rng([run.seed, start]), run)
             try:
                 em.fit()
-            except (LimitError, KeyboardInterrupt):
+            except (LimitError, StoppedError):
                 if run.stop is None or (best is None and em.found is None):
                     raise
             if em.found is not None:
@@ -313,7 +314,7 @@ class _EmRun:
         self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         try:
             new = self.searched(part, old)
-        except (LimitError, KeyboardInterrupt):
+        except (LimitError, StoppedError):
             if known is None or self.run.stop is None:
                 raise
             return known

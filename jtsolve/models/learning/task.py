@@ -68,7 +68,7 @@ class FitTask:
         """Returns the table and the score of a kind of model that is for states, in one place.
 
         Raises:
-            ChoiceError: the columns are numbers, or lie in partitions.
+            ChoiceError: the columns are numbers, lie in partitions, or rows weigh fractions.
         """
         if not is_discrete(self.score):
             raise ChoiceError(
@@ -77,6 +77,7 @@ class FitTask:
             )
         if not isinstance(self.table, DataTable):
             raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")
+        self.table.require_whole_weights(f"the model '{kind}'")
         return self.table, self.score
 
     def width(self, kind: str) -> int:
@@ -137,7 +138,7 @@ class ModelKind(Protocol):
         Raises:
             ChoiceError: an option does not fit the task.
             LimitError: the run ended before there was a model.
-            KeyboardInterrupt: the run was interrupted before there was a model.
+            StoppedError: the run was interrupted before there was a model.
         """
         ...
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from jtsolve.core.scores import StoppedError
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ class Best(Generic[Model]):
 
         Raises:
             LimitError: the run ended before the first model, or a candidate exceeds another limit.
-            KeyboardInterrupt: the run was interrupted before the first model.
+            StoppedError: the run was interrupted before the first model.
         """
         before = self.mean
         for candidate in candidates:
             try:
                 model, mean = learn(candidate)
-            except (LimitError, KeyboardInterrupt):
+            except (LimitError, StoppedError):
                 if self.model is None or run.stop is None:
                     raise
                 break

@@ -1,4 +1,4 @@
-"""The smoothed maxima of vertices over a collection of sets; see `smoothing`.
+"""The smoothed maxima of vertices over a collection of sets; see `potentials`.
 
 Sets are positions, as in `kernels.clutters`.
 """
