@@ -603,6 +603,7 @@ def test_a_graph_of_the_user_is_triangulated_and_fitted(tmp_path: Path) -> None:
     named.show(tmp_path / "tree.svg")
     by_graph = jt.fit(SURVEY, graph=square)
     assert by_graph.loglik(SURVEY).equals(jt.fit(SURVEY, tree=named).loglik(SURVEY))
+    assert isinstance(by_graph.model, JunctionTreeModel)
     assert by_graph.model.provenance["triangulation"] == "min-fill"
     with pytest.raises(jt.ChoiceError, match="tree and graph both give a tree"):
         jt.fit(SURVEY, tree=named, graph=square)

@@ -266,10 +266,15 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
         ("solve", path, "--treewidth", "1"),
         ("score", path, "--max-size", "2", "--output", tmp_path / "i.json"),
         ("fit", path, "--treewidth", "1", "--output", tmp_path / "m.json"),
-        ("compare", path, "--treewidths", "1", "--backends", "brute", "--output", tmp_path / "run"),
     ):
         assert command(*first, "--strict") == 2
         assert "data check: 3 warnings" in command.err
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        f"instances = ['{path}']\nbackends = ['brute']\ntreewidths = [1]\nscore = {{strict = true}}"
+    )
+    assert command("compare", grid, "--output", tmp_path / "run") == 2
+    assert "data check: 3 warnings" in command.err
     assert command("score", path, "--max-size", "2", "--output", tmp_path / "i.json", "--quiet") == 0
     assert command.err == ""
     kept = read_problem(tmp_path / "i.json").provenance["warnings"]
