@@ -204,7 +204,7 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
         draw_trees(problem, 3, method=short)
     data = write(table(), tmp_path / "d.csv")
     options = ("--score", "bdeu", "--treewidth", 2, "--method", short)
-    assert command("sample-trees", data, *options) == 5
+    assert command("average", data, "--trees", 1, *options) == 5
     assert "disagree" in capsys.readouterr().err
 
 
