@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,23 +16,17 @@ from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
 from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.options import MODEL
-from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import model_kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Backend
     from jtsolve.models.columns import Column
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.queries import StateModel
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Decimal, Discretisation
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """Density estimation by a junction tree, by a mixture, or by another kind of model.
 
@@ -79,46 +74,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     (6,)
     """
 
-    def __init__(
-        self,
-        treewidth: int = 2,
-        *,
-        local_score: str | DiscreteScore = DEFAULT_SCORE,
-        smoothing: float | None = None,
-        backend: str | Backend = "auto",
-        model: str | ModelKind = MODEL.default,
-        discretise: str | Discretisation | None = "quantile:4",
-        states: str | tuple[str, ...] = (),
-        schema: str | Path | Mapping[str, Any] | None = None,
-        max_states: int = 1000,
-        strict: bool = False,
-        missing_values: Any = (),
-        decimal: Decimal = "point",
-        missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
-        unseen: Literal["share", "error"] = "share",
-        time: float | None = None,
-        memory: float | None = None,
-        threads: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.treewidth = treewidth
-        self.local_score = local_score
-        self.smoothing = smoothing
-        self.backend = backend
-        self.model = model
-        self.discretise = discretise
-        self.states = states
-        self.schema = schema
-        self.max_states = max_states
-        self.strict = strict
-        self.missing_values = missing_values
-        self.decimal = decimal
-        self.missing = missing
-        self.unseen = unseen
-        self.time = time
-        self.memory = memory
-        self.threads = threads
-        self.random_state = random_state
+    model: str | ModelKind = MODEL.default
+    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeDensity:
         """Learns the tree and fits its tables.
