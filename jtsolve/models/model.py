@@ -15,6 +15,7 @@ import numpy as np
 
 from jtsolve.models.columns import position
 from jtsolve.models.layout import Layout, layout_of
+from jtsolve.models.messages import disagreement, families, separator_sums
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,8 +63,6 @@ class JunctionTreeModel:
     families: NDArray[np.float64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        from jtsolve.models.kernels.cliques import families, separator_sums
-
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise ValueError("two columns have the same name")
@@ -71,11 +70,11 @@ class JunctionTreeModel:
         values = _side_by_side(self.tables, layout)
         if not (np.isfinite(values).all() and values.min() >= 0):
             raise ValueError("a table has an entry that is not a probability")
-        below, above = separator_sums(values, layout.shape)
+        below = separator_sums(values, layout)
         totals = np.add.reduceat(values, layout.offset[:-1])
-        if np.abs(totals - 1).max() > TOLERANCE or np.abs(below - above).max() > TOLERANCE:
+        if np.abs(totals - 1).max() > TOLERANCE or disagreement(values, below, layout) > TOLERANCE:
             raise ValueError("a table does not sum to 1, or two tables disagree on their separator")
-        logs = families(values, below, layout.shape)
+        logs = families(values, below, layout)
         for array in (values, logs):
             array.setflags(write=False)
         object.__setattr__(self, "layout", layout)
@@ -109,8 +108,7 @@ class JunctionTreeModel:
     @property
     def parameters(self) -> int:
         """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
-        shape = self.layout.shape
-        return int(self.layout.cells - shape.separator[-1])
+        return self.layout.cells - self.layout.separator_cells
 
     def variable(self, name: str) -> int:
         """Returns the position of a variable; see `columns.position`."""

@@ -4,7 +4,7 @@ The variables of each factor are made adjacent, and the graph is triangulated by
 variable with the fewest missing edges among its neighbours (min-fill) or the fewest neighbours (min-degree);
 ties go to the smaller table, then to the lower number. Both are good heuristics (U. Kjærulff, Triangulation
 of graphs, Aalborg 1990). Each factor is multiplied into a clique that contains it, and messages
-(`kernels.cliques.propagate`) turn the tables into marginals.
+(`messages.propagate`) turn the tables into marginals.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.layout import layout_of
+from jtsolve.models.messages import propagate
 from jtsolve.models.model import JunctionTreeModel, model_of
 
 if TYPE_CHECKING:
@@ -197,8 +198,6 @@ def calibrated_on(
         LimitError: the tables do not fit in memory.
         ValueError: a factor lies within no clique.
     """
-    from jtsolve.models.kernels.cliques import propagate
-
     layout = layout_of(tree, tuple(column.arity for column in columns))
     holding: list[list[int]] = [[] for _ in columns]
     for place, clique in enumerate(layout.cliques):
@@ -218,7 +217,7 @@ def calibrated_on(
             order = np.argsort(factor.variables)
             shape = [layout.arities[v] if scope >> v & 1 else 1 for v in layout.cliques[places[0]]]
             view += np.log(np.transpose(factor.table, order).reshape(shape))
-    log_sum = propagate(values, layout.shape)
+    log_sum = propagate(values, layout)
     if log_sum == -np.inf:
         raise InputError("network", "factors", "their product is 0 everywhere", "correct the tables")
     return Calibrated(model_of(columns, tree, layout.normalised(values), provenance), float(log_sum))

@@ -15,6 +15,7 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import marginals
+from jtsolve.models.messages import propagate
 from jtsolve.models.model import JunctionTreeModel, model_of
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
     >>> condition(model, {"wet": "yes"}).model.tables[0][:, 1].tolist()
     [0.5, 0.5]
     """
-    from jtsolve.models.kernels.cliques import propagate
-
     weights = likelihoods(model.columns, evidence)
     if not weights:
         return Conditioned(model, 0.0)
@@ -70,7 +69,7 @@ def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[Junct
             shape = [-1 if u == v else 1 for u in layout.cliques[place]]
             view = layout.table(values, place)
             view += np.log(weight).reshape(shape)
-    log_probability = propagate(values, layout.shape)
+    log_probability = propagate(values, layout)
     if log_probability == -np.inf:
         raise impossible(model.names, marginals(model), weights, evidence)
     probabilities = layout.normalised(values)

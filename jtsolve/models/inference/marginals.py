@@ -9,7 +9,6 @@ of the Royal Statistical Society B 50, 1988; section 4.5 for marginals across cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -32,13 +31,12 @@ MOST_CELLS = 1 << 26
 
 def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable v, one entry a state."""
-    from jtsolve.models.kernels.cliques import single_marginals
-
     layout = model.layout
-    first = layout.first_states
-    out = np.zeros(first[-1])
-    single_marginals(model.values, layout.shape, np.array(layout.home), first, out)
-    return tuple(out[start:stop] for start, stop in pairwise(first.tolist()))
+    found = []
+    for v, place in enumerate(layout.home):
+        others = tuple(k for k, u in enumerate(layout.cliques[place]) if u != v)
+        found.append(layout.table(model.values, place).sum(axis=others))
+    return tuple(found)
 
 
 def marginal_cells(model: JunctionTreeModel, names: Sequence[str]) -> int:
