@@ -29,6 +29,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
+from jtsolve.models.queries import log_likelihood
 from problems import Recording, gaussian, named, random_problem
 from reference_averaging import enumerated
 
@@ -51,7 +52,6 @@ from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.fit import fit
-from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table

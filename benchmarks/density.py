@@ -43,9 +43,6 @@ from jtsolve.core.backend import Limits
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
-from jtsolve.models import mixture as of_mixture
-from jtsolve.models import queries as of_any
-from jtsolve.models.features import queries
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree_validated
 from jtsolve.models.learning.fit import fit_validated
@@ -181,7 +178,7 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
         "stop": tree.provenance["stop"],
         "processor s": f"{time.process_time() - spent:.1f}",
         **{
-            part: f"{queries.log_likelihood(tree, rows).mean():.4f}"
+            part: f"{tree.log_likelihood(rows).mean():.4f}"
             for part, rows in zip(parts[1:], (valid, test), strict=True)
         },
     }
@@ -213,8 +210,8 @@ def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[
         "parameters": tree.parameters,
         "stop": tree.provenance["stop"],
         "processor s": f"{spent:.1f}",
-        "valid": f"{of_any.log_likelihood(tree, valid).mean():.4f}",
-        "test": f"{of_any.log_likelihood(tree, test).mean():.4f}",
+        "valid": f"{tree.log_likelihood(valid).mean():.4f}",
+        "test": f"{tree.log_likelihood(test).mean():.4f}",
     }
 
 
@@ -235,7 +232,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     mixture = fit_mixture_validated(train, valid, how, sizes=sizes, progress=told, deadline=deadline)
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
-        part: f"{of_mixture.log_likelihood(mixture, rows).mean():.4f}"
+        part: f"{mixture.log_likelihood(rows).mean():.4f}"
         for part, rows in (("valid", valid), ("test", test))
     }
     singles = [measure(name, int(single), arguments) for single in arguments.single.split(",")]

@@ -51,7 +51,6 @@ from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
 from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import PUBLISHED, TESTED, Lem, fit_lem_validated
-from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import DISCRETE
@@ -62,7 +61,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.protocol import StateDistribution
 
     Row = dict[str, Any]
 
@@ -149,7 +148,7 @@ class Fold:
         self.root: JunctionTree | None = None
         self.spent = 0.0
 
-    def learners(self) -> dict[str, Callable[[], tuple[StateModel | None, str]]]:
+    def learners(self) -> dict[str, Callable[[], tuple[StateDistribution | None, str]]]:
         """Returns the learners by name; the context tree comes after the tree that it begins with."""
         return {
             "LEM as published": lambda: self.lem(PUBLISHED, 0.05, must_finish=True),
@@ -163,21 +162,23 @@ class Fold:
             "DL": lambda: self.baseline(induced_features),
         }
 
-    def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[StateModel | None, str]:
+    def lem(
+        self, how: Lem, threshold: float, *, must_finish: bool = False
+    ) -> tuple[StateDistribution | None, str]:
         """LEM; None if it must finish, and did not."""
         with limited(self.published if must_finish else 3 * self.seconds):
             tree = fit_lem_validated(self.train, self.tuning, how, thresholds=(threshold,))
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
 
-    def hybrid(self) -> tuple[StateModel | None, str]:
+    def hybrid(self) -> tuple[StateDistribution | None, str]:
         """A context tree that begins with the junction tree of `lns`."""
         how = ContextTrees(Learner(treewidth=min(3, self.treewidth), threads=1), self.root)
         with limited(self.seconds):
             tree = fit_context_tree_validated(self.train, self.tuning, how)
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
-    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateModel | None, str]:
+    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateDistribution | None, str]:
         """The best junction tree of a backend; the rows for tuning choose among scores."""
         best, mean, remark = None, -np.inf, ""
         for score in scores:
@@ -193,12 +194,12 @@ class Fold:
             if result.tree is None:
                 continue
             model = fit_validated(result.tree, self.train, self.tuning)
-            if (here := float(np.mean(log_likelihood(model, self.tuning)))) > mean:
+            if (here := float(np.mean(model.log_likelihood(self.tuning)))) > mean:
                 best, mean, remark = model, here, f"{score}; {result.stop.value}"
                 self.root = result.tree if name == "lns" else self.root
         return best, remark
 
-    def baseline(self, learn: Any) -> tuple[StateModel | None, str]:
+    def baseline(self, learn: Any) -> tuple[StateDistribution | None, str]:
         """One of `log_linear`."""
         found = learn(self.train, self.tuning, 3 * self.seconds)
         return found.model, f"{found.weights} weights: {found.remark}"
@@ -243,7 +244,7 @@ def measured(source: Source, name: str, size: int, fold: int, arguments: argpars
         seconds = time.process_time() - began
         row: Row = {**empty, "cpu s": round(seconds, 2), "remark": remark}
         if model is not None:
-            means = (float(np.mean(log_likelihood(model, rows))) for rows in (source.test, own.tuning))
+            means = (float(np.mean(model.log_likelihood(rows))) for rows in (source.test, own.tuning))
             row["test"], row["tuning"] = (round(mean, 4) for mean in means)
             row["parameters"] = model.parameters
             if isinstance(model, FeatureTree):

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from random_models import feature_trees
 from test_cli_models import Command
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models import mixture as of_mixture
-from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, closed
 from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
@@ -244,7 +243,7 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
     table = noisy(3, 6, 400, 3)
     tree = fit_lem(table, how)
     rows = np.indices([column.arity for column in tree.columns]).reshape(tree.n, -1).astype(np.int32)
-    assert np.exp(queries.log_likelihood(tree, rows)).sum() == pytest.approx(1, abs=1e-12)
+    assert np.exp(tree.log_likelihood(rows)).sum() == pytest.approx(1, abs=1e-12)
     assert tree.provenance["stop"] == "finished"
 
 
@@ -252,7 +251,7 @@ def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
     hybrid = fit_context_tree(train, ContextTrees(Learner(treewidth=1, threads=1)))
-    assert np.mean(queries.log_likelihood(hybrid, test)) > -entropy - 0.02
+    assert np.mean(hybrid.log_likelihood(test)) > -entropy - 0.02
     first = hybrid.nodes[0]
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}
@@ -261,7 +260,7 @@ def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
 
 
 def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
-    return float(queries.log_likelihood(tree, table).sum()) - penalty * log(table.rows) * tree.parameters
+    return float(tree.log_likelihood(table).sum()) - penalty * log(table.rows) * tree.parameters
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -276,7 +275,7 @@ def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -
     weighted = replace(table, weights=np.full(table.rows, 3))
     repeated = replace(table, codes=np.repeat(table.codes, 3, axis=1))
     trees = [fit_context_tree(rows, ContextTrees(learner, support=5)) for rows in (weighted, repeated)]
-    logs = [queries.log_likelihood(tree, table) for tree in trees]
+    logs = [tree.log_likelihood(table) for tree in trees]
     assert np.allclose(logs[0], logs[1], atol=1e-12, rtol=0)
 
 
@@ -293,10 +292,10 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     train, valid = contexts(1, 500)[0], contexts(2, 500)[0]
     how = ContextTrees(Learner(treewidth=1, threads=1), support=10)
     best = fit_context_tree_validated(train, valid, how)
-    mean = float(np.mean(queries.log_likelihood(best, valid)))
+    mean = float(np.mean(best.log_likelihood(valid)))
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
     plain = fit_context_tree(train, how)
-    assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    assert mean >= np.mean(plain.log_likelihood(valid)) - 1e-9
     scores = best.provenance["scores_tried"]
     assert list(scores) == ["bic", "aic"]
     assert scores[best.provenance["features"]["score"]] == max(scores.values()) == pytest.approx(mean)
@@ -305,18 +304,18 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
         found = fit_context_tree_validated(train, codes, how)
         assert found.provenance["validation_log_likelihood"] == pytest.approx(
-            float(np.mean(queries.log_likelihood(found, codes)))
+            float(np.mean(found.log_likelihood(codes)))
         )
     lem = fit_lem_validated(train, valid, Lem(test="delta"))
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
-        float(np.mean(queries.log_likelihood(lem, valid)))
+        float(np.mean(lem.log_likelihood(valid)))
     )
     for rows in (valid, holes):  # one circuit for all priors is as good as a tree for each
         priors = (0.1, 1.0, 10.0)
         single = [fit_lem_validated(train, rows, thresholds=(0.01,), candidates=(ess,)) for ess in priors]
         found = fit_lem_validated(train, rows, thresholds=(0.01,), candidates=priors)
-        means = [float(np.mean(queries.log_likelihood(tree, rows))) for tree in single]
+        means = [float(np.mean(tree.log_likelihood(rows))) for tree in single]
         assert [tree.provenance["validation_log_likelihood"] for tree in single] == pytest.approx(means)
         assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
         assert found.provenance["smoothing_ess"] == priors[int(np.argmax(means))]
@@ -358,8 +357,8 @@ def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
         weights.append(weight)
     mixture = Mixture(np.array(weights), tuple(components))
     assert len(components) > 1
-    assert np.allclose(of_mixture.log_likelihood(mixture, table), queries.log_likelihood(tree, table))
-    for one, other in zip(of_mixture.marginals(mixture), queries.marginals(tree), strict=True):
+    assert np.allclose(mixture.log_likelihood(table), tree.log_likelihood(table))
+    for one, other in zip(mixture.marginals(), tree.marginals(), strict=True):
         assert np.allclose(one, other)
 
 
@@ -370,13 +369,13 @@ def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
 def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]) -> None:
     table = table_of(codes)
     for tree in (fit_lem(table), fit_lem(table, replace(PUBLISHED, length=1)), fit_context_tree(table)):
-        assert sum(np.exp(queries.log_likelihood(tree, table))) > 0
+        assert sum(np.exp(tree.log_likelihood(table))) > 0
     constant = DataTable(("a", "b"), (("only",), ("x", "y")), np.array([[0, 0], [0, 1]]))
     for tree in (fit_lem(constant), fit_context_tree(constant)):
-        assert np.allclose(np.exp(queries.log_likelihood(tree, constant)), 0.5)
+        assert np.allclose(np.exp(tree.log_likelihood(constant)), 0.5)
     alone = DataTable(("a",), (("only",),), np.array([[0, 0]]))
     for tree in (fit_lem(alone), fit_context_tree(alone)):
-        assert queries.log_likelihood(tree, alone).tolist() == [0, 0]
+        assert tree.log_likelihood(alone).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -458,8 +457,8 @@ def test_ctrl_c_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
             raise KeyboardInterrupt
 
     for tree in (fit_lem(table, progress=interrupt), fit_context_tree(table, progress=interrupt)):
-        rows = queries.sample(tree, 10)
-        assert np.isfinite(queries.log_likelihood(tree, rows)).all()
+        rows = tree.sample(10)
+        assert np.isfinite(tree.log_likelihood(rows)).all()
         calls = 0
     stopped = fit_context_tree(table, progress=interrupt)
     assert stopped.provenance["stop"] == "interrupted"
@@ -485,7 +484,7 @@ def test_ctrl_c_while_penalties_are_tried_leaves_the_best_so_far(said: str) -> N
     tree = fit_context_tree_validated(train, valid, how, progress=stop)
     assert tree.provenance["stop"] == "interrupted"
     assert tree.provenance["validation_log_likelihood"] == pytest.approx(
-        float(np.mean(queries.log_likelihood(tree, valid)))
+        float(np.mean(tree.log_likelihood(valid)))
     )
 
 
@@ -495,7 +494,7 @@ def test_ctrl_c_while_priors_are_tried_leaves_the_first(monkeypatch: pytest.Monk
     def interrupted(tree: FeatureTree, rows: DataTable, logs: list[NDArray[np.float64]]) -> object:
         if error := next(calls, None):
             raise error
-        return queries.log_likelihoods(tree, rows, logs)
+        return tree.log_likelihoods(rows, logs)
 
     monkeypatch.setattr("jtsolve.models.learning.lem.log_likelihoods", interrupted)
     train, valid = contexts(1, 200)[0], contexts(2, 200)[0]
@@ -558,7 +557,7 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
 def _of_row(model: Path, state: int) -> float:
     found = read_model(model)
     assert isinstance(found, FeatureTree)
-    return float(queries.log_likelihood(found, np.full((10, 1), state))[0])
+    return float(found.log_likelihood(np.full((10, 1), state))[0])
 
 
 def _holds(feature: str, row: dict[str, str]) -> bool:
@@ -623,7 +622,7 @@ def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -
     assert "treewidth" not in facts["sizes_tried"][0]
     found = read_model(model)
     assert isinstance(found, Mixture)
-    assert all(one.splits for one in found.feature_trees)
+    assert all(one.splits for one in feature_trees(found))
     assert found.provenance["method"] == "lem:support=10"
     assert "backend" not in found.provenance
     answer = command.json("query", model, "--target", "V0", "--given", "V3=1")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from random_models import junction_trees
 
 import jtsolve as jt
 from jtsolve.backends.chowliu import ChowLiu
@@ -24,7 +25,6 @@ from jtsolve.models.learning import partitioned_em
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
 from jtsolve.models.learning.partitioned_em import expected, fit_mixture_by_partitions, summed
-from jtsolve.models.mixture import log_likelihood
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.partitions import _counted as counted
 from jtsolve.scoring.problem import problem_from_table
@@ -316,7 +316,7 @@ def test_em_has_the_e_step_of_one_process(folder: Path, cluster: Cluster) -> Non
     table = read_partitioned(folder, coding, cluster, tell=silent)
     how = EmOptions(Learner(BIC, ChowLiu(), 1), iterations=2, tolerance=1e-12)
     start = fit_mixture(read_states(folder, coding), 2, how)
-    trees = tuple(one.tree for one in start.junction_trees)
+    trees = tuple(one.tree for one in junction_trees(start))
     whole = summed([expected(read_states(folder, coding), start, trees)])
     with cluster.connected() as workers:
         leaves = table.each(workers, expected, workers.share(start), trees)
@@ -348,7 +348,7 @@ def test_trees_are_learned_from_all_partitions(
     one = fit_mixture_by_partitions(table, 1, how, said.append)
     rows = read_states(tmp_path, Coding())
     first_file = read_states(tmp_path / "0.parquet", Coding())
-    assert one.junction_trees[0].tree == how.trees(rows) != how.trees(first_file)
+    assert junction_trees(one)[0].tree == how.trees(rows) != how.trees(first_file)
     assert one.provenance["stop"] == "finished"
     two = fit_mixture_by_partitions(table, 2, how, said.append)
     drawn = partitioned_em.Drawn(two, 1, (0, 0, 1))
@@ -357,13 +357,13 @@ def test_trees_are_learned_from_all_partitions(
     assert again is not None
     assert np.array_equal(np.asarray(first.weights), np.asarray(again.weights))
     assert 0 < first.total < rows.rows
-    assert log_likelihood(two, rows).sum() > log_likelihood(one, rows).sum()
+    assert two.log_likelihood(rows).sum() > one.log_likelihood(rows).sum()
     assert any(line.startswith("tree 2 of 2, from ") for line in said)
     begun = fit_mixture(first_file, 1, how)
     monkeypatch.setattr(partitioned_em, "fit_mixture", lambda *_, **__: begun)
     stopped = fit_mixture_by_partitions(table, 1, how, said.append, deadline=monotonic())
     assert stopped.provenance["stop"] == "time"
-    assert stopped.junction_trees[0].tree == begun.junction_trees[0].tree
+    assert junction_trees(stopped)[0].tree == junction_trees(begun)[0].tree
 
 
 def test_the_command_fits_by_partitions(

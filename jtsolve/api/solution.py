@@ -13,13 +13,14 @@ from jtsolve.core.version import __version__
 from jtsolve.draw import as_html, draw_graph, draw_tree, graph_text, tree_text
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.documents import names_of
-from jtsolve.models.columns import columns_of, read_codes
+from jtsolve.models.columns import columns_of
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.averaged import fit_averaged
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
 from jtsolve.models.learning.fit import fit_gaussian, fit_validated
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.rows import read_rows
 from jtsolve.progress import tell
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
@@ -195,7 +196,7 @@ class Solution:
                 raise ChoiceError("features and validate are for models of states, not of real numbers")
             return Model(fit_gaussian(self.tree, table, ess=ess or 0.0), style)
         prior = getattr(self.local_score, "ess", 1.0) if ess is None else ess
-        rows = None if validate is None else read_codes(validate, columns_of(table))
+        rows = None if validate is None else read_rows(validate, columns_of(table))
         if features is not None:
             return Model(self._features(table, features, prior, rows, time, show_progress), style)
         if rows is not None and self.trees:

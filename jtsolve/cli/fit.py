@@ -388,7 +388,7 @@ def _write(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, qu
     """Writes a model and prints its summary; raises ClusterLostError if the fit ended with its cluster."""
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
-    from jtsolve.models.files.document import write_model
+    from jtsolve.models.files.opening import write_model
 
     write_model(model, output)
     _report(model, table, output, json=json, quiet=quiet)
@@ -399,7 +399,7 @@ def _write(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, qu
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
-    from jtsolve.cli.models import table as text_table
+    from jtsolve.draw import table as text_table
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.mixture import Mixture
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.cli.options import ConstraintOptions
     from jtsolve.core.backend import Limits
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.tables.table import DataTable
 
 
@@ -22,7 +22,7 @@ def fit_average(
     constrain: "ConstraintOptions",
     *,
     shown: bool,
-) -> "tuple[StateModel, DataTable]":
+) -> "tuple[AnyModel, DataTable]":
     """Returns the mixture of the drawn trees, and the data.
 
     Raises:

@@ -56,7 +56,8 @@ class FitTask:
             ChoiceError: there are rows for validation, but the data are numbers, or partitions without their
                 states.
         """
-        from jtsolve.models.columns import columns_of, open_rows, states_of
+        from jtsolve.models.columns import columns_of, states_of
+        from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
         from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -85,4 +86,4 @@ class FitTask:
             if more and isinstance(table, DataTable):
                 remarks = {**table.provenance, "states_of_validation": more}
                 table = replace(widened(table, more), provenance=MappingProxyType(remarks))
-        return table, rows.codes(columns_of(table))
+        return table, rows.coded(columns_of(table))

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from jtsolve.cli.fit_task import FitTask
     from jtsolve.core.backend import Backend, Limits
-    from jtsolve.models.components import Component
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.models.learning.mixture_em import EmOptions
-    from jtsolve.models.mixture import Mixture
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.mixture import Component, Mixture
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
@@ -63,7 +62,7 @@ def read_sizes(text: str, option: str = "--components") -> tuple[int, ...]:
 
 def fit_components(
     task: "FitTask", options: MixtureOptions, limits: "Limits", *, shown: bool
-) -> "tuple[StateModel, DataTable | PartitionedTable]":
+) -> "tuple[AnyModel, DataTable | PartitionedTable]":
     """Returns the fitted mixture, or its tree if it has only one, and the data.
 
     Raises:
@@ -132,7 +131,7 @@ def _expectation(task: "FitTask", options: MixtureOptions, limits: "Limits") -> 
 
 def _with_provenance(
     mixture: "Mixture", task: "FitTask", options: MixtureOptions, how: "EmOptions"
-) -> "StateModel":
+) -> "AnyModel":
     """Returns the mixture with its provenance; a mixture of one tree is that tree."""
     from jtsolve.core.version import __version__
 

@@ -17,7 +17,7 @@ _LEAST = 0.0005
 
 def describe_posterior(posterior: "GraphPosterior") -> str:
     """Returns the facts of a posterior, one per line, then its edges, cliques and separators."""
-    from jtsolve.cli.models import table
+    from jtsolve.draw import table
     from jtsolve.io.documents import names_of
 
     def printable(names: list[str]) -> str:

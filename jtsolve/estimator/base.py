@@ -17,9 +17,9 @@ from jtsolve.core.machine import memory_bytes
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.rows import Weights, features_of
-from jtsolve.models.columns import open_rows
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
+from jtsolve.models.rows import open_rows
 from jtsolve.scoring.registry import named_score
 from jtsolve.scoring.score import is_discrete
 from jtsolve.tables.check import require_none
@@ -228,7 +228,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         features = dict(zip([column.name for column in columns], given, strict=True))
         unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
         rows = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal)
-        return rows.codes(columns, unseen=unseen)
+        codes: NDArray[np.int32] = rows.coded(columns, unseen=unseen)
+        return codes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

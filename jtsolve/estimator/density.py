@@ -19,7 +19,6 @@ from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.feature_trees import feature_learner, fit_feature_tree
 from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture
-from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.scoring.score import DEFAULT_SCORE
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
     from jtsolve.estimator.base import Training
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.protocol import StateDistribution
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Decimal, Discretisation
 
@@ -144,7 +143,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         del y
         training = self._read(X, features_of(self, X, reset=True), sample_weight)
-        self._model: StateModel = self._fitted(training)
+        self._model: StateDistribution = self._fitted(training)
         self.model_ = Model(self._model, training.style)
         self._values = values_of(training, self._model.columns)
         self._is_frame = is_frame(X)
@@ -152,7 +151,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         self._log_shares = np.log(a / ((training.table.arities + 1) * (training.total + a)))
         return self
 
-    def _fitted(self, training: Training) -> StateModel:
+    def _fitted(self, training: Training) -> StateDistribution:
         """Returns the model of some rows."""
         if self.components == 1 and self.features is None:
             return self._learned(training)
@@ -176,7 +175,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """Returns ln P(x) for every row, in nats, shape (rows,)."""
         check_is_fitted(self)
         codes = self._codes(X, self._model.columns)
-        logs: NDArray[np.float64] = log_likelihood(self._model, known(codes))
+        logs: NDArray[np.float64] = self._model.log_likelihood(known(codes))
         logs += self._log_shares @ (codes == UNSEEN)
         return logs
 
@@ -196,7 +195,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         generator = check_random_state(random_state)
-        codes = sample(self._model, n_samples, int(generator.randint(1 << 31)))
+        codes = self._model.sample(n_samples, int(generator.randint(1 << 31)))
         drawn = [values.drawn(row, generator) for values, row in zip(self._values, codes, strict=True)]
         if self._is_frame:
             return self._framed(codes, drawn)

@@ -21,10 +21,10 @@ from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
-from jtsolve.models.columns import FileRows
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
-from jtsolve.models.queries import state_log_probabilities
+from jtsolve.models.inference.prediction import state_log_probabilities
+from jtsolve.models.rows import FileRows
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
@@ -147,7 +147,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             )
         training = self._read(X, features_of(self, X, reset=True), sample_weight, missing="impute-mode")
         model = self._learned(training)
-        observed = FileRows(training.raw.columns, (), "X").codes(model.columns)
+        observed = FileRows(training.raw.columns, (), "X").coded(model.columns)
         self.n_iter_ = 1
         while self.n_iter_ < self.max_iter:
             filled = completed(model, observed)

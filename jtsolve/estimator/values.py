@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.estimator.rows import is_frame
-from jtsolve.tables.coding import GAP_STATE
 from jtsolve.tables.frames import is_pandas
+from jtsolve.tables.raw import GAP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.columns import Column
 
 BYTES_PER_CELL = 40
 """Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
@@ -131,6 +132,32 @@ class Layout:
         values: NDArray[np.float64] = np.exp(logs)
         values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
         return values
+
+
+class CliqueTables(Protocol):
+    """The tables of a junction tree of states, as inference reads them.
+
+    Attributes:
+        columns: the variables.
+        tree: the junction tree.
+        tables: the marginal of each of `tree.cliques`.
+        layout: of `values` and `families`.
+        values: the marginals of the cliques.
+        families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`.
+    """
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...  # noqa: D102
+    @property
+    def tree(self) -> JunctionTree: ...  # noqa: D102
+    @property
+    def tables(self) -> tuple[NDArray[np.float64], ...]: ...  # noqa: D102
+    @property
+    def layout(self) -> Layout: ...  # noqa: D102
+    @property
+    def values(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def families(self) -> NDArray[np.float64]: ...  # noqa: D102
 
 
 def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:

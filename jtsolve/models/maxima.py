@@ -32,7 +32,7 @@ def maximum(
     factors: Sequence[Factor],
     *,
     memory: int | None,
-    tell: Callable[[str, float | None], None],
+    tell: Callable[[str, float | None], object],
 ) -> tuple[list[int], float]:
     """Returns the states at which the product of factors is largest, and its logarithm, in nats.
 

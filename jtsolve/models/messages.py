@@ -85,6 +85,16 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     return total
 
 
+def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:
+    """Returns ln Σ exp(logs) over an axis, without underflow; -inf where all terms are.
+
+    >>> log_sum(np.array([[-1000.0, -np.inf], [-1000.0, -np.inf]])).round(6).tolist()
+    [-999.306853, -inf]
+    """
+    with np.errstate(divide="ignore"):
+        return _log_sum(logs, (axis,)).squeeze(axis)
+
+
 def _log_sum(table: NDArray[np.float64], axes: tuple[int, ...] | None) -> NDArray[np.float64]:
     """Returns ln Σ exp(table) over some axes, or all, which stay with length 1; -inf where all terms are."""
     largest = table.max(axis=axes, keepdims=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.raw import GAP, signed_type
+from jtsolve.tables.raw import GAP, GAP_STATE, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
 from jtsolve.wording import quoted
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Coding, Discretisation
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.selection import Subtable
-
-GAP_STATE = "?"
-"""Label of the state that stands for a missing value."""
 
 FEW = 20
 """A column of at most this many distinct numbers counts as discrete, even if they are fractions."""

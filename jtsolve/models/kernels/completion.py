@@ -2,8 +2,8 @@
 
 For the layout of the tables, see `layout.Shape`. Messages go up as in `rows.partial_rows`, over the cells
 consistent with the row, with the maximum in place of the sum; each cell of a separator remembers its best
-cell below, which is followed from the root down. Time for a row: all cells once, plus those consistent with it
-twice.
+cell below, which is followed from the root down. Time for a row: all cells once, plus those consistent with
+it twice.
 """
 
 from __future__ import annotations

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.table import DataTable
 
 
 def fit_averaged(
     trees: Sequence[JunctionTree], table: DataTable | PartitionedTable, *, ess: float = 1.0
-) -> StateModel:
+) -> JunctionTreeModel | Mixture:
     """Returns the mixture of trees, each as heavy as its share of the draws; one tree is not a mixture.
 
     Args:

@@ -8,7 +8,7 @@ import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.models.features.tree import leaf_columns
+from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import cell_counts
 from jtsolve.models.messages import separator_sums

@@ -41,7 +41,6 @@ from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product
-from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
 from jtsolve.models.learning.fit import CANDIDATES
@@ -235,7 +234,7 @@ def _means(growth: _Growth, rows: DataTable | Codes, candidates: Sequence[float]
     weights = rows.weights if isinstance(rows, DataTable) else None
     with np.errstate(divide="ignore"):
         logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
-    each = log_likelihoods(growth.tree(candidates[0], {}), rows, logs)
+    each = growth.tree(candidates[0], {}).log_likelihoods(rows, logs)
     return [float(np.average(one, weights=weights)) for one in each]
 
 

@@ -30,7 +30,6 @@ import numpy as np
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.layout import require_room
 from jtsolve.models.learning.context_trees import ContextTrees, fit_context_tree
@@ -39,7 +38,8 @@ from jtsolve.models.learning.fit import CANDIDATES
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import Lem, fit_lem
 from jtsolve.models.learning.refit import refitted
-from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
+from jtsolve.models.messages import log_sum
+from jtsolve.models.mixture import Mixture
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.components import Component
     from jtsolve.models.learning.refit import Structure
+    from jtsolve.models.mixture import Component
     from jtsolve.tables.table import Codes, DataTable
 
     ProgressMessage = Callable[[str], None]
@@ -157,7 +157,7 @@ def fit_mixture(
             stop = run.go()
             if run.found is None:  # stopped before its first mixture
                 break
-            mean = _mean(log_likelihood(run.found, rows), times)
+            mean = _mean(run.found.log_likelihood(rows), times)
             if best is None or mean > likelihood:
                 best, likelihood = run.found, mean
             progress(f"start {start + 1} of {how.restarts}: {mean:.4f} nats per row")
@@ -297,7 +297,7 @@ class _BestMixture:
 
     def mean(self, mixture: Mixture) -> float:
         """Returns the mean log-likelihood per row of validation."""
-        return _mean(log_likelihood(mixture, self.validation), self.times)
+        return _mean(mixture.log_likelihood(self.validation), self.times)
 
 
 def words_of(shape: Mapping[str, float]) -> str:
@@ -318,7 +318,7 @@ def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
 
 def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
     """Returns the responsibilities r_k(x), shape (components, rows): the E-step."""
-    logs = log_joint(mixture, rows)
+    logs = mixture.log_joint(rows)
     shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
     return shares
 
@@ -451,7 +451,7 @@ class _EmRun(EmRun):
         model = self.fitted(structure, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
-        logs = component_log_likelihood(model, self.rows)
+        logs = model.log_likelihood(self.rows)
         return float(belongs @ logs) - 0.5 * log(size) * model.parameters
 
     def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
@@ -471,7 +471,7 @@ class _EmRun(EmRun):
         before = -inf
         for step in range(self.how.iterations):
             self.found = self.maximised(trees, shares)
-            logs = log_joint(self.found, self.rows)
+            logs = self.found.log_joint(self.rows)
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)

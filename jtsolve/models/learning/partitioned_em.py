@@ -27,7 +27,8 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.em_run import EmRun
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.mixture_em import fit_mixture
-from jtsolve.models.mixture import Mixture, log_joint, log_sum
+from jtsolve.models.messages import log_sum
+from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -109,7 +110,7 @@ class _Run(EmRun):
         self.refit(self.mixture)
         for turn in range(self.how.rounds):
             models = self.relearned(self.mixture, turn)
-            if [one.tree for one in models] == [one.tree for one in self.mixture.junction_trees]:
+            if [one.tree for one in models] == _trees(self.mixture):
                 break
             self.refit(replace(self.mixture, components=models))
 
@@ -122,7 +123,7 @@ class _Run(EmRun):
         """Runs EM with the trees of a mixture."""
         before = -inf
         for step in range(self.how.iterations):
-            trees = tuple(one.tree for one in mixture.junction_trees)
+            trees = tuple(_trees(mixture))
             found: Expected = self.total(self.table, expected, mixture, trees)
             mixture = Mixture(found.shares / found.shares.sum(), self.maximised(mixture, trees, found))
             self.mixture = mixture
@@ -147,7 +148,7 @@ class _Run(EmRun):
         Raises:
             LimitError: the deadline has passed, or the learner found no tree.
         """
-        old = tuple(one.tree for one in mixture.junction_trees)
+        old = tuple(_trees(mixture))
         new = []
         for k, tree in enumerate(old):
             part = replace(self.table, weighted=Drawn(mixture, k, (self.how.seed, turn, k)))
@@ -175,7 +176,7 @@ class Drawn:
 
     def __call__(self, table: DataTable, place: int) -> DataTable | None:
         """See `tables.partitions.Weighting`."""
-        logs = log_joint(self.mixture, table)
+        logs = self.mixture.log_joint(table)
         share = np.minimum(np.exp(logs[self.component] - log_sum(logs)), 1.0)
         weights = np.random.default_rng([*self.seed, place]).binomial(_times(table).astype(np.int64), share)
         kept = weights > 0
@@ -184,7 +185,7 @@ class Drawn:
 
 def expected(table: DataTable, mixture: Mixture, trees: Sequence[JunctionTree]) -> Expected:
     """Returns the E-step for the rows of a table, with the cells of some trees; called on a worker."""
-    logs = log_joint(mixture, table)
+    logs = mixture.log_joint(table)
     totals = log_sum(logs)
     shares = np.exp(logs - totals)
     times = _times(table)
@@ -196,7 +197,7 @@ def expected_scores(
     table: DataTable, mixture: Mixture, models: Sequence[JunctionTreeModel]
 ) -> NDArray[np.float64]:
     """Returns the expected log-likelihood of the rows of each component under a model, in nats."""
-    logs = log_joint(mixture, table)
+    logs = mixture.log_joint(table)
     belongs = np.exp(logs - log_sum(logs)) * _times(table)
     return np.array(
         [share @ log_likelihood(model, table) for share, model in zip(belongs, models, strict=True)]
@@ -228,6 +229,11 @@ def _first(workers: Workers, table: PartitionedTable) -> DataTable:
         if found is not None:
             return found
     raise InputError("table", "rows", "there are none", "give a table with rows")
+
+
+def _trees(mixture: Mixture) -> list[JunctionTree]:
+    """Returns the trees of the components, junction trees all."""
+    return [component.structure("the E-step by partitions") for component in mixture.components]
 
 
 def _itself(table: DataTable) -> DataTable:
