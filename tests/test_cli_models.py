@@ -15,8 +15,8 @@ from random_models import brute, chain, precision_matrix, random_model
 from jtsolve.cli import run
 from jtsolve.cli.models import pairs
 from jtsolve.core.tree import JunctionTree
-from jtsolve.draw import table
 from jtsolve.errors import InputError
+from jtsolve.listing import table
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import read_model

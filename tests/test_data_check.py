@@ -355,7 +355,7 @@ def options_of(name: str) -> set[str]:
     """The options of a command."""
     import typer
 
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group
+    commands = typer.main.get_command(app()).commands  # type: ignore[attr-defined]  # a group
     chosen = commands[name]
     return {option for parameter in chosen.params for option in parameter.opts if option.startswith("--")}
 
@@ -416,7 +416,7 @@ def test_no_message_recommends_an_option_that_its_command_lacks() -> None:
     every = {name: options_of(name) | {"--help"} for name in COMMANDS}
     import typer
 
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(app())
     known = set().union(*(options_of(name) for name in group.commands if name != "data"))  # type: ignore[attr-defined]
     known |= {"--help", "--version", "--inside"}
     subcommands = group.commands["data"].commands.values()  # type: ignore[attr-defined]

@@ -136,7 +136,7 @@ def test_command_lines_have_commands_and_options_that_there_are(page: str, line:
 
 def unknown_words(line: str) -> list[str]:
     """Returns the command or the options of a command line that do not exist."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(app())
     words = shlex.split(line, comments=True)[1:]
     while hasattr(command, "commands"):
         name = words.pop(0)

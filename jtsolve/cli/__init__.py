@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from errno import ENAMETOOLONG
 from functools import cache
+from importlib import import_module
 from io import StringIO, TextIOWrapper
 from traceback import format_exc
 from typing import Annotated, Any
@@ -17,57 +18,37 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from jtsolve.cli.average import average
-from jtsolve.cli.backends import backends
-from jtsolve.cli.check import check
-from jtsolve.cli.compare import compare
-from jtsolve.cli.convert import convert
-from jtsolve.cli.data import data
-from jtsolve.cli.decode import decode
-from jtsolve.cli.encode import encode
-from jtsolve.cli.export import export
-from jtsolve.cli.fit import fit
-from jtsolve.cli.impute import impute
-from jtsolve.cli.loglik import loglik
-from jtsolve.cli.mpe import mpe
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur
-from jtsolve.cli.query import query
-from jtsolve.cli.recommend import recommend
-from jtsolve.cli.report import report
-from jtsolve.cli.run import run as run_one
-from jtsolve.cli.sample import sample
-from jtsolve.cli.sample_trees import sample_trees
-from jtsolve.cli.score import score
-from jtsolve.cli.select import select
-from jtsolve.cli.show import show
-from jtsolve.cli.solve import solve
 from jtsolve.errors import JtsolveError
 
 __all__ = ["app", "run"]
 
-# Plain help: rich would take longer to load than the help takes to read, and tracebacks are for developers.
-app = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (
-    solve,
-    score,
-    check,
-    backends,
-    recommend,
-    compare,
-    report,
-    run_one,
-    convert,
-    encode,
-    decode,
-    show,
-    select,
-    average,
-    sample_trees,
-):
-    app.command("run" if command is run_one else None)(command)
-for of_models in (fit, loglik, impute, query, mpe, sample, export):
-    app.command()(of_models)
-app.add_typer(data, name="data")
+_COMMANDS = {
+    "solve": "solve",
+    "score": "score",
+    "check": "check",
+    "backends": "backends",
+    "recommend": "recommend",
+    "compare": "compare",
+    "report": "report",
+    "run": "run",
+    "convert": "convert",
+    "encode": "encode",
+    "decode": "decode",
+    "show": "show",
+    "select": "select",
+    "average": "average",
+    "sample-trees": "sample_trees",
+    "fit": "fit",
+    "loglik": "loglik",
+    "impute": "impute",
+    "query": "query",
+    "mpe": "mpe",
+    "sample": "sample",
+    "export": "export",
+    "data": "data",
+}
+"""The module of each command, in the order of the help, with a function, or an app, of the same name."""
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
@@ -78,7 +59,6 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typ
         raise typer.Exit
 
 
-@app.callback()
 def main(
     _version: Annotated[
         bool,
@@ -97,15 +77,32 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 @cache
-def _commands() -> Any:
+def app(only: str | None = None) -> typer.Typer:
+    """Returns the program with all commands, or with one: loading and assembling all takes a second."""
+    # Plain help: rich would take longer to load than the help takes to read. Tracebacks are for developers.
+    made = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
+    made.callback()(main)
+    for name in _COMMANDS if only is None else [only]:
+        module = _COMMANDS[name]
+        command = getattr(import_module(f"jtsolve.cli.{module}"), module)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name)
+        else:
+            made.command(name)(command)
+    return made
+
+
+@cache
+def _assembled(only: str | None) -> Any:
     """Returns the commands as typer assembles them: once, since that takes longer than many a command."""
-    return get_command(app)
+    return get_command(app(only))
 
 
 def _called(arguments: list[str], started: float) -> int:
     """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
     try:
-        code = _commands()(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
+        only = arguments[0] if arguments and arguments[0] in _COMMANDS else None
+        code = _assembled(only)(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()
         error.show(file=text)

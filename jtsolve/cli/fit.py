@@ -399,7 +399,7 @@ def _write(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, qu
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
-    from jtsolve.draw import table as text_table
+    from jtsolve.listing import table as text_table
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.mixture import Mixture
 

@@ -73,7 +73,7 @@ def loglik(
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
-    from jtsolve.draw import table
+    from jtsolve.listing import table
     from jtsolve.models.files.opening import open_model
 
     found = open_model(model)

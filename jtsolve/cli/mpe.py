@@ -24,7 +24,7 @@ def mpe(
     from math import exp
 
     from jtsolve.cli.models import evidence, json_text
-    from jtsolve.draw.table import table
+    from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
     found = Framed.read(model)

@@ -27,7 +27,7 @@ def query(
     or tables that are too large are refused with their size, before any work.
     """
     from jtsolve.cli.models import evidence, json_text
-    from jtsolve.draw.table import table
+    from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
     found = Framed.read(model)

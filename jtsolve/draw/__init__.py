@@ -3,7 +3,6 @@
 from jtsolve.draw.branching import Box, branching_dot, branching_text, draw_branching
 from jtsolve.draw.html import as_html, branching_html
 from jtsolve.draw.picture import draw_edges, draw_graph, draw_tree, edges_figure, graph_figure, tree_figure
-from jtsolve.draw.table import table
 from jtsolve.draw.text import Notes, edges_dot, graph_dot, graph_text, tree_dot, tree_text
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "graph_dot",
     "graph_figure",
     "graph_text",
-    "table",
     "tree_dot",
     "tree_figure",
     "tree_text",

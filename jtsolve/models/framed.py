@@ -236,7 +236,7 @@ class Model:
         """
         v, style = position(self.names, variable), self.style.like(data)
         column = self.model.columns[v]
-        others = [one for one in self.model.columns if one is not column]
+        others = [one for one in self.model.columns if one.name != variable]
         rows = self._rows(data, others or self.model.columns)
         if others:
             rows = np.insert(rows, v, np.nan if self.model.is_continuous else GAP, axis=0)

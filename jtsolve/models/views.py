@@ -11,10 +11,10 @@ from jtsolve.draw import (
     draw_graph,
     draw_tree,
     graph_text,
-    table,
     tree_text,
 )
 from jtsolve.errors import ChoiceError
+from jtsolve.listing import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
