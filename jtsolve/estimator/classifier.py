@@ -21,7 +21,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import features_of
 from jtsolve.models.framed import Model
-from jtsolve.models.mixture import log_sum
+from jtsolve.models.messages import log_sum
 from jtsolve.models.queries import log_likelihood, marginals, state_log_probabilities
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_missing

@@ -149,7 +149,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, missing="impute-mode")
             model: JunctionTreeModel = self._learned(training, run)
-            observed = training.rows.codes(model.columns)
+            observed = training.rows.coded(model.columns)
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
                 filled = completed(model, observed)
