@@ -19,6 +19,7 @@ from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
 from jtsolve.core.tree import JunctionTree
+from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.documents import lay_out
@@ -40,7 +41,7 @@ from jtsolve.models.inference.information import divergence
 from jtsolve.models.inference.marginals import marginal, marginals
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import from_network
-from jtsolve.models.triangulation import Factor, calibrated, calibrated_on, triangulated
+from jtsolve.models.triangulation import Factor, calibrated, calibrated_on
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.write import plain_names, to_bif, to_bifxml
 

@@ -20,8 +20,7 @@ from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import count, fit, fit_validated
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
-from jtsolve.tables.dialect import Dialect
-from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.reading import read_states
 from jtsolve.tables.table import DataTable
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import repeatable
 from random_models import brute_network, random_network
+from runs import ReportingRun, noting
 
 import jtsolve as jt
 from jtsolve.cli import run
@@ -152,7 +153,7 @@ def test_roots_and_leaves_are_asked_together_if_that_is_cheaper() -> None:
     asked: list[str] = []
     small = layered(6, 2)
     groups = [[name] for name in small.names]
-    together = posterior(small, groups, {}, tell=lambda note, _: asked.append(note))
+    together = posterior(small, groups, {}, run=noting(asked))
     assert asked.count("passing messages") == 1
     for group, table in zip(groups, together.tables, strict=True):
         np.testing.assert_allclose(posterior(small, [group], {}).tables[0], table, atol=1e-12)
@@ -305,8 +306,9 @@ def test_the_best_configuration_is_found_one_table_at_a_time(seed: int) -> None:
 
 
 def test_the_memory_of_an_explanation_is_known_before() -> None:
-    told: list[tuple[str, float | None]] = []
-    NetworkModel(layered(3, 2)).explain({}, tell=lambda note, done: told.append((note, done)))
+    told: list[tuple[str | None, float | None]] = []
+    run = ReportingRun(lambda *, note, done, **_: told.append((note, done)))
+    NetworkModel(layered(3, 2)).explain({}, run=run)
     fractions = [done for note, done in told if note == "maximising" and done is not None]
     assert fractions == sorted(fractions)
     assert fractions[-1] < 1

@@ -23,7 +23,7 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
-from jtsolve.models.queries import state_log_probabilities
+from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP

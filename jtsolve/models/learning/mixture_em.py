@@ -30,7 +30,6 @@ import numpy as np
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the registry reads it
@@ -47,9 +46,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.components import Component
     from jtsolve.models.learning.refit import Structure
     from jtsolve.models.learning.task import FitTask
+    from jtsolve.models.mixture import Component
     from jtsolve.tables.table import DataTable
 
 _FIRST_SHARE = 0.9
@@ -332,7 +331,7 @@ class _EmRun:
         model = self.fitted(structure, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
-        logs = component_log_likelihood(model, self.rows)
+        logs = model.log_likelihood(self.rows)
         return float(belongs @ logs) - 0.5 * log(size) * model.parameters
 
     def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
