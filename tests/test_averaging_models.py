@@ -28,7 +28,6 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.queries import log_likelihood
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -63,10 +62,10 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
     problem = problem_from_table(data, Bdeu(1.0), treewidth=3)
     exact = np.zeros(data.rows)
     for tree, weight in enumerated_weights(problem):
-        exact += weight * np.exp(log_likelihood(fit(tree, data, ess=1.0), data))
+        exact += weight * np.exp(fit(tree, data, ess=1.0).log_likelihood(data))
     mixture = fitted(AveragedTrees(4000), data, None, 3, score=Bdeu(1.0))
     assert sum(mixture.weights) == pytest.approx(1)
-    assert np.abs(np.exp(log_likelihood(mixture, data)) / exact - 1).max() < 0.02
+    assert np.abs(np.exp(mixture.log_likelihood(data)) / exact - 1).max() < 0.02
 
 
 def test_draws_of_one_graph_are_no_mixture() -> None:

@@ -21,7 +21,6 @@ from test_mixtures import mixture_of, two_parts
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import InputError, JtsolveError, LimitError
-from jtsolve.models import mixture as of_mixture
 from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
 from jtsolve.models.learning import mixture_em
 from jtsolve.models.learning.fit import fit
@@ -83,7 +82,7 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, found.junction_trees, strict=True):
+    for part, other in zip(parts, found.components, strict=True):
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -156,7 +155,7 @@ def test_a_damaged_mixture_gives_an_error_of_ours_or_a_model(
 
 
 def mean(found: Any, table: DataTable | Codes) -> float:
-    return float(of_mixture.log_likelihood(found, table).mean())
+    return float(found.log_likelihood(table).mean())
 
 
 def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_path: Path) -> None:
@@ -169,9 +168,7 @@ def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_pat
     rows = np.unique(two_parts(600, 1).codes, axis=1)
     order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
     codes = np.array([np.array(own)[row] for own, row in zip(order, rows, strict=True)])
-    assert of_mixture.log_likelihood(found, codes) == pytest.approx(
-        of_mixture.log_likelihood(expected, rows), abs=0.05
-    )
+    assert found.log_likelihood(codes) == pytest.approx(expected.log_likelihood(rows), abs=0.05)
     assert facts["weights"] == found.weights.tolist()
     assert facts["parameters"] == found.parameters
     assert facts["stop"] == "finished"
@@ -336,19 +333,19 @@ def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: P
 def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_path: Path) -> None:
     found = mixture(model)
     target = command.json("query", model, "--target", "s,q", "--given", "p=yes")
-    known = of_mixture.condition(found, {"p": "yes"})
+    known = found.condition({"p": "yes"})
     assert target["log_probability_of_evidence"] == pytest.approx(known.log_probability)
-    expected = of_mixture.marginal(known.model, ("s", "q")).ravel()
+    expected = known.model.marginal(("s", "q")).ravel()
     assert target["targets"][0]["probabilities"] == pytest.approx(expected)
     singles = command.json("query", model)["targets"]
-    assert singles[1]["probabilities"] == pytest.approx(of_mixture.marginals(found)[1])
+    assert singles[1]["probabilities"] == pytest.approx(found.marginals()[1])
     drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
-    codes = of_mixture.sample(found, 5, 2)
+    codes = found.sample(5, 2)
     assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]
     rows = tmp_path / "rows.csv"
     rows.write_text("p,q,r,s\nno,b,1,y\nyes,?,0,x\n", encoding="utf-8")
     facts = command.json("loglik", model, rows)
-    logs = of_mixture.log_likelihood(found, np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
+    logs = found.log_likelihood(np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
     assert facts["mean"] == pytest.approx(logs.mean())
 
 
