@@ -14,15 +14,15 @@ import pytest
 from fitting import WatchedRun, fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import random_model
+from random_models import junction_trees, random_model
 from test_cli_models import Command
 from test_mixtures import mixture_of, two_parts
 
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import InputError, JtsolveError, LimitError
-from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
-from jtsolve.models.learning import mixture_em
+from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.opening import write_model
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.mixture import Mixture
@@ -82,7 +82,7 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, found.components, strict=True):
+    for part, other in zip(parts, junction_trees(found), strict=True):
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -295,14 +295,15 @@ def test_a_limit_of_memory_is_not_taken_for_the_end_of_the_time() -> None:
 def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = mixture_em.log_joint
+    real = Mixture.log_joint
 
-    def log_joint(*arguments: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return real(*arguments)
+    def log_joint(self: Mixture, rows: DataTable) -> Any:
+        if signal.getsignal(signal.SIGTERM) != before:  # a second signal ends the process
+            os.kill(os.getpid(), signal.SIGTERM)
+        return real(self, rows)
 
-    monkeypatch.setattr(mixture_em, "log_joint", log_joint)
     before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(Mixture, "log_joint", log_joint)
     out = tmp_path / "m.json"
     assert command("fit", train, "--model", "mixture:2", "--treewidth", "1", "--output", out) == 0
     assert signal.getsignal(signal.SIGTERM) == before

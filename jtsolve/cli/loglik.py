@@ -18,11 +18,12 @@ from jtsolve.cli.options import (
     Model,
     Threads,
     cluster_named,
-    flags_given,
     grouped,
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import worded
+from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
 
-OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
+OF_LEARNING = (DISCRETISE, CLASS_COLUMN, SCHEMA, STATES, MAX_STATES)
 """Options that say how columns become states: a model has its own coding."""
 
 
@@ -69,9 +70,12 @@ def loglik(
             f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
             "leave it out, to sum missing values out"
         )
-    unused = [flag for flag in flags_given(columns) if flag in OF_LEARNING]
+    given = columns.given()
+    unused = [str(option) for option in OF_LEARNING if option.name in given]
     if unused:
-        murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
+        murmur(
+            f"{worded(', '.join(unused))}: the model has its own coding of the columns, which is used instead"
+        )
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
