@@ -22,6 +22,7 @@ from jtsolve.options import (
     KEEP,
     MAX_SIZE,
     MEMORY,
+    READ,
     REQUIRE,
     SCORE,
     SEED,
@@ -30,7 +31,7 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.tables.options import DATA, READ, all_names_in, names_in
+from jtsolve.tables.options import DATA, all_names_in, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
