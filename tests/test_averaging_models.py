@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from jtsolve.models.learning.averaged import fit_averaged
+from fitting import fitted
 from problems import gaussian, named
 from reference_averaging import enumerated_weights
+from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.averaging.average import draw_trees
 from jtsolve.averaging.bootstrap import bootstrap
-from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
+from jtsolve.averaging.chains import FOR_CHAINS, Chains
 from jtsolve.averaging.document import read_posterior
 from jtsolve.averaging.registry import METHODS
 from jtsolve.averaging.weights import GRAPHS, ROOTED
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.cli import run
+from jtsolve.cli import run as run_command
 from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Limits, Run
-from jtsolve.core.scores import DenseScores
-from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
@@ -30,9 +29,11 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.queries import log_likelihood
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
+from jtsolve.study.average import AveragedTrees
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def write(data: DataTable, path: Path) -> Path:
 
 
 def command(*arguments: object) -> int:
-    return run([str(argument) for argument in arguments], 0.0)
+    return run_command([str(argument) for argument in arguments], 0.0)
 
 
 def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
@@ -63,37 +64,44 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
     problem = problem_from_table(data, Bdeu(1.0), treewidth=3)
     exact = np.zeros(data.rows)
     for tree, weight in enumerated_weights(problem):
-        exact += weight * np.exp(fit(tree, data, ess=1.0).log_likelihood(data))
-    draws = draw_trees(problem, 4000)
-    assert draws is not None
-    found = np.exp(fit_averaged(draws.trees, data, ess=1.0).log_likelihood(data))
+        exact += weight * np.exp(log_likelihood(fit(tree, data, ess=1.0), data))
+    mixture = fitted(AveragedTrees(4000), data, treewidth=3, score=Bdeu(1.0))
+    found = np.exp(log_likelihood(mixture, data))
     assert np.abs(found / exact - 1).max() < 0.02
 
 
 def test_draws_of_one_graph_are_one_component_and_of_all_one_no_mixture() -> None:
     data = table()
-    one, other = JunctionTree(4, (0b11, 0b100, 0b1000), ((0, 1), (0, 2))), JunctionTree(4, (0b1111,), ())
-    mixed = fit_averaged([one, other, one, one], data)
-    assert isinstance(mixed, Mixture)
-    assert mixed.weights.tolist() == [0.75, 0.25]
-    assert isinstance(fit_averaged([one, one], data), JunctionTreeModel)
+    draws = draw_trees(problem_from_table(data, Bdeu(1.0), treewidth=2), 50)
+    assert draws is not None
+    mixture = fitted(AveragedTrees(50), data, treewidth=2, score=Bdeu(1.0))
+    shares = {part.tree: weight for part, weight in zip(mixture.junction_trees, mixture.weights, strict=True)}
+    assert len(shares) == len(mixture.components) > 1
+    assert shares == {tree: draws.trees.count(tree) / 50 for tree in draws.trees}
+    assert isinstance(fitted(AveragedTrees(50), data, treewidth=0, score=Bdeu(1.0)), JunctionTreeModel)
 
 
-def test_learn_draws_trees_beside_the_best_and_fits_their_mixture() -> None:
+def test_fit_averages_drawn_trees_by_bdeu() -> None:
     data = table()
     frame = {name: data.codes[v].tolist() for v, name in enumerate(data.names)}
-    solution = jt.learn(frame, treewidth=2, average=50, seed=2)
-    assert solution.status == "optimal"
-    assert len(solution.trees) == 50
-    assert solution.trees == jt.learn(frame, treewidth=2, average=50, seed=2, score="bdeu").trees
-    mixture = solution.fit().model
+    mixture = jt.fit(frame, "average:50", 2, seed=2).model
     assert isinstance(mixture, Mixture)
     assert sum(mixture.weights) == pytest.approx(1)
+    again = jt.fit(frame, AveragedTrees(50), 2, seed=2, score="bdeu").model
+    assert isinstance(again, Mixture)
+    assert mixture.weights.tolist() == again.weights.tolist()
+    assert [part.tree for part in mixture.junction_trees] == [part.tree for part in again.junction_trees]
+    learned = jt.learn(frame, treewidth=2, score="bdeu")
+    beside = jt.fit(learned, "average:50", seed=2).model
+    assert isinstance(beside, Mixture)
+    assert beside.weights.tolist() == mixture.weights.tolist()
     numbers = {"x": [0.5, 1.0, 2.0], "y": [1.0, 0.0, 3.0]}
     with pytest.raises(ChoiceError, match="real numbers"):
-        jt.learn(numbers, average=3, score="bge")
+        jt.fit(numbers, "average:3", 1, score="bge")
     with pytest.raises(ChoiceError, match="at least 1"):
-        jt.learn(frame, average=0)
+        jt.fit(frame, "average:0", 1)
+    with pytest.raises(ChoiceError, match="does not use tree"):
+        jt.fit(frame, "average:3", 1, tree=learned)
 
 
 def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
@@ -158,13 +166,13 @@ def test_average_says_that_chains_have_not_converged(caplog: pytest.LogCaptureFi
 
 def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = write(table(), tmp_path / "d.csv"), tmp_path / "m.json"
-    assert command("fit", data, "--average", 20, "--treewidth", 2, "--output", model) == 0
+    assert command("fit", data, "--model", "average:20", "--treewidth", 2, "--output", model) == 0
     assert "exact" in capsys.readouterr().out
     found = open_model(model)
     assert isinstance(found, Mixture)
     assert found.provenance["draws"] == 20
     assert found.provenance["score"] == "bdeu"
-    options = ("--average", 20, "--treewidth", 2, "--output", model)
+    options = ("--model", "average:20", "--treewidth", 2, "--output", model)
     assert command("fit", data, *options, "--score", "bic") == 0
     assert "not a log marginal likelihood" in capsys.readouterr().err
 
@@ -172,12 +180,10 @@ def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--components", 2), "leave out --components"),
-        (("--backend", "dp"), "leave out --backend"),
-        (("--restarts", 2), "leave out --restarts"),
+        (("--backend", "dp"), "does not use --backend"),
         (("--validate", "d.csv"), "leave out --validate"),
-        (("--score", "bge"), "models of states"),
-        (("--require", "a,b", "--max-cliques", 1), "max_cliques"),
+        (("--score", "bge"), "of real numbers"),
+        (("--require", "a,b", "--constraint", "max_cliques=1"), "max_cliques"),
     ],
 )
 def test_options_that_make_no_sense_for_drawn_trees_are_refused(
@@ -189,7 +195,7 @@ def test_options_that_make_no_sense_for_drawn_trees_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(table(), tmp_path / "d.csv")
-    assert command("fit", "d.csv", "--average", 3, "--treewidth", 2, "--output", "m.json", *options) == 2
+    assert command("fit", "d.csv", "--model", "average:3", "--treewidth", 2, "--output", "m.json", *options) == 2
     assert message in capsys.readouterr().err.replace("\n", " ")
 
 
@@ -208,7 +214,7 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
         draw_trees(problem, 3, method=short)
     data = write(table(), tmp_path / "d.csv")
     options = ("--score", "bdeu", "--treewidth", 2, "--method", short)
-    assert command("sample-trees", data, *options) == 5
+    assert command("average", data, "--trees", 3, *options) == 5
     assert "disagree" in capsys.readouterr().err
 
 
@@ -230,7 +236,7 @@ def test_data_without_room_for_a_table_are_for_chains_with_scores_on_demand(
         assert said in text
         assert ("scores are computed on demand" in text) is (method == "chains")
         assert read_posterior(output).edges == pytest.approx(exact.edges, abs=0.05)
-    assert command("sample-trees", data, "--treewidth", 2, "-n", 5, "--method", "chains") == 0
+    assert command("average", data, "--treewidth", 2, "--trees", 5, "--method", "chains") == 0
     assert len(capsys.readouterr().out.splitlines()) == 5
 
 
@@ -240,11 +246,11 @@ def test_trees_are_averaged_where_only_chains_fit(
     data = write(table(), tmp_path / "d.csv")
     on_demand(monkeypatch)
     monkeypatch.setattr("jtsolve.averaging.exact.Exact.fits", lambda *_, **__: False)
-    solution = jt.learn(data, treewidth=2, average=4)
-    assert not isinstance(solution.problem.scores, DenseScores)
-    assert len(solution.trees) == 4
+    found = jt.fit(data, "average:4", 2).model
+    assert found.provenance["draws"] == 4
+    assert found.provenance["drawn_by"] == "chains"
     options = ("--treewidth", 2, "--output", tmp_path / "m.json")
-    assert command("fit", data, "--average", 4, "--score", "bdeu", *options) == 0
+    assert command("fit", data, "--model", "average:4", *options) == 0
     assert "drawn by        chains" in capsys.readouterr().out
     assert isinstance(open_model(tmp_path / "m.json"), Mixture)
 
@@ -262,15 +268,13 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
     assert METHODS["auto"].tabulation(30, 3, Limits(memory=10**10), ROOTED) is WHOLE
 
 
-def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(problem: Any, odds: float, run: Any, **options: Any) -> Any:
-        sample = run_chains(problem, odds, run, **options)
+def test_ctrl_c_in_chains_gives_no_draws() -> None:
+    def interrupt(**_: object) -> None:
         run.interrupt()
-        return sample
 
-    monkeypatch.setattr("jtsolve.averaging.chains.run_chains", interrupted)
+    run = ReportingRun(interrupt)
     with pytest.raises(KeyboardInterrupt):
-        draw_trees(named(gaussian(1, 4)), 3, method=Chains(rounds=100, temperatures=1))
+        draw_trees(named(gaussian(1, 4)), 3, method=Chains(rounds=100, temperatures=1), run=run)
 
 
 def test_fit_average_says_that_no_graph_meets_the_constraints(
@@ -278,5 +282,5 @@ def test_fit_average_says_that_no_graph_meets_the_constraints(
 ) -> None:
     data = write(table(), tmp_path / "d.csv")
     options = ("--treewidth", 0, "--require", "a,b", "--output", tmp_path / "m.json")
-    assert command("fit", data, "--average", 3, *options) == 2
+    assert command("fit", data, "--model", "average:3", *options) == 2
     assert "no graph meets the constraints" in capsys.readouterr().err

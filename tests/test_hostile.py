@@ -16,7 +16,6 @@ import numpy as np
 import polars as pl
 import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
-from jtsolve.cli.mixtures import read_sizes
 from problems import dense, gaussian, named
 
 import jtsolve.core.backend
@@ -40,6 +39,7 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
+from jtsolve.study.kinds import MODELS
 from jtsolve.tables.options import Discretisation
 from jtsolve.verify.result import check
 
@@ -383,7 +383,7 @@ def test_a_name_too_long_for_a_file_is_wrong_use(
 
 
 def test_options_of_thousands_of_digits_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="--components 1"):
-        read_sizes("1" * 5001)
+    with pytest.raises(ChoiceError, match="'components' of model 'mixture' cannot be '1"):
+        MODELS.parse("mixture:" + "1" * 5001)
     with pytest.raises(ChoiceError, match="no discretisation 'width:0'"):
         Discretisation.parse("width:" + "1" * 5001)
