@@ -195,7 +195,9 @@ def test_options_that_make_no_sense_for_drawn_trees_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(table(), tmp_path / "d.csv")
-    assert command("fit", "d.csv", "--model", "average:3", "--treewidth", 2, "--output", "m.json", *options) == 2
+    assert (
+        command("fit", "d.csv", "--model", "average:3", "--treewidth", 2, "--output", "m.json", *options) == 2
+    )
     assert message in capsys.readouterr().err.replace("\n", " ")
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from random_models import random_model
 from runs import ImpatientRun
 from test_cli_models import Command
-from test_mixtures import mixture_of, two_parts
+from test_mixtures import mixture_of, table_of, two_parts
 
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
@@ -312,7 +312,7 @@ def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
 
 
 def test_a_size_without_a_mixture_leaves_the_size_before() -> None:
-    train, valid = two_parts(300, 1), two_parts(300, 2)
+    train, valid = table_of(300, 1), table_of(300, 2)
     run = interrupted_at("tree 1 of 2")
     found = fitted(Mixtures((1, 2)), train, valid, treewidth=1, backend="brute", run=run)
     assert isinstance(found, JunctionTreeModel)
