@@ -24,6 +24,7 @@ import jtsolve.io.foreign
 import jtsolve.io.instance
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.cli.options import DataOptions
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.run import row_of
@@ -394,5 +395,7 @@ def test_options_of_thousands_of_digits_are_refused() -> None:
         MODELS.parse("mixture:" + "1" * 5001)
     with pytest.raises(ChoiceError, match="the constraint max_cliques=1"):
         Restrictions.given(constraints=["max_cliques=" + "1" * 5001])
+    with pytest.raises(ChoiceError, match="--read max_states=1"):
+        DataOptions(read=["max_states=" + "1" * 5001]).given()
     with pytest.raises(ChoiceError, match="no discretisation 'width:0'"):
         Discretisation.parse("width:" + "1" * 5001)

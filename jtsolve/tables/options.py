@@ -75,15 +75,15 @@ def decimal_of(data: Any) -> Decimal:
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
 
-READ = "--read"
-"""The option of the shell that holds those of data that few users need."""
+READ = Option("read", tuple, "How text is written.", metavar="KEY=VALUE")
+"""In the shell, it holds the options of data that few users need."""
 
 HEADER = Option(
     "header",
     bool,
     "Whether the first line names the columns, which are V1, V2, … otherwise.",
     default=True,
-    within=READ,
+    within=READ.flag,
 )
 SEPARATOR = Option(
     "separator",
@@ -91,10 +91,10 @@ SEPARATOR = Option(
     "comma, semicolon, tab, pipe, blank, or the mark itself; detected by default.",
     metavar="NAME",
     choices=tuple(SEPARATORS),
-    within=READ,
+    within=READ.flag,
 )
 ENCODING = Option(
-    "encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ
+    "encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ.flag
 )
 COLUMNS = Option(
     "columns",
@@ -132,7 +132,7 @@ MISSING_VALUES = Option(
     "Words that stand for a missing value, in text by default: nothing, ?, NA, NaN, ….",
     GAPS,
     "W,W,…",
-    within=READ,
+    within=READ.flag,
 )
 DISCRETISE = Option(
     "discretise", str, "Cut continuous columns: quantile:4, width:4 or mdlp:CLASS.", metavar="HOW"
@@ -142,7 +142,7 @@ CLASS_COLUMN = Option(
     "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="class"
 )
 MAX_STATES = Option(
-    "max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ
+    "max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ.flag
 )
 STATES = Option(
     "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
@@ -154,7 +154,7 @@ DECIMAL = Option(
     "point",
     "MARK",
     choices=DECIMALS,
-    within=READ,
+    within=READ.flag,
 )
 STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False)
 
