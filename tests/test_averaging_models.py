@@ -139,6 +139,7 @@ def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search(
     expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Run(Limits(seed=3)))
     assert posterior.bootstrap is not None
     assert (posterior.bootstrap.edges == expected.edges).all()
+    assert learned.problem is not None
     with pytest.raises(ChoiceError, match="an instance has none"):
         jt.average(learned.problem, method="bootstrap:4")
     with pytest.raises(ChoiceError, match="no executor 'slurm'"):
@@ -249,6 +250,7 @@ def test_trees_are_averaged_where_only_chains_fit(
     on_demand(monkeypatch)
     monkeypatch.setattr("jtsolve.averaging.exact.Exact.fits", lambda *_, **__: False)
     found = jt.fit(data, "average:4", 2).model
+    assert isinstance(found, Mixture)
     assert found.provenance["draws"] == 4
     assert found.provenance["drawn_by"] == "chains"
     options = ("--treewidth", 2, "--output", tmp_path / "m.json")
