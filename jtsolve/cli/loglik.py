@@ -18,11 +18,11 @@ from jtsolve.cli.options import (
     Model,
     Threads,
     cluster_named,
-    flags_given,
     grouped,
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.models.rows import FileRows
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-
-OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
-"""Options that say how columns become states: a model has its own coding."""
 
 
 @grouped
@@ -69,7 +66,12 @@ def loglik(
             f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
             "leave it out, to sum missing values out"
         )
-    unused = [flag for flag in flags_given(columns) if flag in OF_LEARNING]
+    given = columns.given()
+    unused = [
+        f"{option.within} {option.name}" if option.within else option.flag
+        for option in (DISCRETISE, CLASS_COLUMN, SCHEMA, STATES, MAX_STATES)
+        if option.name in given
+    ]
     if unused:
         murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
