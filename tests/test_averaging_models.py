@@ -30,7 +30,6 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.queries import log_likelihood
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -64,10 +63,10 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
     problem = problem_from_table(data, Bdeu(1.0), treewidth=3)
     exact = np.zeros(data.rows)
     for tree, weight in enumerated_weights(problem):
-        exact += weight * np.exp(log_likelihood(fit(tree, data, ess=1.0), data))
+        exact += weight * np.exp(fit(tree, data, ess=1.0).log_likelihood(data))
     draws = draw_trees(problem, 4000)
     assert draws is not None
-    found = np.exp(log_likelihood(fit_averaged(draws.trees, data, ess=1.0), data))
+    found = np.exp(fit_averaged(draws.trees, data, ess=1.0).log_likelihood(data))
     assert np.abs(found / exact - 1).max() < 0.02
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import random_model
+from random_models import junction_trees, random_model
 from runs import ImpatientRun, ReportingRun
 from test_cli_models import Command
 from test_mixtures import mixture_of, two_parts
@@ -24,8 +24,8 @@ from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.models import layout
-from jtsolve.models import mixture as of_mixture
-from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
+from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.opening import write_model
 from jtsolve.models.learning import learner as learning
 from jtsolve.models.learning import mixture_em
 from jtsolve.models.learning.fit import fit
@@ -91,7 +91,7 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, found.junction_trees, strict=True):
+    for part, other in zip(parts, junction_trees(found), strict=True):
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -174,9 +174,7 @@ def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_pat
     rows = np.unique(two_parts(600, 1).codes, axis=1)
     order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
     codes = np.array([np.array(own)[row] for own, row in zip(order, rows, strict=True)])
-    assert of_mixture.log_likelihood(found, codes) == pytest.approx(
-        of_mixture.log_likelihood(expected, rows), abs=0.05
-    )
+    assert found.log_likelihood(codes) == pytest.approx(expected.log_likelihood(rows), abs=0.05)
     assert facts["weights"] == found.weights.tolist()
     assert facts["parameters"] == found.parameters
     assert facts["stop"] == "finished"
@@ -208,7 +206,7 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
     options = ("--components", "2", "--treewidth", "1", "--validate", rows, "--output", out)
     facts = command.json("fit", train, *options)
     codes = np.array([[0, 1], [-1, 1], [0, 1], [1, -1], [0, 1], [1, 1]])
-    expected = of_mixture.log_likelihood(mixture(out), codes).mean()
+    expected = mixture(out).log_likelihood(codes).mean()
     assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(expected)
 
 
@@ -249,7 +247,7 @@ def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tm
 
 
 def mean(found: Mixture, table: DataTable) -> float:
-    return float(of_mixture.log_likelihood(found, table).mean())
+    return float(found.log_likelihood(table).mean())
 
 
 def test_the_time_limit_ends_a_fit_with_the_mixture_so_far() -> None:
@@ -340,13 +338,13 @@ def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.Monkey
 def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = of_mixture.log_joint
+    real = Mixture.log_joint
 
     def log_joint(*arguments: Any) -> Any:
         os.kill(os.getpid(), signal.SIGTERM)
         return real(*arguments)
 
-    monkeypatch.setattr(mixture_em, "log_joint", log_joint)
+    monkeypatch.setattr(Mixture, "log_joint", log_joint)
     before = signal.getsignal(signal.SIGTERM)
     out = tmp_path / "m.json"
     assert command("fit", train, "--components", "2", "--treewidth", "1", "--output", out) == 0
@@ -388,19 +386,19 @@ def test_the_learner_has_the_shorter_of_its_time_and_what_is_left(monkeypatch: p
 def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_path: Path) -> None:
     found = mixture(model)
     target = command.json("query", model, "--target", "s,q", "--given", "p=yes")
-    known = of_mixture.condition(found, {"p": "yes"})
+    known = found.condition({"p": "yes"})
     assert target["log_probability_of_evidence"] == pytest.approx(known.log_probability)
-    expected = of_mixture.marginal(known.model, ("s", "q")).ravel()
+    expected = known.model.marginal(("s", "q")).ravel()
     assert target["targets"][0]["probabilities"] == pytest.approx(expected)
     singles = command.json("query", model)["targets"]
-    assert singles[1]["probabilities"] == pytest.approx(of_mixture.marginals(found)[1])
+    assert singles[1]["probabilities"] == pytest.approx(found.marginals()[1])
     drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
-    codes = of_mixture.sample(found, 5, 2)
+    codes = found.sample(5, 2)
     assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]
     rows = tmp_path / "rows.csv"
     rows.write_text("p,q,r,s\nno,b,1,y\nyes,?,0,x\n", encoding="utf-8")
     facts = command.json("loglik", model, rows)
-    logs = of_mixture.log_likelihood(found, np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
+    logs = found.log_likelihood(np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
     assert facts["mean"] == pytest.approx(logs.mean())
 
 
@@ -455,7 +453,7 @@ def test_the_smoothing_that_was_chosen_is_in_the_remarks() -> None:
     train, valid = two_parts(300, 1), two_parts(300, 2)
     found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1,), candidates=(30.0, 1e-3))
     chosen = found.provenance["smoothing_ess"]
-    expected = fit(found.junction_trees[0].tree, train, ess=chosen)
-    assert found.junction_trees[0].values == pytest.approx(expected.values)
+    expected = fit(junction_trees(found)[0].tree, train, ess=chosen)
+    assert junction_trees(found)[0].values == pytest.approx(expected.values)
     with pytest.raises(ChoiceError, match="no size"):
         fit_mixture_validated(train, valid, sizes=())

@@ -16,8 +16,9 @@ from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import features_of, weights_of
-from jtsolve.models.columns import hidden_of, open_rows
+from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
+from jtsolve.models.rows import open_rows
 from jtsolve.options import UNSEEN as UNSEEN_VALUES
 from jtsolve.options import Door
 from jtsolve.scoring.score import is_discrete
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column, FileRows
+    from jtsolve.models.columns import Column
     from jtsolve.models.learning.task import ModelKind
+    from jtsolve.models.rows import FileRows
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.options import Missing
@@ -201,7 +203,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
         unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
         rows = open_rows(features, names, gaps=self._gaps, decimal=self.decimal, hidden=hidden)
-        return rows.codes(columns, unseen=unseen)
+        codes: NDArray[np.int32] = rows.coded(columns, unseen=unseen)
+        return codes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

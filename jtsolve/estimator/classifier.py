@@ -21,8 +21,8 @@ from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import features_of
 from jtsolve.models.framed import Model
-from jtsolve.models.mixture import log_sum
-from jtsolve.models.queries import log_likelihood, marginals, state_log_probabilities
+from jtsolve.models.inference.prediction import state_log_probabilities
+from jtsolve.models.messages import log_sum
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_missing
 from jtsolve.tables.raw import GAP
@@ -157,7 +157,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             if self.trees == "joint":
                 self._models: tuple[JunctionTreeModel, ...] = (self._learned(training, run),)
                 self.model_ = Model(self._models[0], training.style)
-                shares = marginals(self._models[0])[-1]
+                shares = self._models[0].marginals()[-1]
             else:
                 shares = self._fit_each(training, run)
         self._log_shares = np.log(shares)
@@ -234,9 +234,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             logs += self.class_log_prior_ - self._log_shares
         else:
             codes = known(self._codes(X, self._models[0].columns))
-            each = [log_likelihood(model, codes) for model in self._models]
+            each = [model.log_likelihood(codes) for model in self._models]
             logs = np.array(each).T + self.class_log_prior_
-        normalised: NDArray[np.float64] = logs - log_sum(logs.T)[:, None]
+        normalised: NDArray[np.float64] = logs - log_sum(logs, axis=1)[:, None]
         return normalised
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

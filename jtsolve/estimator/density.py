@@ -13,7 +13,6 @@ from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
-from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.options import MODEL
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import model_kind_of
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.models.columns import Column
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.protocol import StateDistribution
     from jtsolve.scoring.score import DiscreteScore
     from jtsolve.tables.options import Decimal, Discretisation
 
@@ -139,7 +138,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         with self._running() as run:
             kind = model_kind_of(self.model)
             training = self._read(X, features, run, sample_weight)
-            self._model: StateModel = self._learned(training, run, kind)
+            self._model: StateDistribution = self._learned(training, run, kind)
         self.model_ = Model(self._model, training.style)
         self._values = values_of(training)
         self._is_frame = is_frame(X)
@@ -152,7 +151,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """Returns ln P(x) for every row, in nats, shape (rows,)."""
         check_is_fitted(self)
         codes = self._codes(X, self._model.columns)
-        logs: NDArray[np.float64] = log_likelihood(self._model, known(codes))
+        logs: NDArray[np.float64] = self._model.log_likelihood(known(codes))
         logs += self._log_shares @ (codes == UNSEEN)
         return logs
 
@@ -172,7 +171,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         generator = check_random_state(random_state)
-        codes = sample(self._model, n_samples, int(generator.randint(1 << 31)))
+        codes = self._model.sample(n_samples, int(generator.randint(1 << 31)))
         visible = [place for place, column in enumerate(self._model.columns) if not column.hidden]
         codes = codes[visible]
         drawn = [values.drawn(row, generator) for values, row in zip(self._values, codes, strict=True)]

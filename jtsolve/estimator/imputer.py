@@ -23,7 +23,7 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
-from jtsolve.models.queries import state_log_probabilities
+from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
@@ -149,7 +149,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, missing="impute-mode")
             model: JunctionTreeModel = self._learned(training, run)
-            observed = training.rows.codes(model.columns)
+            observed = training.rows.coded(model.columns)
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
                 filled = completed(model, observed)

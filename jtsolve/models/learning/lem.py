@@ -41,7 +41,6 @@ from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product
-from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
 from jtsolve.models.learning.validation import PRIORS, Best
@@ -206,7 +205,7 @@ def _means(growth: _Growth, rows: Codes, candidates: Sequence[float]) -> list[fl
     """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
     with np.errstate(divide="ignore"):
         logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
-    return [float(one.mean()) for one in log_likelihoods(growth.tree(candidates[0], {}), rows, logs)]
+    return [float(one.mean()) for one in growth.tree(candidates[0], {}).log_likelihoods(rows, logs)]
 
 
 class _Candidate(NamedTuple):
