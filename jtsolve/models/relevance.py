@@ -83,7 +83,7 @@ def posterior(
     for members_ in columns:
         require_small(prod(column.arity for column in members_), len(members_))
     wanted = [varset(targets_of(group, entered.columns)) for group in groups]
-    (run or Run()).progress(note="ordering the elimination")
+    run.progress(note="ordering the elimination")
     parts = _plan(entered, wanted, memory)
     for part in parts:
         part.require(memory)
@@ -119,7 +119,7 @@ def explanation(
         require_lists(part.tree, part.cells, k, limit=memory, also=BYTES_PER_CELL)
         (run or Run()).progress(note="passing messages")
         known = part.compiled()
-        (run or Run()).progress(note="following the maxima")
+        run.progress(note="following the maxima")
         return Explanation(most_probable(known.model, k), known.log_probability)
     log_probability = 0.0
     if entered.observed:
