@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from fitting import fitted, interrupt, run_for
-from random_models import feature_trees
 from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints

@@ -85,6 +85,7 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
     for part, other in zip(parts, found.components, strict=True):
+        assert isinstance(other, JunctionTreeModel)
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -166,9 +167,7 @@ def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_pat
     rows = np.unique(two_parts(600, 1).codes, axis=1)
     order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
     codes = np.array([np.array(own)[row] for own, row in zip(order, rows, strict=True)])
-    assert found.log_likelihood(codes) == pytest.approx(
-        expected.log_likelihood(rows), abs=0.05
-    )
+    assert found.log_likelihood(codes) == pytest.approx(expected.log_likelihood(rows), abs=0.05)
     assert facts["weights"] == found.weights.tolist()
     assert facts["parameters"] == found.parameters
     assert facts["stop"] == "finished"

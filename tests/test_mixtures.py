@@ -11,7 +11,7 @@ import pytest
 from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import feature_trees, junction_trees
+from random_models import feature_trees
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known

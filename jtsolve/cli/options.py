@@ -171,8 +171,8 @@ _WITHIN = {option.name: option for option in DATA if option.within}
 Read = Annotated[
     list[str] | None,
     typer.Option(
-        READ.flag,
-        metavar=READ.metavar,
+        READ,
+        metavar="KEY=VALUE",
         help=f"How the file is written: {', '.join(_WITHIN)}; may be repeated.",
         rich_help_panel=OF_DATA,
     ),
@@ -225,9 +225,11 @@ def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
                 key, found[name] = name, value
             elif key:
                 found[key] += f",{part}"
+            elif name in _WITHIN:
+                raise ChoiceError(f"{READ} {text}: '{name}' has no value; write {name}=VALUE")
             else:
                 raise ChoiceError(
-                    f"{READ.flag} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
+                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
                 )
     for name, value in found.items():
         found[name] = _typed(_WITHIN[name], value)
@@ -238,13 +240,13 @@ def _typed(option: Option, text: str) -> Any:
     """Returns the value in a text."""
     if option.type is bool:
         if text not in ("true", "false"):
-            raise ChoiceError(f"{READ.flag} {option.name}={text}: write true or false")
+            raise ChoiceError(f"{READ} {option.name}={text}: write true or false")
         return text == "true"
     if option.type is int:
         try:
             return int(text)
         except ValueError:  # or Python reads no number of so many digits
-            raise ChoiceError(f"{READ.flag} {option.name}={text}: it is not a number") from None
+            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number") from None
     return [text] if option.type is tuple else text
 
 

@@ -21,7 +21,6 @@ from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal
 from jtsolve.models.layout import rooted
 from jtsolve.models.protocol import Description
-from jtsolve.tables.options import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
