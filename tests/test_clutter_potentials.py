@@ -65,7 +65,7 @@ def tight(seed: int, n: int = 8) -> Subproblem:
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
     """Potentials take over for cliques of any size and any gap, and are collected."""
     monkeypatch.setattr(
-        module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, vain=2)
+        module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, fruitless=2)
     )
     found: list[Potentials] = []
 
@@ -182,7 +182,7 @@ def test_turns_never_raise_the_bound_and_gain_what_ascent_cannot() -> None:
             units = subproblem.units
             for from_empty in (True, False):
                 assert potentials._turn(lambda: True, from_empty=from_empty)
-            potentials._look()
+            potentials._evaluate_and_fix()
             assert subproblem.units <= units
             assert subproblem.best.scale.nats(subproblem.units) >= optimum - 1e-6 * abs(optimum)
             if subproblem.closed:
@@ -257,7 +257,7 @@ def test_a_stretched_potential_never_falls() -> None:
 
 
 def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, vain=2))
+    monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, fruitless=2))
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
     assert not subproblem.closed

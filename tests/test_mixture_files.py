@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
-from fitting import WatchedRun, fitted, run_for
+from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import junction_trees, random_model
+from random_models import random_model
+from runs import ImpatientRun
 from test_cli_models import Command
-from test_mixtures import mixture_of, two_parts
+from test_mixtures import mixture_of, table_of, two_parts
 
+from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import InputError, JtsolveError, LimitError
@@ -31,7 +33,7 @@ from jtsolve.models.model import JunctionTreeModel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import DataTable
 
 
 @pytest.fixture
@@ -82,7 +84,8 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, junction_trees(found), strict=True):
+    for part, other in zip(parts, found.components, strict=True):
+        assert isinstance(other, JunctionTreeModel)
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -154,16 +157,12 @@ def test_a_damaged_mixture_gives_an_error_of_ours_or_a_model(
 # Fitting on the command line
 
 
-def mean(found: Any, table: DataTable | Codes) -> float:
-    return float(found.log_likelihood(table).mean())
-
-
 def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.json"
-    options = ("--model", "mixture:components=2,restarts=2", "--treewidth", "1", "--seed", "3")
+    options = ("--model", "mixture:2,restarts=2", "--treewidth", "1", "--score", "bic", "--seed", "3")
     facts = command.json("fit", train, *options, "--smoothing", "2", "--output", out)
     found = mixture(out)
-    expected = fitted(Mixtures(restarts=2), two_parts(600, 1), None, 1, ess=2.0, seed=3)
+    expected = fitted(Mixtures((2,), restarts=2), two_parts(600, 1), treewidth=1, ess=2.0, seed=3)
     # The file's states may be numbered in another order: rows are compared by the probability they have.
     rows = np.unique(two_parts(600, 1).codes, axis=1)
     order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
@@ -197,10 +196,11 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
     rows = tmp_path / "gaps.csv"
     rows.write_text("a,b,c,d,e,f\n0,?,0,1,0,1\n1,1,1,?,1,1\n", encoding="utf-8")
     out = tmp_path / "m.json"
-    options = ("--model", "mixture:2", "--treewidth", "1", "--validate", rows, "--output", out)
+    options = ("--model", "mixture", "--treewidth", "1", "--validate", rows, "--output", out)
     facts = command.json("fit", train, *options)
     codes = np.array([[0, 1], [-1, 1], [0, 1], [1, -1], [0, 1], [1, 1]])
-    assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(mean(mixture(out), codes))
+    expected = mixture(out).log_likelihood(codes).mean()
+    assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -210,23 +210,30 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
         (["--model", "mixture:two", "--treewidth", "1"], "'components' of model 'mixture' cannot be 'two'"),
         (["--model", "mixture:4,2", "--treewidth", "1"], "increasing numbers"),
         (["--model", "mixture:0", "--treewidth", "1"], "increasing numbers"),
-        (["--model", "mixture:2,restarts=0", "--treewidth", "1"], "at least 1"),
-        (["--model", "mixture:2", "--tree", "t.json"], "does not use --tree and --graph"),
-        (["--model", "mixture:2"], "learns its trees; give --treewidth"),
-        (["--model", "mixture:2", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
-        (["--model", "mixture:2", "--treewidth", "1", "--smoothing", "0"], "above 0"),
+        (["--model", "mixture:none", "--treewidth", "1"], "increasing numbers"),
+        (["--model", "mixture"], "give --treewidth"),
+        (["--model", "tree:restarts=2", "--treewidth", "1"], "no option 'restarts'"),
+        (["--model", "mixture", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
+        (["--model", "mixture", "--treewidth", "1", "--backend", "auto:seed=1"], "has no options"),
+        (["--model", "mixture", "--treewidth", "1", "--smoothing", "0"], "above 0"),
         (["--model", "mixture:700", "--treewidth", "1"], "distinct rows"),
     ],
 )
 def test_what_makes_no_mixture_is_refused(
     command: Command, train: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
-    tree, out = tmp_path / "t.json", tmp_path / "m.json"
-    assert command("solve", train, "--treewidth", "1", "--quiet", "--output", tree) == 0
-    placed = [tree if word == "t.json" else word for word in options]
-    assert command("fit", train, *placed, "--output", out) == 2
+    out = tmp_path / "m.json"
+    assert command("fit", train, *options, "--output", out) == 2
     assert message in command.err
     assert command.out == ""
+    assert not out.exists()
+
+
+def test_a_mixture_learns_its_own_trees(command: Command, train: Path, tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree.json", tmp_path / "m.json"
+    assert command("solve", train, "--treewidth", "1", "--backend", "chowliu", "--output", tree) == 0
+    assert command("fit", train, "--model", "mixture", "--tree", tree, "--output", out) == 2
+    assert "the model 'mixture' does not use --tree" in command.err
     assert not out.exists()
 
 
@@ -234,94 +241,119 @@ def test_what_makes_no_mixture_is_refused(
 
 
 def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = ("--model", "mixture:2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    arguments = ("--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
     assert "the time limit ended the reading" in command.err
 
 
-def test_the_time_limit_ends_a_fit_with_the_first_mixture() -> None:
-    found = fitted(Mixtures(), two_parts(50, 1), None, 1, seconds=-1)
+def mean(found: Mixture, table: DataTable) -> float:
+    return float(found.log_likelihood(table).mean())
+
+
+def test_the_time_limit_ends_a_fit_with_the_mixture_so_far() -> None:
+    table = two_parts(500, 4)
+    whole = fitted(Mixtures((3,)), table, treewidth=1)
+    assert whole.provenance["stop"] == "finished"
+    run = ImpatientRun(8, Stop.TIME)
+    found = fitted(Mixtures((3,)), table, treewidth=1, run=run)
     assert found.provenance["stop"] == "time"
-    assert len(found.components) == 2
+    assert len(found.components) == 3
+    assert run.asked < 30
+    assert mean(found, table) <= mean(whole, table) + 1e-9
 
 
-def stopping_at(*words: str) -> WatchedRun:
-    """Returns a run that is interrupted by a note with one of some words in it."""
+def interrupted_at(words: str) -> Run:
+    """Returns a run that is interrupted at the first note with these words."""
 
     def act(run: Run, note: str) -> None:
-        if any(word in note for word in words):
+        if words in note:
             run.interrupt()
 
     return run_for(act=act)
 
 
-@pytest.mark.parametrize("at", ["iteration 2", "iteration 1", "round 2", "round 1, iteration 3"])
-def test_an_interruption_keeps_the_mixture_so_far(at: str) -> None:
-    table = two_parts(300, 5)
-    whole = fitted(Mixtures((3,)), table, None, 1)
-    assert whole.provenance["stop"] == "finished"
-    found = fitted(Mixtures((3,)), table, None, 1, run=stopping_at(at))
+@pytest.mark.parametrize("at", ["round 2", "iteration 2", "iteration 1", "tree 2"])
+def test_ctrl_c_keeps_the_best_mixture(at: str) -> None:
+    found = fitted(Mixtures(), two_parts(300, 5), treewidth=1, run=interrupted_at(at))
     assert found.provenance["stop"] == "interrupted"
-    assert len(found.components) == 3
-    assert mean(found, table) <= mean(whole, table) + 1e-9
+    assert len(found.components) == 2
 
 
-def test_an_interruption_before_the_first_tree_ends_the_fit() -> None:
+def test_ctrl_c_after_the_first_start_keeps_the_likelier_mixture() -> None:
+    table, starts = two_parts(300, 5), []
+
+    def act(run: Run, note: str) -> None:
+        if note.startswith("round 1, iteration 1:"):
+            starts.append(note)
+            if len(starts) == 2:
+                run.interrupt()
+
+    found = fitted(Mixtures(restarts=3), table, treewidth=1, run=run_for(act=act))
+    assert len(starts) == 2
+    assert found.provenance["stop"] == "interrupted"
+    assert mean(found, table) >= mean(fitted(Mixtures(), table, treewidth=1), table) - 1e-9
+
+
+@pytest.mark.parametrize("validation", [None, two_parts(300, 6)])
+def test_ctrl_c_before_the_first_tree_is_passed_on(validation: DataTable | None) -> None:
+    run = run_for()
+    run.interrupt()
     with pytest.raises(StoppedError):
-        fitted(Mixtures(), two_parts(300, 5), None, 1, run=stopping_at("tree 1 of 2"))
+        fitted(Mixtures(), two_parts(300, 5), validation, treewidth=1, backend="brute", run=run)
 
 
-def test_an_interruption_while_sizes_are_tried_keeps_the_best_size() -> None:
+def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
-    found = fitted(Mixtures((1, 2, 4)), train, valid, 1, run=stopping_at("tree 3 of 4"))
+    run = interrupted_at("components 2, treewidth 1: ")
+    found = fitted(Mixtures((1, 2, 4)), train, valid, treewidth=1, run=run)
     assert found.provenance["stop"] == "interrupted"
-    assert len(found.components) in {2, 4}
-    assert len(found.provenance["sizes_tried"]) >= 2
+    assert len(found.components) == 2
+
+
+def test_a_size_without_a_mixture_leaves_the_size_before() -> None:
+    train, valid = table_of(300, 1), table_of(300, 2)
+    run = interrupted_at("tree 1 of 2")
+    found = fitted(Mixtures((1, 2)), train, valid, treewidth=1, backend="brute", run=run)
+    assert isinstance(found, JunctionTreeModel)
+    assert found.provenance["stop"] == "interrupted"
+    assert [size["components"] for size in found.provenance["sizes_tried"]] == [1]
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
-    found = fitted(Mixtures((2, 4)), train, valid, 1, run=stopping_at("round 1, iteration 9"))
+    run = interrupted_at("round 1, iteration 9")
+    found = fitted(Mixtures((2, 4)), train, valid, treewidth=1, run=run)
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1
 
 
-def test_a_limit_of_memory_is_not_taken_for_the_end_of_the_time() -> None:
-    with pytest.raises(LimitError, match="responsibilities need"):
-        fitted(Mixtures((4,)), two_parts(100, 1), None, 1, run=Run(Limits(memory=1)))
+def test_a_limit_of_memory_is_not_taken_for_the_end() -> None:
+    train, valid = two_parts(100, 1), two_parts(100, 2)
+    with pytest.raises(LimitError, match="memory"):
+        fitted(Mixtures((1,)), train, valid, treewidth=1, run=Run(Limits(memory=1)))
 
 
 def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Mixture.log_joint
-
-    def log_joint(self: Mixture, rows: DataTable) -> Any:
-        if signal.getsignal(signal.SIGTERM) != before:  # a second signal ends the process
+    def progress(self: Run, *, note: str | None = None, **news: Any) -> bool:
+        if note is not None and note.startswith("round 1, iteration 2:"):
             os.kill(os.getpid(), signal.SIGTERM)
-        return real(self, rows)
+        return reported(self, note=note, **news)
 
+    reported = Run.progress
+    monkeypatch.setattr(Run, "progress", progress)
     before = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(Mixture, "log_joint", log_joint)
     out = tmp_path / "m.json"
-    assert command("fit", train, "--model", "mixture:2", "--treewidth", "1", "--output", out) == 0
+    assert command("fit", train, "--model", "mixture", "--treewidth", "1", "--output", out) == 0
     assert signal.getsignal(signal.SIGTERM) == before
     assert "interrupted: the best model so far" in command.out
     assert len(mixture(out).components) == 2
 
 
 def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = (
-        "fit",
-        train,
-        "--model",
-        "mixture:2",
-        "--treewidth",
-        "1",
-        "--output",
-        tmp_path / "m.json",
-    )
+    arguments = ("fit", train, "--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     before = signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(command, *arguments).result() == 0
@@ -385,14 +417,20 @@ def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
     assert command.out.encode() == model.read_bytes()
 
 
+def test_more_shares_than_memory_are_refused() -> None:
+    run = Run(Limits(memory=1000))
+    with pytest.raises(LimitError, match="responsibilities"):
+        fitted(Mixtures((4,)), two_parts(100, 1), treewidth=1, run=run)
+
+
 def test_a_memory_limit_holds_for_mixtures(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = ("--model", "mixture:2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    arguments = ("--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--memory-limit", "0.001") == 4
     assert "limit is 0.001 GB" in command.err
 
 
 def test_the_smoothing_that_was_chosen_is_in_the_remarks() -> None:
-    train = two_parts(300, 1)
-    found = fitted(Mixtures((1,)), train, two_parts(300, 2), 1)
+    train, valid = two_parts(300, 1), two_parts(300, 2)
+    found = fitted(Mixtures((1,)), train, valid, treewidth=1)
     expected = fit(found.tree, train, ess=found.provenance["smoothing_ess"])
     assert found.values == pytest.approx(expected.values)

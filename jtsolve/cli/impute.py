@@ -82,5 +82,5 @@ def _completed(data: "Frame", model: "Distribution", options: DataOptions) -> "t
     file = open_rows(data, model.names, gaps=gaps, dialect=how.dialect, decimal=how.coding.decimal)
     rows = file.coded(model.columns)
     filled = model.complete(rows)
-    missing, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))
-    return labelled(model, filled), int(missing.sum() - left.sum())
+    before, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))
+    return labelled(model, filled), int(before.sum() - left.sum())

@@ -22,7 +22,6 @@ from jtsolve.cli.options import (
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import worded
 from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
 
 if TYPE_CHECKING:
@@ -31,9 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.models.rows import FileRows
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-
-OF_LEARNING = (DISCRETISE, CLASS_COLUMN, SCHEMA, STATES, MAX_STATES)
-"""Options that say how columns become states: a model has its own coding."""
 
 
 @grouped
@@ -71,11 +67,13 @@ def loglik(
             "leave it out, to sum missing values out"
         )
     given = columns.given()
-    unused = [str(option) for option in OF_LEARNING if option.name in given]
+    unused = [
+        f"{option.within} {option.name}" if option.within else option.flag
+        for option in (DISCRETISE, CLASS_COLUMN, SCHEMA, STATES, MAX_STATES)
+        if option.name in given
+    ]
     if unused:
-        murmur(
-            f"{worded(', '.join(unused))}: the model has its own coding of the columns, which is used instead"
-        )
+        murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically

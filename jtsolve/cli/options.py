@@ -225,6 +225,8 @@ def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
                 key, found[name] = name, value
             elif key:
                 found[key] += f",{part}"
+            elif name in _WITHIN:
+                raise ChoiceError(f"{READ} {text}: '{name}' has no value; write {name}=VALUE")
             else:
                 raise ChoiceError(
                     f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
@@ -241,9 +243,10 @@ def _typed(option: Option, text: str) -> Any:
             raise ChoiceError(f"{READ} {option.name}={text}: write true or false")
         return text == "true"
     if option.type is int:
-        if not text.isdecimal():
-            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number")
-        return int(text)
+        try:
+            return int(text)
+        except ValueError:  # or Python reads no number of so many digits
+            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number") from None
     return [text] if option.type is tuple else text
 
 

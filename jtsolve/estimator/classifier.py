@@ -193,7 +193,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             codes = known(self._codes(X, self._models[0].columns))
             each = [model.log_likelihood(codes) for model in self._models]
             logs = np.array(each).T + self.class_log_prior_
-        normalised: NDArray[np.float64] = logs - log_sum(logs.T)[:, None]
+        normalised: NDArray[np.float64] = logs - log_sum(logs, axis=1)[:, None]
         return normalised
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from jtsolve.console import display_here
 from jtsolve.core.machine import memory_bytes
-from jtsolve.core.run import Console, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import position, states_of
 from jtsolve.models.files.opening import exported, open_model, write_model
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.protocol import Distribution, Explanation, Posterior, StateDistribution
     from jtsolve.tables.frames import Frame
@@ -43,7 +43,7 @@ class Model:
     Answers about a frame are of its kind: of pandas, with its index, or of polars. Others are of the kind of
     the data of the fit, or of polars if the model was read from a file. They have the values of the data:
     True, 3, a category. Ranges of cut columns are categories. Frames that come in may have the words for a
-    missing value that the data had (`gaps`).
+    missing value that the data had (`missing_values`).
 
     Args:
         model: the distribution: a junction tree of states or of real numbers, a feature tree, a mixture, or a
@@ -324,8 +324,14 @@ class Model:
 
 
 @contextmanager
-def _shown() -> Iterator[Run]:
-    """Yields a run that shows progress where somebody watches."""
-    run = Run(console=Console(display_here()))
+def _shown() -> Iterator[Run | None]:
+    """Shows progress where somebody watches."""
+    display = display_here()
+    if display is None:
+        yield None
+        return
+    from jtsolve.core.run import Console, Run
+
+    run = Run(console=Console(display))
     with run.phase("finding the relevant part"):
         yield run

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.protocol import Evidence, StatePosterior
@@ -185,9 +186,11 @@ class JunctionTreeModel:
         from jtsolve.models.inference.mpe import most_probable
 
         require_room(self.cells, *WITH_EVIDENCE, limit=memory)
-        (run or Run()).progress(note="passing messages")
+        if run is not None:
+            run.progress(note="passing messages")
         known = self.condition(evidence)
-        (run or Run()).progress(note="following the maxima")
+        if run is not None:
+            run.progress(note="following the maxima")
         return Explanation(most_probable(known.model, k), known.log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:

@@ -283,7 +283,7 @@ class Distribution(Protocol):
         evidence: Evidence,
         *,
         memory: int | None = None,
-        run: Run | None = ...,
+        run: Run | None = None,
     ) -> Posterior:
         """Returns the joint distribution of each group of variables given evidence.
 
@@ -293,7 +293,7 @@ class Distribution(Protocol):
             groups: names, at least one a group.
             evidence: see `Evidence`.
             memory: most bytes of tables; None for the free memory.
-            run: shows progress.
+            run: shows progress; None for none.
 
         Raises:
             InputError: a variable or state is unknown, a group names none or one twice, or the evidence is
@@ -302,7 +302,7 @@ class Distribution(Protocol):
         """
 
     def explain(
-        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = ...
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
     ) -> Explanation:
         """Returns the k most probable configurations given evidence; fewer if the others are impossible.
 

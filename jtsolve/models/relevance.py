@@ -78,19 +78,20 @@ def posterior(
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables of the relevant part do not fit in memory; raised before they are built.
     """
+    run = run or Run()
     entered = Entered.of(network, evidence)
     columns = [[entered.columns[v] for v in targets_of(group, entered.columns)] for group in groups]
     for members_ in columns:
         require_small(prod(column.arity for column in members_), len(members_))
     wanted = [varset(targets_of(group, entered.columns)) for group in groups]
-    (run or Run()).progress(note="ordering the elimination")
+    run.progress(note="ordering the elimination")
     parts = _plan(entered, wanted, memory)
     for part in parts:
         part.require(memory)
     log_probability, refusal = _log_probability(entered, memory)
     tables: dict[int, NDArray[np.float64]] = {}
     for done, part in enumerate(parts):
-        (run or Run()).progress(note="passing messages", done=done / len(parts))
+        run.progress(note="passing messages", done=done / len(parts))
         model = part.compiled().model
         single = dict(zip(model.names, marginals(model), strict=True))
         for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
@@ -112,14 +113,15 @@ def explanation(
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables do not fit in memory; raised before they are built.
     """
+    run = run or Run()
     entered = Entered.of(network, evidence)
-    (run or Run()).progress(note="ordering the elimination")
+    run.progress(note="ordering the elimination")
     part = entered.part((1 << len(network.nodes)) - 1, None)
     if k != 1:
         require_lists(part.tree, part.cells, k, limit=memory, also=BYTES_PER_CELL)
-        (run or Run()).progress(note="passing messages")
+        run.progress(note="passing messages")
         known = part.compiled()
-        (run or Run()).progress(note="following the maxima")
+        run.progress(note="following the maxima")
         return Explanation(most_probable(known.model, k), known.log_probability)
     log_probability = 0.0
     if entered.observed:
@@ -127,7 +129,7 @@ def explanation(
         above.require(memory)
         log_probability = above.compiled().log_probability
     arities = [column.arity for column in part.columns]
-    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, run=run or Run())
+    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, run=run)
     states = tuple(column.states[code] for column, code in zip(part.columns, codes, strict=True))
     return Explanation([Configuration(states, best - log_probability)], log_probability)
 

@@ -83,12 +83,12 @@ def ascend(
     """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
 
     New cuts are appended to the rows. If it ends early, and no certificate needs the multipliers, they are
-    left out: with millions of families, evaluating them takes seconds, and the bound has been told.
+    left out: with millions of families, evaluating them takes seconds, and the bound has been reported.
 
     Args:
         subproblem: feasible.
         multipliers: of its rows, in nats.
-        should_continue: is asked at every visit of a sink, and told the bound so far, in units; if it answers
+        should_continue: called at every visit of a sink with the bound so far, in units; if it returns
             False, the ascent ends early.
         rough: whether it may end sooner and higher on large lattices, for `potentials` to take over.
 
@@ -115,6 +115,7 @@ def ascend(
     )
     if not goes_on and subproblem.stages is None:
         return start, None
+    # A cut may be a row already: its multiplier then grows by what the ascent raised it.
     number = {clutter: k for k, clutter in enumerate(subproblem.rows.clutters)}
     fresh = [clutter for clutter in raises if clutter not in number]
     number |= {clutter: len(subproblem.rows.clutters) + k for k, clutter in enumerate(fresh)}
@@ -169,12 +170,13 @@ def cuts_raised(
         enough: the fall of the bound, in units, at which the ascent ends.
         guide: the families of a good tree (positions, slots), or None.
         rough: see `ascend`.
-        should_continue: is asked at every visit of a sink, and told the fall so far, in units.
+        should_continue: called at every visit of a sink with the fall so far, in units.
     """
     from jtsolve.backends.clutter.kernels.ascent import close_up, numbered, raise_cut
     from jtsolve.backends.clutter.kernels.cuts import arcs_up
 
     facets, sizes = families.facets, families.sizes
+    # The arcs of Wong's network, upwards from P to P∪v; of an arc number, only the set above is needed.
     starts, above = arcs_up(facets, sizes)
     above //= families.width
     numbers, parents, reduced_cost = numbered(
@@ -183,6 +185,8 @@ def cuts_raised(
     lattice = (sizes, starts, above, facets.ravel(), numbers, parents, families.width)
     room, queue = np.empty(parents.size, dtype=np.int32), np.empty(sizes.size, dtype=np.int32)
     nothing = np.zeros(0, dtype=np.int32)
+    # For each sink: F(a) as a bitmap, the families that enter it, and its minimal sets, which are the
+    # clutter.
     inside = np.zeros((len(sinks), -(-sizes.size // 8)), dtype=np.uint8)
     entering = [nothing for _ in sinks]
     generators = [np.array([sink], dtype=np.int32) for sink in sinks]
@@ -192,6 +196,7 @@ def cuts_raised(
 
     def key(k: int) -> tuple[int, int]:
         """Returns how many families of the guide enter F(a), and how many of all, times its minimal sets."""
+        # A family (v,P) of the guide enters F(a) iff P∪v is in it and P is not.
         enters = inside[k][upper >> 3] >> (upper & 7) & ~(inside[k][lower >> 3] >> (lower & 7)) & 1
         return int(enters.sum()), entering[k].size * generators[k].size
 
@@ -203,21 +208,26 @@ def cuts_raised(
         return bool(reached)
 
     raises: dict[Clutter, int] = {}
+    # Only the sink in hand changes its F(a), so that the keys in the heap stay valid.
     waiting = [(key(k), k) for k in range(len(sinks)) if should_continue(0) and not close(k, nothing)]
     heapq.heapify(waiting)
     stay = (_STAY_ROUGH if rough else _STAY) if is_large else 1.0
     fallen = 0
     k = heapq.heappop(waiting)[1] if waiting else None
+    # Invariant: all reduced costs are ≥ 0, no F(a) in the heap contains ∅, and D has fallen by `fallen`.
     while k is not None and fallen < enough and should_continue(fallen):
         amount, free = raise_cut(reduced_cost, parents, entering[k], little, enough - fallen)
         if amount:  # otherwise, raises of other sinks have left families of little reduced cost
             clutter = tuple(sorted(generators[k].tolist()))
             raises[clutter] = raises.get(clutter, 0) + amount
             fallen += amount
+        # ∅ ∈ F(a): the sink is reached from ∅ by free families, and no cut of it can be raised any more.
         if close(k, free):
             k = heapq.heappop(waiting)[1] if waiting else None
         elif waiting:
             crossings, size = key(k)
+            # Wong's rule; on large lattices the sink in hand keeps its turn until another is `stay` times as
+            # good.
             if (crossings, int(size / stay)) >= waiting[0][0]:
                 _, k = heapq.heappushpop(waiting, ((crossings, size), k))
     return raises

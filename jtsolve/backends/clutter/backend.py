@@ -88,7 +88,7 @@ _PRUNING_NANOSECONDS = 5.0
 
 
 class Survey(NamedTuple):
-    """What the first ascent leaves of a problem; see `ClutterCuts.survey`.
+    """Families and gap remaining after the first dual ascent; see `ClutterCuts.survey`.
 
     Attributes:
         families: of the problem.
@@ -238,6 +238,7 @@ class ClutterCuts:
             search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
             return search
 
+        # A restart holds two searches for a while.
         room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
         search, stop = search_with_restarts(begin, limits, report, room=room)
         tree = search.best.tree
@@ -251,6 +252,7 @@ class ClutterCuts:
             "root": problem.names[search.root.subproblem.families.root],
         }
         outcome = Outcome(tree, bound, stop, stats)
+        # Families of the root: those of all trees within the margin of ties are still among them.
         left = search.root.subproblem.families
         if ties:
             outcome = self._thinned(problem, left, outcome, limits, report)
@@ -294,11 +296,14 @@ class ClutterCuts:
         whole = partial(BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=few)
         count = int(families.allowed.sum())
         if first is None:
+            # Without a tree there is no target, and nothing can be fixed: first any tree, by a search without
+            # scores.
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
             flat = whole(report=with_deadline(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
                 return flat, count, again
         search = whole(report=report)
+        # Families of trees that tie are kept, for `sparsest` to choose among them.
         search.best.margin = ties_with(families)
         if first is not None:
             search.best.offer(first)

@@ -75,6 +75,7 @@ class FixedPoint:
 
     def units_of(self, nats: NDArray[np.float64]) -> NDArray[np.int64]:
         """Returns multipliers in units: none below 0, and all scaled down where sums would overflow."""
+        # λ ≥ 0 is all that validity asks of multipliers: both clipping and scaling down keep it.
         units = np.ldexp(np.maximum(nats, 0.0), self.shift)
         if float(units.sum()) > 0.9 * self.room:
             # Summed exactly: rows without a weight, which certificates omit, must not change the scaling.
@@ -101,9 +102,12 @@ def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
     shift = min(needed, _BITS - 1 - exponent - headroom)
     units = np.zeros(families.sizes.size, dtype=np.int64)
     units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
+    # Normalised: s(A) − Σ_{v∈A} s({v}), so that the trees' scores all shift by the same offset, and the sums
+    # are smaller.
     single = np.flatnonzero(families.sizes == 1)
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
+    # The member n is padding: own[n] = 0.
     normalised = np.where(known, units - own[families.members].sum(axis=1), 0)
     scale = FixedPoint(shift, int(own.sum()), n, (1 << (_BITS - 1 - (2 * n).bit_length())) // reach)
     return scale, normalised

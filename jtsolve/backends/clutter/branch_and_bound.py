@@ -68,7 +68,7 @@ _FLAT = -2000
 """Shift of a certificate at which every score is rounded to 0."""
 _HALF = 0.5
 _BETWEEN_BOUNDS = 0.2
-"""Seconds between two bounds told during an ascent."""
+"""Seconds between two bounds reported during an ascent."""
 _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
@@ -141,9 +141,13 @@ class BranchAndBound:
         n = families.n
         families = families.flat() if flat else families
         scale, scores = scaled(families)
+        # No tree sums to less than the least families of the vertices: until there is a tree, this is the
+        # target, and no family is dropped.
         floor = least_sum(families, scores) - 1
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
+        # A required edge is one more sink. If it is no permitted set, its position is -1, and the root has no
+        # tree.
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: list[Clutter] = [(at,) for at in dict.fromkeys(position.values())]
         subproblem = Subproblem(
@@ -160,6 +164,8 @@ class BranchAndBound:
     def run(self) -> Stop:
         """Works until no node is open, or it has to stop; returns why it stopped."""
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
+            # Best bound first: the node in hand is the one that holds up the bound of the whole. `current`
+            # keeps it in that bound while it is not in the heap.
             while self.open and self.report.stop is None:
                 _, _, node = heapq.heappop(self.open)
                 self.current = node.subproblem.units
@@ -168,6 +174,8 @@ class BranchAndBound:
                     break
                 self.current = None
                 self.report(bound=self.bound, note=f"{len(self.open)} open subproblems")
+        # Nodes still open get their multipliers, too: a proof tree whose leaves all have some certifies the
+        # bound at the interruption.
         for _, _, node in self.open:
             self._finish(node)
         return (self.report.stop or Stop.INTERRUPTED) if self.open else Stop.FINISHED
@@ -181,6 +189,8 @@ class BranchAndBound:
     @property
     def bound(self) -> float:
         """The best bound: that of the worst node, open or done, in nats."""
+        # Done nodes count too: within the tolerance at which they closed, their bound may be above the best
+        # score.
         candidates = [-key for key, _, _ in self.open[:1]]
         candidates += [units for units in (self.current, self.settled) if units is not None]
         top = max(candidates, default=None)
@@ -193,6 +203,8 @@ class BranchAndBound:
 
     def _push(self, node: OpenNode) -> None:
         self.made += 1
+        # A node that waits keeps generators and multipliers; the words of its cuts are rebuilt when it is
+        # taken up.
         node.subproblem.rows.release()
         heapq.heappush(self.open, (-node.subproblem.units, self.made, node))
 
@@ -234,14 +246,18 @@ class BranchAndBound:
         def should_continue() -> bool:
             return self.report.stop is None
 
+        # 1. Dual ascent: the first bound, from which reduced costs fix most families.
         bound = subproblem.evaluate(subproblem.multipliers) if node.ascended else self._ascend(node)
         if bound is not None and not on_point(_NO_POINT, bound):
             return False
+        # 2. Potentials where they suit, else the volume algorithm, until the families are few or the gain is
+        # small.
         if self._is_large(subproblem) and not self._take_turns(node, on_point, should_continue):
             return False
         takes_steps = self._is_large(subproblem) and not node.turned
         if takes_steps and not self._take_steps(node, pool, on_point, should_continue):
             return False
+        # 3. The simplex method, which solves the LP of what is left.
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
             simplex = CuttingPlanes(subproblem, pool, polishes=node.turned)
             finished = simplex.run(on_point, should_continue)
@@ -304,15 +320,16 @@ class BranchAndBound:
         subproblem = node.subproblem
         if not subproblem.feasible:
             return None
-        told = monotonic()
+        reported = monotonic()
 
         def on_fall(units: int) -> bool:
-            nonlocal told
-            if monotonic() < told + _BETWEEN_BOUNDS:
+            nonlocal reported
+            if monotonic() < reported + _BETWEEN_BOUNDS:
                 return self.report.stop is None
-            told, self.current = monotonic(), units
+            reported, self.current = monotonic(), units
             return self.report(bound=self.bound, note="dual ascent")
 
+        # Turns of potentials make up for a rough ascent sooner than a fine one ends.
         rough = Potentials.may_suit(subproblem)
         bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, rough=rough)
         node.ascended = self.report.stop is None
@@ -329,6 +346,9 @@ class BranchAndBound:
         from jtsolve.backends.clutter.kernels.clutters import grow
 
         families = subproblem.families
+        # Rounding: grow a perfect order by the families of largest x and least reduced cost. Reduced costs
+        # are divided by the gap, which those of the families left do not exceed, so that both terms are of
+        # the order of 1.
         gains = bound.values[:, None] - bound.values[families.facets]
         reduced_cost = (np.append(bound.best, 0)[families.members] - gains) * self.scale.unit
         priority = -reduced_cost / max(1.0, (subproblem.units - self.best.target) * self.scale.unit)
@@ -363,6 +383,8 @@ class BranchAndBound:
         if not undecided:
             self._offer_graph(node, [(u, v) for u, v in pairs])
             return
+        # Σ x of the families that make each edge: 1 if the point has it, 0 if not, and the pair nearest to ½
+        # is the one on which the point is least decided.
         joined = np.zeros((self.n + 1, self.n + 1))
         for union, slot, value in zip(*(part.tolist() for part in node.point), strict=True):
             row = families.members_of(union)
@@ -371,6 +393,8 @@ class BranchAndBound:
         joined += joined.T
         u, v, at = min(undecided, key=lambda pair: (abs(joined[pair[0], pair[1]] - _HALF), pair))
         node.proof.edge = (u, v)
+        # Children inherit rows, multipliers and bound: the first bound of a child is no worse than its
+        # parent's.
         absent, present = (
             OpenNode(
                 node.subproblem.branch(at, present=kind),

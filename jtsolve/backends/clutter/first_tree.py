@@ -63,6 +63,7 @@ def _changes(
     """Yields the gain, in nats, and the pair of every change that leaves a chordal graph with a score."""
     for u, v in combinations(range(tree.n), 2):
         edge = 1 << u | 1 << v
+        # Both moves change the same four terms, with S = N(u) ∩ N(v): removal is insertion backwards.
         common = neighbours[u] & neighbours[v]
         if neighbours[u] >> v & 1:
             fits = sum(is_subset(edge, clique) for clique in tree.cliques) == 1
@@ -81,6 +82,7 @@ def _changes(
 
 def _connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
     """Tells whether some path from u to v avoids a set."""
+    # Breadth first on bit masks; vertices of the separator are never entered.
     reached = frontier = 1 << u
     while frontier and not reached >> v & 1:
         step = 0

@@ -62,6 +62,7 @@ def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
     for all other pairs, the row's left-hand side is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|: it is -|G| if T = G,
     and at least 1 − |G| otherwise.
     """
+    # Integer coefficients, so that the row is exact in units of the bound.
     signs = ((u, v, -1 if (1 << u | 1 << v) in graph else 1) for u, v in combinations(range(n), 2))
     return SetRow((), tuple(signs), 1 - len(graph))
 
@@ -94,6 +95,7 @@ class Rows:
         """Keeps some of the cuts, and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.set_rows}
+        # Bits move when cuts leave: the words are written anew on the next use.
         self._written = 0
 
     @property
@@ -119,6 +121,7 @@ class Rows:
 
         Generators that are gone are dropped: the sets that contain them are gone too.
         """
+        # All generators in one array, so that numpy moves them at once.
         ends = list(accumulate(map(len, self.clutters), initial=0))
         flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
         there = position[flat].tolist()
@@ -136,6 +139,7 @@ class Rows:
 
         Their up-sets are as before, whether or not their generators are kept. No rows can be added to them.
         """
+        # The words are cut to the columns of the sets; an up-set among fewer sets is still one.
         rows = Rows(families)
         rows.clutters, rows.set_rows, rows._written = self.clutters, self.set_rows, len(self.clutters)
         rows._words = self.words[:, kept]
@@ -148,6 +152,7 @@ class Rows:
 
         word = first // _A_WORD
         needed = -(-len(self.clutters) // _A_WORD)
+        # Room for half as many again: cuts come in hundreds of small batches.
         if needed > self._words.shape[0]:
             grown = np.zeros(
                 (max(needed, self._words.shape[0] * 3 // 2), self.families.sizes.size), dtype=np.uint64
@@ -159,6 +164,7 @@ class Rows:
         number = np.repeat(np.arange(len(part)), sizes)
         flat = np.fromiter(chain.from_iterable(part), dtype=np.int64, count=int(sizes.sum()))
         self._words[word:needed] = 0
+        # The bit of each cut at its generators; spreading it upwards makes the up-set.
         bits = np.uint64(1) << (number % _A_WORD).astype(np.uint64)
         np.bitwise_or.at(self._words, (word + number // _A_WORD, flat), bits)
         for at in range(word, needed):
@@ -185,6 +191,7 @@ class Rows:
     ) -> NDArray[np.float64]:
         """Returns the coefficients of families in a cut: 0 or 1."""
         row = self.words[number // _A_WORD]
+        # The family enters F: P∪v ∈ F and P ∉ F.
         across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
         found: NDArray[np.float64] = (across & np.uint64(1)).astype(np.float64)
         return found
@@ -203,6 +210,7 @@ class Rows:
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
         total, words, cuts = scores.copy(), self.words, multipliers.cuts
+        # Each set is summed up on its own, so that threads share the sets without locks.
         parts = 1 if pool is None or total.size * cuts.size < _PARALLEL_THRESHOLD else _PARTS
         ends = [total.size * part // parts for part in range(parts + 1)]
 

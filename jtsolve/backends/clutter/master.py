@@ -97,6 +97,7 @@ class Master:
         families, highspy = self.families, self.highspy
         n = families.n
         largest = float(np.abs(families.values).max())
+        # HiGHS has absolute tolerances: costs of at most 2^20 keep them meaningful for huge scores.
         self.unit = max(1.0, 2.0 ** (frexp(largest)[1] - 20))  # nats in a unit of the costs
         nothing = np.zeros(0)
         none = np.zeros(0, np.int32)
@@ -141,6 +142,8 @@ class Master:
         lines = []
         for k in range(len(fresh)):
             row = self.rows.cut_coefficients(first + k, self.union, self.parents)
+            # Where most families of a vertex enter, its equation is subtracted: entries of −1 for the other
+            # families, and a limit lower by 1.
             flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
             lines.append(_entries(row - flips[k, self.vertex]))
         self.flips = np.concatenate((self.flips, flips))
@@ -181,6 +184,7 @@ class Master:
         """
         status = self.highspy.HighsModelStatus
         self.should_continue = should_continue
+        # Once from the basis at hand, and once more from scratch if that fails.
         for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
@@ -194,6 +198,7 @@ class Master:
         solution = self.solver.getSolution()
         x = np.array(solution.col_value)
         self.escaped, self.x = float(x[0]), x[1:]
+        # Rounding may leave duals slightly below 0; any λ ≥ 0 is valid.
         dual = np.maximum(0.0, np.array(solution.row_dual)[self.families.n :]) * self.unit
         cut = np.array([cut for cut, _ in self.order], dtype=np.bool_)
         # Both kinds were appended in the order of their numbers, and purging keeps it.
@@ -216,6 +221,7 @@ class Master:
         if int(old.sum()) * 6 < old.size:
             return
         rows = [i for i, (cut, number) in enumerate(self.order) if cut and old[number]]
+        # A slack row is basic: without it, the rest of the basis still is one.
         gone = self.families.n + np.array(rows, dtype=np.int32)
         self.solver.deleteRows(gone.size, gone)
         renumber = np.cumsum(~old) - 1
@@ -233,6 +239,7 @@ class Master:
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]
+        # Column 0 is the escape.
         gone = (np.flatnonzero(~keep) + 1).astype(np.int32)
         if gone.size:
             self.solver.deleteCols(gone.size, gone)

@@ -91,7 +91,7 @@ class PotentialsConstants:
     cooling: float = 0.7
     coldest: float = 0.1
     """Its factor where the gap has hardly fallen from one stretching to the next, and the least."""
-    vain: int = 16
+    fruitless: int = 16
     least_progress: float = 0.02
     """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
     row. With eight, it ended at 82 nats on 34 variables of plants, where the LP was still 1,004 behind."""
@@ -129,12 +129,14 @@ class Potentials:
             subproblem.scores, units._replace(cuts=np.zeros_like(units.cuts))
         )
         self.start = subproblem.units
+        # `base` is s and the set rows with their multipliers, which stay; the bound without any cut sets the
+        # scale of a step: potentials are int32 of at most 2^28 steps.
         self.top = best_bound(subproblem.families, self.base, self.price).units
         self.shift = max(0, (self.top - subproblem.best.target).bit_length() - _BITS)
         self.potentials = self._from_cuts(rows, units.cuts)
         self._arrange()
         self.position: NDArray[np.int64] | None = None
-        self._look()
+        self._evaluate_and_fix()
 
     @staticmethod
     def may_suit(subproblem: Subproblem) -> bool:
@@ -176,7 +178,7 @@ class Potentials:
             False if it was interrupted; a later call goes on.
         """
         subproblem = self.subproblem
-        before, vain, since = subproblem.gap, 0, POTENTIALS.rounds
+        before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
             if not self.suited:  # a better tree has come, and that was all that was wanting
                 return True
@@ -185,17 +187,20 @@ class Potentials:
                 return subproblem.closed
             if not on_point(self.point, self.bound):
                 return False
+            # Turns go on while they gain; a stretching costs as much as several rounds, and comes when they
+            # stall.
             since += 1
             if subproblem.closed or since < POTENTIALS.rounds or self.gap < (1 - POTENTIALS.little) * gap:
                 continue
             fell = before - subproblem.gap >= POTENTIALS.least_progress * before
             before = subproblem.gap
+            # A stretching that did not pay lowers the temperature; so many of them in a row end the turns.
             if fell or self.stretched == 0:
-                vain = 0
+                fruitless = 0
             else:
-                vain += 1
+                fruitless += 1
                 self.temperature = max(POTENTIALS.coldest, POTENTIALS.cooling * self.temperature)
-            if vain == POTENTIALS.vain:
+            if fruitless == POTENTIALS.fruitless:
                 return True
             self._stretch(should_continue)
             since = 0
@@ -220,17 +225,19 @@ class Potentials:
     def _take_round(self, should_continue: Callable[[], bool]) -> bool:
         """Takes a round of turns; returns False if it was interrupted."""
         finished = all(self._turn(should_continue, from_empty=kind) for kind in _ROUND)
-        self._look()
+        self._evaluate_and_fix()
         return finished
 
     def _cuts(self, most: int) -> dict[Clutter, float]:
         """Returns cuts whose sum is near the potentials, some `most` in number, and their multipliers."""
         families, step_unit = self.subproblem.families, self.subproblem.best.scale.unit * (1 << self.shift)
+        # Each sink has levels in proportion to its potential at the sink, some `most` in all.
         tops = self.tops
         counts = -(-tops * most // max(1, tops.sum()))
         inside = np.arange(families.width) < families.sizes[:, None]
         found: dict[Clutter, float] = {}
         for potential, top, count in zip(self.potentials, tops.tolist(), counts.tolist(), strict=True):
+            # π(A) > level ≥ max π(facets): A is a minimal set of the up-set {π > level}.
             below = np.where(inside, potential[families.facets], 0).max(axis=1)
             levels = -(-top * np.arange(1, count + 1) // max(1, count))
             # A set generates the up-sets of the levels between the potentials of its facets and its own.
@@ -279,6 +286,7 @@ class Potentials:
             dtype=np.int64,
         )
         total = int(np.bincount(of_sink + 1, amounts, len(sinks) + 1).max())
+        # Multipliers scaled down are still ≥ 0, and give a bound; turns soon make up for the loss.
         if total > LARGEST:  # any multipliers are valid
             amounts = np.floor(amounts * (LARGEST / total)).astype(np.int64)
         potentials = np.zeros((len(sinks), self.base.size), dtype=np.int32)
@@ -300,7 +308,7 @@ class Potentials:
             for some in vertices
         ]
 
-    def _look(self) -> None:
+    def _evaluate_and_fix(self) -> None:
         """Evaluates the bound in exact integers, and drops the families that it rules out."""
         subproblem = self.subproblem
         self._evaluate()
@@ -326,8 +334,10 @@ class Potentials:
         families = subproblem.families
         values = self.base.copy()
         for potential in self.potentials:
+            # D(π) is valid only for sums of cuts: monotone potentials with π(∅) = 0, checked every time.
             if not add_potential(values, potential, families.facets, families.sizes, self.shift):
                 raise InternalError("a potential falls from a set to a larger one: its bound would not hold")
+        # Σ_a π_a(a), the price of the cuts: each has the limit 1.
         held = int(self.tops.sum()) << self.shift
         self.bound = best_bound(families, values, self.price + held)
         self.gap = subproblem.gap_of(self.bound.units)
@@ -348,6 +358,8 @@ class Potentials:
         families = self.subproblem.families
         runs = self.runs
         room = (np.empty_like(self.reduced), np.empty(families.sizes.size, dtype=np.int32))
+        # Invariant: `reduced` is what all potentials but that of the sink in hand leave of the reduced costs.
+        # Taking the last one's share and giving back the next one's is one pass.
         last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
         for k in self.random.permutation(len(self.inside)):
@@ -370,7 +382,7 @@ class Potentials:
         self.stretched += 1
         for k, potential in enumerate(self.potentials):
             stretch(potential, stretching.bits, slopes[stretching.ends[k] : stretching.ends[k + 1]])
-        self._look()
+        self._evaluate_and_fix()
 
 
 class Stretching:
@@ -391,6 +403,8 @@ class Stretching:
         self.base = potentials.base * unit
         self.target = (subproblem.best.target + potentials.price) * unit
         tops = potentials.tops
+        # Intervals of equal length for all sinks, a power of two so that a shift finds the interval of a
+        # value.
         self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / POTENTIALS.slopes)))))
         counts = (tops >> self.bits) + 1
         self.ends = np.concatenate(([0], np.cumsum(counts)))
@@ -414,6 +428,8 @@ class Stretching:
             families.n,
             self.temperature,
         )
+        # ∂/∂slope_k of Σ_v smoothed maximum is Σ_A (what families bring to A − take from it) · |[0, π(A)] ∩
+        # interval k|; the price Σ π_a(a) has the derivative `lengths`.
         cover = covered(self.potentials, self.bits, self.ends, gathered(share, families.facets))
         gradient = cover * self.step_unit - self.lengths
         return float(maxima.sum() - self.lengths @ slopes - self.target), gradient
@@ -422,17 +438,18 @@ class Stretching:
         """Returns slopes of a low smoothed bound, shape (ends[-1],)."""
         from scipy.optimize import minimize
 
-        def go_on(_: NDArray[np.float64]) -> None:
+        def stop_early(_: NDArray[np.float64]) -> None:
             if not should_continue():
                 raise StopIteration
 
         found = minimize(
             self.value,
+            # Slope 1 everywhere is φ(z) = z: the search begins at the present potentials.
             np.ones(self.ends[-1]),
             method="L-BFGS-B",
             jac=True,
             bounds=[(0.0, inf)] * int(self.ends[-1]),
-            callback=go_on,
+            callback=stop_early,
             options={"maxiter": POTENTIALS.iterations, "maxcor": POTENTIALS.memory, "ftol": 0.0},
         )
         slopes: NDArray[np.float64] = found.x

@@ -1,4 +1,4 @@
-"""A search that begins anew when better trees come.
+"""Restarts of a search from better trees.
 
 The best tree at the beginning decides much: the root has the most neighbours in it, and it guides the dual
 ascent (`ascent`). The steps after the ascent make up for a poor tree only slowly: on accidents (111
@@ -34,7 +34,7 @@ _WAIT = 2.0
 class _Course:
     """The present search, the score of its first tree, and the seconds from which on another may begin.
 
-    `over` tells that another search is to begin: once said, it stands until then.
+    `restart_pending`: another search is to begin; once set, it stays until that begins.
     """
 
     report: Report
@@ -42,15 +42,15 @@ class _Course:
     search: BranchAndBound | None = None
     score: float = inf
     due: float = inf
-    over: bool = False
+    restart_pending: bool = False
 
     @property
     def stop(self) -> Stop | None:
         """The reason to stop for the present search, or None."""
-        self.over = self.over or self._is_over()
-        return Stop.STEPS if self.over else None
+        self.restart_pending = self.restart_pending or self._pays_off()
+        return Stop.STEPS if self.restart_pending else None
 
-    def _is_over(self) -> bool:
+    def _pays_off(self) -> bool:
         """Tells whether another search is worth its time: not below the root, nor with few families left."""
         search = self.search
         if search is None or self.limits.elapsed <= self.due or search.best.score <= self.score:
@@ -59,17 +59,20 @@ class _Course:
             return False
         if self.report.incumbent is None:  # as of a part of the work: it would begin as this one did
             return False
+        # After branching, or with few families left, the present search is nearly done.
         families = search.root.subproblem.families
         return search.root.proof.edge is None and int(families.allowed.sum()) > search.few
 
-    def go_on(self, begin: Callable[[], BranchAndBound], *, room: bool) -> BranchAndBound:
+    def restart(self, begin: Callable[[], BranchAndBound], *, room: bool) -> BranchAndBound:
         """Begins a search, and returns the better of it and the present one."""
-        began, self.due, self.over = self.limits.elapsed, inf, False
+        began, self.due, self.restart_pending = self.limits.elapsed, inf, False
         try:
             fresh = begin()
             if self.search is not None and self.search.best.tree is not None:
+                # Rounding in the present search may have found a tree that nobody else has.
                 fresh.best.offer(self.search.best.tree)
             fresh.ascend()
+            # Bounds are of the same problem: the lower one wins, whatever work the other has done.
             if self.search is None or fresh.bound < self.search.bound:
                 self.search = fresh
         except (StoppedError, LimitError):  # the present search stands
@@ -102,7 +105,7 @@ def search_with_restarts(
     course = _Course(report, limits)
     part = DerivedReport(report, lambda news: report(**news), lambda: course.stop)
     while True:
-        search = course.go_on(partial(begin, part), room=room)
+        search = course.restart(partial(begin, part), room=room)
         stop = search.run()
         if report.stop is not None or stop is not Stop.STEPS:
             return search, stop

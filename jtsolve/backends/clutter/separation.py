@@ -128,9 +128,12 @@ def separate(
     capacity = np.zeros(families.allowed.shape)
     mix, creep, tolerance = where
     if creep > 0:
+        # Creep flow: a cut through near families is dear, so that the minimum cut avoids them.
         union, slot, nearness = nearest(families, bound, subproblem.gap / subproblem.best.scale.unit)
         capacity[union, slot] = creep * nearness
     centre = subproblem.centre if mix > 0 else None
+    # (1 − mix)·x + mix·centre. The centre is a tree and violates nothing, so a cut violated here is violated
+    # at x too, and more.
     capacity[point.union, point.slot] += (1.0 if centre is None else 1 - mix) * point.value
     if centre is not None:
         capacity[centre] += mix
@@ -153,11 +156,13 @@ def nearest(
     Nearness is 1 for a reduced cost of 0, and falls to 0 at the largest reduced cost among those returned.
     """
     best = np.append(bound.best, 0)
+    # r(v,P) = max_v − (t(P∪v) − t(P)); the column of padding, member n, has the maximum 0.
     reduced_cost = best[families.members] - bound.values[:, None] + bound.values[families.facets]
     reduced_cost[~families.allowed] = np.iinfo(np.int64).max
     flat = reduced_cost.ravel()
     chosen = np.flatnonzero(flat <= SEPARATION.nearest_share * gap)
     count = int(families.allowed.sum())
+    # A partial sort is needed only where a limit on their number binds.
     most = min(count, max(SEPARATION.nearest, min(chosen.size, SEPARATION.most_nearest)))
     if most != chosen.size:
         chosen = np.sort(np.argpartition(flat, most - 1)[:most])
@@ -177,6 +182,8 @@ def _violated_set_rows(families: Families, point: Point, tolerance: float) -> li
         return []
     count = families.sizes.size
     parents = families.facets[point.union, point.slot]
+    # b(A) = Σ x of families that make A − Σ x of families that build on A: of a tree, 1 for a clique, and
+    # minus its multiplicity for a separator.
     balance = np.bincount(point.union, point.value, count) - np.bincount(parents, point.value, count)
     balance[0] = 0.0  # ∅ as a separator is a matter of which families there are
     found = [
@@ -187,6 +194,8 @@ def _violated_set_rows(families: Families, point: Point, tolerance: float) -> li
         SetRow(((int(at), -1),), (), 0) for at in np.flatnonzero(families.not_clique & (balance > tolerance))
     ]
     if most is not None:
+        # max Σ_{A ∈ S} b(A) over all S takes the sets of positive balance: the most violated row of this
+        # kind.
         positive = np.flatnonzero(balance > SEPARATION.support)
         if balance[positive].sum() > most + tolerance:
             found.append(SetRow(tuple((int(at), -1) for at in positive), (), -most))
@@ -200,6 +209,7 @@ def _violated_graphs(families: Families, point: Point, tolerance: float) -> list
     edges = np.zeros((families.n + 1, families.n + 1))
     vertex = families.members[point.union, point.slot]
     for j in range(families.width):
+        # The family (v,P) makes the edges from v to P; v itself falls on the diagonal, which is cleared.
         np.add.at(edges, (vertex, families.members[point.union, j]), point.value)
     edges = edges[:-1, :-1] + edges[:-1, :-1].T
     np.fill_diagonal(edges, 0.0)
@@ -207,6 +217,7 @@ def _violated_graphs(families: Families, point: Point, tolerance: float) -> list
     found = []
     for graph in sorted(families.constraints.forbidden_graphs, key=sorted):
         inside = sum(edges[tuple(members(edge))] for edge in graph)
+        # |T∖G| − |T∩G| of the point, against the limit of the row (`no_good`).
         if total - 2 * inside < 1 - len(graph) - tolerance:
             found.append(no_good(graph, families.n))
     return found
@@ -237,6 +248,7 @@ def violated(
     needed = np.zeros(families.sizes.size, dtype=np.bool_)
     needed[np.nonzero(capacity)[0]] = True
     needed[[0, *sinks]] = True
+    # Closed downwards from large sets to small: subsets are where flow may leave a set without cost.
     for size in range(families.width, 1, -1):
         first, last = np.searchsorted(families.sizes, [size, size + 1])
         needed[families.facets[first:last, :size][needed[first:last]]] = True
@@ -254,6 +266,8 @@ def violated(
         at = nodes[generators].tolist()
         return [tuple(at[first:last]) for first, last in pairwise([0, *ends.tolist()])]
 
+    # Every k-th sink in a share: neighbours in the order have networks of similar size. Sorting makes the
+    # rows independent of which thread was first.
     if nodes.size * len(sinks) < SEPARATION.parallel_threshold:
         return sorted(set(part(sinks)))
     shares = [sinks[k :: SEPARATION.shares] for k in range(min(SEPARATION.shares, len(sinks)))]

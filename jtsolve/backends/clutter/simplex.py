@@ -103,6 +103,7 @@ class CuttingPlanes:
             return True
         try:
             families, rows = subproblem.families, subproblem.rows
+            # Heaviest rows first: most rows of the steps have no multiplier in a basic solution.
             order = np.argsort(-subproblem.multipliers.cuts, kind="stable").tolist()
             first, others = (
                 [rows.clutters[k] for k in sorted(part)]
@@ -141,11 +142,15 @@ class CuttingPlanes:
             bound = self._improve(master, should_continue)
             if subproblem.closed:
                 return True
+            # Sifting: the LP over some columns bounds the rest only by exact evaluation. If that is worse
+            # than a bound known, columns are missing, and rows sought at this x would be of no use.
             is_worse, least = bound.units > least, min(bound.units, least)
-            union, slot = _wanting(master, bound)
+            union, slot = _improving(master, bound)
+            # The escape is paid although no column is missing: its price is too low, or there is no solution.
             dear = master.escaped > SIMPLEX.tolerance
             if not union.size and dear and master.raise_price(SIMPLEX.dearer, self._most_price()):
                 continue
+            # The basic solution: at most as many families as the LP has rows.
             at = np.flatnonzero(master.x > SIMPLEX.support)
             point = Point(master.union[at], master.slot[at], master.x[at])
             if not on_point(point, bound):
@@ -157,6 +162,7 @@ class CuttingPlanes:
             master.purge(SIMPLEX.patience)
             if not self._cut(master, point, bound, should_continue) and not union.size:
                 return True
+            # The least gap so far after each round; tailing off, branching gains more than further cuts.
             gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
             if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # whose bound falls at the end only
                 before = gaps[-1 - SIMPLEX.check]
@@ -199,6 +205,7 @@ class CuttingPlanes:
         families = self.subproblem.families
         parents = families.facets[point.union, point.slot].astype(np.int64)
         violation = self.waiting.violation(point.union, parents, point.value).cuts
+        # Rows that wait are checked before any flow is computed: a scalar product each.
         deepest = np.argsort(-violation, kind="stable")[: SIMPLEX.fresh]
         joining = deepest[violation[deepest] > SIMPLEX.tolerance]
         if joining.size:
@@ -238,13 +245,15 @@ def _nearest(
     return union[order], slot[order]
 
 
-def _wanting(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _improving(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns families that are not columns, and gain more than the best column of their vertex.
 
     They are the nearest, at most as many as there are columns: first those that attain the maxima of the
     bound, so that no vertex stays without a column.
     """
     families, values = master.families, bound.values
+    # The best column of each vertex at these multipliers; columns with a larger gain have a positive reduced
+    # profit.
     best = np.full(families.n, NO_FAMILY)
     np.maximum.at(best, master.vertex, values[master.union] - values[master.parents])
     absent = families.allowed.copy()

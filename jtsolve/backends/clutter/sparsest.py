@@ -90,10 +90,13 @@ def sparsest(
     for sizes, ties in _sizes(problem, families):
         edges, parameters = size_of(problem, tree)
         worth = 2.0 ** frexp(_FIRST_WORTH * (sizes.edge * edges + parameters))[1]
+        # If the tree found scores less than the best, the best trees are larger, and what they gain in score
+        # counts too little: the worth of a nat is raised.
         while worth * largest * problem.n <= _ROOM:
             sized = _sized(problem, families, sizes, worth)
             within = families_of(sized, families.root)
             search = BranchAndBound.whole(sized, within, limits, part, keep_stages=False)
+            # Sizes are integers: a bound within half of the best is met.
             search.best.near = _SETTLED
             search.best.offer(tree)
             if search.run() is not Stop.FINISHED:
@@ -112,6 +115,8 @@ def _sizes(problem: Problem, families: Families) -> Iterator[tuple[SetSizes, str
         listed = families.listing()
         padded = np.array([*arities, 1], dtype=float)
         cells = padded[families.members].prod(axis=1)
+        # A family adds cells(P∪v) − cells(P) parameters; the spread over each vertex bounds by how much two
+        # trees can differ, which makes edges lexicographically first.
         gain = cells[listed.union] - cells[listed.parents]
         most, fewest = np.zeros(problem.n), np.full(problem.n, inf)
         np.maximum.at(most, listed.vertex, gain)

@@ -75,6 +75,8 @@ class BestTree:
         if score <= self.score or not self.problem.permits(tree):
             return False
         self.tree, self.score = tree, score
+        # Two thresholds: families of trees at or below `target` are dropped, and a bound at or below `close`
+        # proves the tree within half of what "optimal" tolerates.
         self.target = self.scale.target(score - self.margin(score))
         near = _CLOSE * optimality_tolerance(score) if self.near is None else self.near
         self.close = max(self.target, self.scale.target(score + near))
@@ -169,11 +171,13 @@ class Subproblem:
         if bound.units > self.units:
             return bound, None
         self.units, self.multipliers, self.rows = bound.units, multipliers, rows or self.rows
+        # Reduced-cost fixing: a tree with (v,P) scores at most D(λ) − r(v,P).
         kept = reduced_cost_fixing(self.families, bound, self.best.target)
         if not fix_all and int(kept.sum()) > _FIXING_THRESHOLD * int(self.families.allowed.sum()):
             return bound, None
         if self.stages is not None:
             self.stages.append(self.stage())
+        # The stage above justifies what is dropped here; a checker repeats both in this order.
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
@@ -216,6 +220,7 @@ class Subproblem:
             return
         order = families_of_tree(self.best.tree, self.families.root)
         masks = [parents | 1 << v for v, parents in order]
+        # All or nothing: a part of a tree is no point of the LP, and would not make in-out separation valid.
         at = set_positions(self.families, masks)
         if len(at) == len(set(masks)):
             union = np.array([at[mask] for mask in masks])
@@ -227,6 +232,7 @@ class Subproblem:
     def branch(self, pair: int, *, present: bool) -> Subproblem:
         """Returns the subproblem with the edge at a position decided, and the cuts that have a multiplier."""
         families = self.families
+        # Rows without a multiplier stay behind: a child finds those that it violates by itself.
         used = np.flatnonzero(self.multipliers.cuts > 0)
         clutters, cuts = [self.rows.clutters[k] for k in used], self.multipliers.cuts[used]
         if present:  # the edge is one more set that is complete in every tree
@@ -244,6 +250,7 @@ class Subproblem:
         )
         if not present:
             u, v = families.members[pair, :2]
+            # Absent: no set with both ends is complete. Dropping them may take all families of a vertex.
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child

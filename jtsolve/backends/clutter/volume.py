@@ -60,8 +60,8 @@ class VolumeConstants:
     """Step lengths, in Polyak's formula, and the factors after a better bound and after fruitless steps. The
     first is short, as is the first α: after an ascent, plants gained nothing in 500 steps with 0.5 and 0.1,
     and in 200 with 0.02 and 0.03."""
-    vain_steps: int = 15
-    """Steps without a better bound before the length falls."""
+    null_steps: int = 15
+    """Null steps, without a better bound, in a row before the length falls."""
     between_cuts: int = 50
     """Steps between separations. The average has to follow the last cuts before it shows new ones: on alarm
     at treewidth 3, a minute with 20 steps left a gap five times as large."""
@@ -105,7 +105,7 @@ class Volume:
         self.length, self.alpha, self.share = VOLUME.first_length, VOLUME.first_alpha, VOLUME.near
         self.last = subproblem.evaluate(subproblem.multipliers)
         self.point = _point_of(self.last)
-        self.vain = 0
+        self.null_steps = 0
         self.age = 0  # steps of the average
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
@@ -133,6 +133,7 @@ class Volume:
             False if it was interrupted.
         """
         subproblem = self.subproblem
+        # The first bound fixes families too, whoever computed the multipliers.
         self._follow(*subproblem.improve(self.last, subproblem.multipliers))
         before = stalled = inf
         check = 0
@@ -146,23 +147,30 @@ class Volume:
             self._ascend(should_continue)
             if subproblem.closed:
                 return True
+            # Progress is judged by rounds whose bound holds over all families, not by those that were taken
+            # back.
             if self.rounds == check:
                 check += VOLUME.check
                 gap = subproblem.gap
                 if before - gap < VOLUME.poor_progress * gap:
+                    # Little is gained: end as soon as the simplex method can take over.
                     enough = many
                 if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
+                    # Stalled twice at about the same gap: weaker cuts are let in, or nothing is left to try.
                     if gap > VOLUME.restart_threshold * stalled:
                         if self.creep <= VOLUME.last_creep:
                             return True
                         self.creep = max(VOLUME.last_creep, self.creep / 4)
                     stalled = gap
                     self._restart()
+                # Barahona and Anbil halve α when the bound improves slowly: the average then follows recent
+                # points less.
                 elif before - gap < VOLUME.poor_progress * gap:
                     self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
                 before = gap
             if int(subproblem.families.allowed.sum()) <= enough:
                 return True
+            # Between separations the problem is a small one: the near families and the rows over their sets.
             self._choose_near()
             for _ in range(VOLUME.between_cuts):
                 self._step()
@@ -176,6 +184,8 @@ class Volume:
         """Chooses the families that the next steps look at: the nearest, and those of the average."""
         subproblem, point = self.subproblem, self.point
         families, centre = subproblem.families, subproblem.centre
+        # The families of the average stay, or the violation kept below would not be that of `x`; so do those
+        # of the centre, the best tree.
         most = int(self.share * subproblem.gap / subproblem.best.scale.unit)
         chosen = within_reduced_cost(families, self.last, most)
         chosen[point.union, point.slot] = True
@@ -189,6 +199,7 @@ class Volume:
         union, slot, value = point.among(self.near, position)
         self.x = np.zeros(self.near.allowed.shape)
         self.x[union, slot] = value
+        # The violation at x̄, once in full; each step then updates it as the same average as x̄ itself.
         parents = self.near.facets[union, slot].astype(np.int64)
         self.violation = self.rows.violation(union, parents, value)
 
@@ -196,12 +207,14 @@ class Volume:
         """Moves from the best multipliers along the average violation, and evaluates the bound there."""
         best, scale = self.multipliers, self.subproblem.best.scale
         self.steps += 1
+        # A multiplier at 0 cannot fall: its violation is projected out, or the step length would count it.
         direction = RowVector(
             *(np.where((m <= 0) & (v < 0), 0.0, v) for m, v in zip(best, self.violation, strict=True))
         )
         norm = sum(float(part @ part) for part in direction)
         if norm <= 0:
             return
+        # Polyak's step length towards the best tree's score, which estimates the least D from below.
         step = self.length * max(self.subproblem.gap_of(self.units), scale.unit) / norm
         trial = RowVector(*(np.maximum(0.0, m + step * d) for m, d in zip(best, direction, strict=True)))
         units = RowVector(*map(scale.units_of, trial))
@@ -210,18 +223,21 @@ class Volume:
         now = self.rows.violation(bound.union, parents, np.ones(bound.union.size))
         self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
         self.age += 1
+        # At first α = 1/k, the plain mean: a fixed α would give the first point too much weight for long.
         alpha = max(self.alpha, 1 / (self.age + 1))
         self.violation = RowVector(*(v + alpha * (n - v) for v, n in zip(self.violation, now, strict=True)))
         self.x *= 1 - alpha
         self.x[bound.union, bound.slot] += alpha
+        # A null step: only the average moves. After enough of them the steps are too long.
         if bound.units >= self.units:
-            self.vain += 1
-            if self.vain >= VOLUME.vain_steps:
-                self.length, self.vain = max(VOLUME.shortest, VOLUME.shorter * self.length), 0
+            self.null_steps += 1
+            if self.null_steps >= VOLUME.null_steps:
+                self.length, self.null_steps = max(VOLUME.shortest, VOLUME.shorter * self.length), 0
             return
+        # A serious step. If the new subgradient still points the same way, the step could have been longer.
         ahead = float(now.cuts @ direction.cuts) >= 0
         self.length = min(VOLUME.longest, self.length * (VOLUME.longer if ahead else 1.0))
-        self.vain = 0
+        self.null_steps = 0
         self.multipliers, self.units = trial, bound.units
 
     def _confirm(self) -> None:
@@ -235,6 +251,8 @@ class Volume:
         bound = subproblem.evaluate(self.multipliers, pool=self.pool)
         if bound.units <= subproblem.units:
             self._follow(*subproblem.improve(bound, self.multipliers))
+            # The near families were enough for a valid bound: look at fewer. Otherwise the steps are undone,
+            # and more families are looked at, since some far one attained a maximum.
             self.share *= VOLUME.fewer
             self.rounds += 1
         else:
@@ -245,6 +263,7 @@ class Volume:
         subproblem = self.subproblem
         began, units = perf_counter(), subproblem.units
         gained = self.units_then - units
+        # Both are in units per second, so that the cheaper of the two methods has the time.
         if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
             return  # without a gain since, the last ascent ended at these multipliers
         bound, position = ascend(subproblem, subproblem.multipliers, lambda _: should_continue())
@@ -264,6 +283,7 @@ class Volume:
         families = subproblem.families
         union, slot, value = self.point.among(families, position)
         vertex = families.members[union, slot]
+        # Σ_P x̄(v,P) = 1 has to hold again for every vertex: what is left is scaled up.
         total = np.bincount(vertex, value, families.n)
         # The average of a vertex that lost most of its weight restarts at the vertex's best family.
         lost = total < _HALF
@@ -281,20 +301,24 @@ class Volume:
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.last = subproblem.evaluate(subproblem.multipliers)
         self.point = _point_of(self.last)
-        self.length, self.alpha, self.vain = VOLUME.first_length, VOLUME.first_alpha, 0
+        self.length, self.alpha, self.null_steps = VOLUME.first_length, VOLUME.first_alpha, 0
         self.age = 0
 
     def _renew_rows(self, should_continue: Callable[[], bool]) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
         subproblem = self.subproblem
+        # Dropping rebuilds the words of all cuts, so that it waits until a sixth of them is slack.
         old = (self.idle > VOLUME.patience) & (subproblem.multipliers.cuts <= 0)
         if 6 * int(old.sum()) > old.size:
             subproblem.drop_cuts(old)
             self.idle = self.idle[~old]
+        # Small values lengthen every maximum flow, and hardly change a minimum cut.
         large = self.point.value > VOLUME.support
         point = Point(self.point.union[large], self.point.slot[large], self.point.value[large])
         where = InOutPoint(VOLUME.mix, self.creep, VOLUME.tolerance)
         found = separate(subproblem, self.last, point, where, pool=self.pool, should_continue=should_continue)
+        # Fewer cuts than half of the sinks: the strongest are used up, and the creep falls to let weaker ones
+        # in.
         if len(found.clutters) < VOLUME.few_cuts * len(subproblem.sinks):
             self.creep = max(VOLUME.last_creep, self.creep / 2)
         subproblem.add_rows(found.clutters, found.set_rows)

@@ -99,16 +99,16 @@ class Ledger:
         if self.searched is None and not self.searching:
             self.searched = self.limits.elapsed
 
-    def hear(self, job: Job, **news: Unpack[News]) -> None:
-        """Takes a member's news.
+    def record(self, job: Job, **news: Unpack[News]) -> None:
+        """Records news of a member.
 
         Raises:
             InternalError: the tree breaks a constraint.
         """
         with self._lock:
-            self._hear(job, news)
+            self._record(job, news)
 
-    def _hear(self, job: Job, news: News) -> None:
+    def _record(self, job: Job, news: News) -> None:
         tree, bound = news.get("tree"), news.get("bound")
         if bound is not None and bound < self.bound:
             self.bounded = self.limits.elapsed if self.bound == inf else self.bounded
@@ -130,13 +130,13 @@ class Ledger:
             self.ties_deadline = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
-        """Takes a member's outcome.
+        """Records the outcome of a member.
 
         Raises:
             InternalError: the tree breaks a constraint.
         """
         with self._lock:
-            self.hear(job, tree=outcome.tree, bound=outcome.bound)
+            self.record(job, tree=outcome.tree, bound=outcome.bound)
             self._has_ended(job)
             if self.closed and outcome.stats.get("ties"):
                 self.tree, self.ties = outcome.tree, outcome.stats["ties"]

@@ -1,4 +1,4 @@
-"""Members of a portfolio in processes: started, heard, asked to stop, killed."""
+"""Runs the members of a portfolio in processes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _POLL = 0.05
-"""Seconds between two questions whether to stop."""
+"""Polling interval for messages and the reason to stop, in seconds."""
 _SHARE = 0.2
 """Least seconds between two best trees written for the members, which look only now and then."""
 _GRACE = 0.4
@@ -100,7 +100,7 @@ class Pool:
             best=str(best),
         )
         self.running.append(_MemberProcess(job, tree, connection))
-        with contextlib.suppress(BrokenPipeError):  # it died at once, which `hear` will notice
+        with contextlib.suppress(BrokenPipeError):  # it died at once, which `receive` will notice
             connection.send_bytes(packed)
             connection.send_bytes(pickled(assignment))
 
@@ -109,16 +109,16 @@ class Pool:
         return [job.memory for job in self.waiting[: max(0, self.at_a_time - len(self.running) - 1)]]
 
     def listen(self, ledger: Ledger, seconds: float) -> None:
-        """Takes the messages that the members send within a few seconds."""
+        """Handles the messages that arrive within some seconds."""
         talking = {one.connection: one for one in self.running}
         for connection in wait(list(talking), seconds):
             one = talking[connection]  # type: ignore[index] # `wait` returns some of what it is given
-            if not self.hear(one, ledger):
+            if not self.receive(one, ledger):
                 self.running.remove(one)
                 one.close()
 
-    def hear(self, one: _MemberProcess, ledger: Ledger) -> bool:
-        """Takes a member's message; returns whether the member continues."""
+    def receive(self, one: _MemberProcess, ledger: Ledger) -> bool:
+        """Handles a message of a member; returns whether the member continues."""
         try:
             kind, content = one.connection.recv()
         except (EOFError, ConnectionError):
@@ -131,14 +131,14 @@ class Pool:
             if kind == "ended":
                 ledger.ended(one.job, content)
                 return False
-            ledger.hear(one.job, **content)
+            ledger.record(one.job, **content)
         except InternalError as error:
             ledger.fail(one.job, error)
             return False
         return True
 
     def ask_to_stop(self, ledger: Ledger) -> None:
-        """Asks all members to stop, and takes their last messages for a moment."""
+        """Asks all members to stop, and handles their last messages for a moment."""
         for one in self.running:
             with contextlib.suppress(ConnectionError):  # it has ended already
                 one.connection.send(ledger.stop)

@@ -50,16 +50,16 @@ class Turns:
             while self.waiting and ledger.stop is None:
                 self.running.append(_Member(self, self.waiting.pop(0), ledger))
                 if len(self.running) == self.at_a_time or not self.waiting:
-                    self.play()
+                    self.take_turns()
             while self.running:
-                self.play()
+                self.take_turns()
         except BaseException:
             self.abandoned = True  # every thread ends at its next turn
             with self.changed:
                 self.changed.notify_all()
             raise
 
-    def play(self) -> None:
+    def take_turns(self) -> None:
         """Lets the members take turns until one ends."""
         first = self.running[0]
         with self.changed:
@@ -126,5 +126,5 @@ class _Member:
 
     def __call__(self, **news: Unpack[News]) -> bool:
         """See `backend.Report`."""
-        self.ledger.hear(self.job, **news)
+        self.ledger.record(self.job, **news)
         return self.stop is None

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, LimitError
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.features.circuit import Circuit
@@ -257,9 +257,11 @@ class FeatureTree:
         if k < 1:
             raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
         require_room(self.cells, *WITH_EVIDENCE, limit=memory)
-        (run or Run()).progress(note="passing messages")
+        if run is not None:
+            run.progress(note="passing messages")
         known = self.condition(evidence)
-        (run or Run()).progress(note="following the maxima")
+        if run is not None:
+            run.progress(note="following the maxima")
         return Explanation(_best(known.model, k), known.log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import decode, json_schema, lay_out
+from jtsolve.io.documents import decode, json_bytes, json_schema
 from jtsolve.models.files.parts import (
     ColumnDocument,
     TreeDocument,
@@ -94,7 +94,7 @@ def model_to_json(model: Distribution) -> bytes:
         **model.to_document(),
         "provenance": _plain(model.provenance),
     }
-    return (lay_out(document) + "\n").encode()
+    return json_bytes(document)
 
 
 def read_model(path: str | Path) -> AnyModel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jtsolve.core.files import pack, write_atomically
+from jtsolve.core.files import write_atomically
 from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
 
@@ -52,8 +52,7 @@ def write_model(model: Distribution, path: str | Path) -> None:
     if kind not in FORMATS:
         listed = ", ".join(f".{one}" for one in FORMATS)
         raise ChoiceError(f"{path}: a model is written as {listed}, also with .gz; give such a name")
-    data = exported(model, kind).encode()
-    write_atomically(path, pack(data) if str(path).endswith(".gz") else data)
+    write_atomically(path, exported(model, kind).encode())
 
 
 def exported(model: Distribution, to: str, root: int = 0) -> str:

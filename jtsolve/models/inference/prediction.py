@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.run import Run
 from jtsolve.models.inference.marginals import require_small, targets_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.messages import log_sum
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.protocol import Evidence, StateDistribution
     from jtsolve.tables.table import Codes
 
@@ -41,7 +41,8 @@ def posterior_of(
     for targets in wanted:
         require_small(prod(model.columns[v].arity for v in targets), len(targets))
     require_room(model.cells, *WITH_EVIDENCE, limit=memory)
-    (run or Run()).progress(note="passing messages")
+    if run is not None:
+        run.progress(note="passing messages")
     known = model.condition(evidence)
     single = known.model.marginals()
     tables = [

@@ -26,6 +26,7 @@ def numbered(values, members, facets, sizes, allowed, best):
         by number: the position of P, int32, and best(v) − (values(P∪v) − values(P)), int64, of (v,P).
     """
     m, width = allowed.shape
+    # Counting sort by vertex: first[v] is the next number of a family of v.
     first = np.zeros(best.size + 1, np.int32)
     for a in range(m):
         for j in range(sizes[a]):
@@ -59,6 +60,7 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
     Families that no longer enter stay in the list; the parents of those of little reduced cost go to `free`.
     """
     sizes, starts, above, facets, numbers, _, width = lattice
+    # Breadth first over the supersets that are not in the up-set yet; what is in it has all its supersets.
     inside[first >> 3] |= np.uint8(1 << (first & 7))
     queue[0] = first
     head, tail = 0, 1
@@ -71,6 +73,7 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
                 inside[b >> 3] |= np.uint8(1 << (b & 7))
                 queue[tail] = b
                 tail += 1
+        # The families (v,P) that make a = P∪v and begin outside enter the up-set through a.
         for arc in range(a * width, a * width + sizes[a]):
             if numbers[arc] >= 0 and not _has(inside, facets[arc]):
                 entering[count] = numbers[arc]
@@ -101,6 +104,8 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
         Whether ∅ is reached; if not, the families that enter the up-set, and its minimal sets.
     """
     sizes, _, _, facets, _, parents, width = lattice
+    # Invariant: room[:count] has every family that enters, and some whose parent has joined meanwhile;
+    # `stack` has the parents of the free ones, which have to join.
     count = entering.size
     room[:count] = entering
     stack = list(free)
@@ -109,16 +114,19 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
         count = _join(generators[0], lattice, reduced_cost, little, inside, room, count, stack, queue)
     while len(stack) > 0:
         p = stack.pop()
+        # ∅ would join: a path of free families leads from ∅ to the sink.
         if p == 0:
             return True, entering[:0].copy(), generators
         if not _has(inside, p):
             count = _join(p, lattice, reduced_cost, little, inside, room, count, stack, queue)
             seeds.append(p)
+    # Families that enter no longer are dropped in one pass at the end, not at each join.
     left = 0
     for k in range(count):
         if not _has(inside, parents[room[k]]):
             room[left] = room[k]
             left += 1
+    # A set is minimal iff none of its facets is inside; only sets that joined by themselves can be.
     minimal = [np.int32(0) for _ in range(0)]
     for a in seeds:
         below = False
@@ -143,10 +151,13 @@ def raise_cut(reduced_cost, parents, entering, little, otherwise):
     Returns:
         By how much, and the parents of the families whose reduced cost is little then.
     """
+    # Δ, the least reduced cost of the families that enter: the most by which the multiplier can rise while
+    # all reduced costs stay ≥ 0.
     least = np.int64(_NEVER)
     for family in entering:
         least = min(least, reduced_cost[family])
     amount = 0 if least <= little else otherwise if least == _NEVER else least
+    # All families that enter lose Δ, no other does, as t rises by Δ on the up-set alone.
     free = [np.int32(0) for _ in range(0)]
     for family in entering:
         reduced_cost[family] -= amount

@@ -19,6 +19,7 @@ def spread_up(words, facets, sizes):
         facets: shape (count, width), int32.
         sizes: shape (count,), int32.
     """
+    # By size: the words of all facets are complete when a set reads them.
     for at in range(words.size):
         word = words[at]
         for j in range(sizes[at]):
@@ -40,6 +41,7 @@ def add_weights(total, words, table, first, last):
     for at in range(first, last):
         word = words[at]
         gain = table[0, 0]  # 0 of the table's type
+        # Eight look-ups in place of 64 tests of bits.
         for byte in range(8):
             gain += table[byte, word & np.uint64(255)]
             word >>= np.uint64(8)
@@ -101,6 +103,8 @@ def weight_tables(weights, words):
     for word in range(words):
         for byte in range(8):
             for pattern in range(1, 256):
+                # The sum of a pattern is that of the pattern without its lowest bit, and the weight of that
+                # bit.
                 low = pattern & -pattern
                 bit = 0
                 while low >> bit != 1:
@@ -135,9 +139,11 @@ def crossings(words, count, union, parents, x):
     for word in range((count + 63) // 64):
         row = words[word]
         for k in range(union.size):
+            # Bits of the 64 up-sets that have P∪v but not P: those that the family enters.
             left = row[union[k]] & ~row[parents[k]]
             c = 64 * word
             while left:
+                # Few bits are set: bytes without any are skipped at once.
                 if left & np.uint64(255) == 0:
                     left >>= np.uint64(8)
                     c += 8
@@ -167,6 +173,8 @@ def grow(members, facets, sizes, allowed, priority, root, n):
     """
     placed = np.zeros(n, np.bool_)
     complete = np.zeros(sizes.size, np.bool_)
+    # Invariant: `complete` is closed downwards, and P ∈ complete iff P is complete in the graph so far. A
+    # family fits iff its P is complete and its v is not placed: then the order stays perfect.
     complete[0] = True
     union = np.zeros(n, np.int64)
     slot = np.zeros(n, np.int64)
@@ -192,6 +200,7 @@ def grow(members, facets, sizes, allowed, priority, root, n):
         placed[members[at, slot[step]]] = True
         complete[at] = True
         stack[0] = at
+        # P∪v is complete now, and so are all its subsets.
         top = 1
         while top > 0:
             top -= 1

@@ -32,6 +32,7 @@ def arcs_up(facets, sizes):
         sizes: shape (m,), int32.
     """
     m, width = facets.shape
+    # Counting sort of the arcs by the set at which they begin.
     starts = np.zeros(m + 1, np.int32)
     for a in range(1, m):
         for j in range(sizes[a]):
@@ -56,6 +57,7 @@ def _find_levels(sink, lattice, room, level, queue):
     """
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
+    # Breadth-first search in the residual network; arcs down have infinite capacity, and need no test.
     level[:] = -1
     level[0] = 0
     queue[0] = 0
@@ -63,6 +65,7 @@ def _find_levels(sink, lattice, room, level, queue):
     while head < tail:
         a = queue[head]
         head += 1
+        # Sets as far as the sink are on no shortest path to it.
         if level[sink] >= 0 and level[a] >= level[sink]:
             break
         for j in range(sizes[a]):
@@ -88,12 +91,15 @@ def _send(sink, lattice, room, level, turn, path, most):
     """
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
+    # Dinic's blocking flow, depth first without recursion: `path` is the way to a, and an arc that leads
+    # nowhere is never tried again in this phase, so a phase takes O(sets · arcs).
     turn[:] = 0  # how many arcs of each set lead nowhere, counted from those down
     sent = 0.0
     length = 0
     a = np.int32(0)
     while True:
         if a == sink:
+            # Augment: arcs down are never the bottleneck, and their flow becomes capacity of the arc up.
             amount = most - sent
             for k in range(length):
                 if path[k] >= 0:
@@ -109,6 +115,7 @@ def _send(sink, lattice, room, level, turn, path, most):
             sent += amount
             if sent >= most - _EPSILON or full < 0:
                 return sent
+            # Go on from the tail of the first saturated arc: the path before it is still good.
             length = full
             a = facets[path[full] // width, path[full] % width]
             continue
@@ -130,6 +137,7 @@ def _send(sink, lattice, room, level, turn, path, most):
         if not ahead:
             if length == 0:
                 return sent
+            # A dead end: step back, and have the set before try its next arc.
             length -= 1
             arc = path[length]
             a = facets[arc // width, arc % width] if arc >= 0 else np.int32((-1 - arc) // width)
@@ -141,6 +149,8 @@ def _mark_sink_side(sink, lattice, room, inside, queue):
     """Marks the sets from which the sink can be reached."""
     facets, sizes, starts, arcs = lattice
     width = facets.shape[1]
+    # Backwards from the sink: a set joins if it can still send flow to one that is inside, through an arc
+    # down of infinite capacity (a superset of one inside) or an arc up with capacity left.
     inside[:] = False
     inside[sink] = True
     queue[0] = sink
@@ -209,6 +219,8 @@ def minimum_cuts(lattice, capacity, sinks, depth, tolerance):
         room = capacity.copy()
         total = 0.0
         for _ in range(depth):
+            # Phases of Dinic's algorithm until the flow is 1 − tolerance, where no cut is violated enough, or
+            # the sink is cut off.
             reached = True
             while reached and total < 1.0 - tolerance:
                 reached = _find_levels(sink, lattice, room, level, queue)
@@ -217,13 +229,17 @@ def minimum_cuts(lattice, capacity, sinks, depth, tolerance):
             if reached:
                 break
             for a in range(m):
+                # The sets not reached from ∅: the minimum cut nearest to ∅, whose up-set is the largest.
                 outer[a] = level[a] < 0
             _add_minimal(outer, lattice, generators)
             ends.append(len(generators))
+            # The sets that still reach the sink: the minimum cut nearest to it, whose up-set is the smallest.
             _mark_sink_side(sink, lattice, room, inner, queue)
             if (inner != outer).any():
                 _add_minimal(inner, lattice, generators)
                 ends.append(len(generators))
+            # Nested cuts (Koch and Martin): families across the cut found become free, so that the next one
+            # has none of them in common with it.
             for a in range(1, m):
                 if outer[a]:
                     for j in range(sizes[a]):

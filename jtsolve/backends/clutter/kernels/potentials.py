@@ -60,9 +60,11 @@ class Runs(NamedTuple):
 
 def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
     """Returns the longest runs of a lattice of which all facets are in one run each."""
+    # A set continues the run of the one before if it is the next in its order and so are all its facets.
     goes_on = np.append(False, (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0]))
     for j in range(1, facets.shape[1]):
         goes_on[1:] &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
+    # Small sets first: a run may not go on where that of a facet begins anew.
     for size in range(2, facets.shape[1] + 1):
         a, end = np.searchsorted(sizes, [size, size + 1])
         goes_on[a:end] &= goes_on[facets[a:end, 1:size]].all(axis=1)
@@ -86,6 +88,7 @@ def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift)
         for j in range(sizes[a]):
             if allowed[a, j]:
                 exact = best[members[a, j]] - (values[a] - values[facets[a, j]])
+                # Rounded down: a potential never takes more of a family than there is.
                 found[j, a] = min(exact >> shift, _MOST)
     return found
 
@@ -97,6 +100,7 @@ def add_potential(values, potential, facets, sizes, shift):
     for a in range(1, sizes.size):
         values[a] += np.int64(potential[a]) << shift
         for j in range(sizes[a]):
+            # Monotone along all arcs of the lattice: the potential is a sum of up-sets' indicators.
             rises &= potential[facets[a, j]] <= potential[a]
     return rises
 
@@ -139,6 +143,7 @@ def _climb(cost, distance, runs, largest, fell):
         if r >= largest and not _is_noted(fell, runs, r):
             continue
         a, length, size = runs.first[r], runs.length[r], runs.size[r]
+        # The first facet is one set for the whole run: its distance is a scalar, and its minimum a reduction.
         common, c = distance[runs.facets[r, 0]], cost[0]
         for i in range(length):
             distance[a + i] = min(distance[a + i], np.int32(common + c[a + i]))
@@ -277,6 +282,7 @@ def _look(distance, before, limit, runs, largest, fell):
             found |= (distance[a] < before[a]) & (distance[a] < limit)
         for a in range(first, last):
             before[a] = distance[a]
+        # The next pass skips the largest sets all of whose facets are in runs that did not fall.
         fell[r] = found
         some |= found
     return some
@@ -375,11 +381,13 @@ def renew(free, potential, inside, from_empty, runs, room):
         room: (an array of costs, one of distances), overwritten.
     """
     held, distance = room
+    # The sink's own set comes first in `inside`: its potential is what the bound subtracts.
     before = potential[inside[0]]
     distance[:] = NEVER
     if from_empty:
         distance[0] = 0
         distances_from_empty(free, runs, inside[0], distance)
+        # The shortest path from ∅ to the sink: the most that π_a(a) can be with the others as they are.
         total = min(LARGEST, distance[inside[0]])
         # Of what these distances take, only what is on the way to the sink is kept.
         for a in range(distance.size):
@@ -392,6 +400,8 @@ def renew(free, potential, inside, from_empty, runs, room):
         distance[inside] = 0
         distances_to_sink(free, runs, distance)
         total = min(LARGEST, distance[0])
+    # Where nothing is gained, a mean of two optimal potentials is optimal too, and lies inside the face of
+    # optima (the relative interior rule), from which other sinks can gain.
     keeps = np.int32(total <= before)
     for a in range(distance.size):
         new = np.int32(total - min(total, distance[a]))
@@ -429,6 +439,8 @@ def stretch(potential, bits, slope):
     for k in range(slope.size):
         exact[k] = np.int64(min(slope[k], _STEEPEST) * _ONE)
         if k > 0:
+            # φ is continuous and its slopes are ≥ 0: rounded down in integers it still never falls, as a
+            # potential must not.
             base[k] = min(base[k - 1] + (exact[k - 1] << bits), LARGEST * _ONE)
     for a in range(potential.size):
         z = potential[a]
@@ -469,6 +481,7 @@ def covered(potentials, bits, ends, amounts):
                 k = z >> bits
                 last[k] += amounts[a]
                 part[k] += amounts[a] * (z - (k << bits))
+        # From the last interval down: sets whose potential ends further up cover the whole interval.
         beyond = 0.0
         for k in range(part.size - 1, -1, -1):
             part[k] += beyond * (1 << bits)

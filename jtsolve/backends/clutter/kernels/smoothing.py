@@ -29,6 +29,7 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
     Returns:
         Shape (n,), and shape (count, width) with sum 1 for each vertex that has a family.
     """
+    # First the maxima: exponents relative to them are at most 0, and cannot overflow.
     most = np.full(n, -np.inf)
     share = np.zeros(allowed.shape, np.float64)
     for at in range(values.size):
@@ -41,6 +42,8 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
         for j in range(sizes[at]):
             if allowed[at, j]:
                 v = members[at, j]
+                # The family of the maximum has the share 1 before normalisation, so that every total is at
+                # least 1.
                 exponent = (values[at] - values[facets[at, j]] - most[v]) / temperature
                 if exponent > _NOTHING:
                     share[at, j] = np.exp(exponent)
