@@ -332,10 +332,6 @@ class ClutterCuts:
         the completion bound leaves 6,392 of four million sets for the optimum, and millions for the forest.
         So `start` is asked even if there is an incumbent.
         """
-
-        def should_continue() -> bool:
-            return report.stop is None
-
         problem = tabulated(problem, limits, report)
         known = report.incumbent
         first, root = self._start(problem, limits, report)
@@ -343,9 +339,9 @@ class ClutterCuts:
             own = self.start.solve(problem, limits, report).tree
             found = [tree for tree in (first, own) if tree is not None]
             first = max(found, key=lambda tree: tree.score(problem.scores), default=None)
-        if first is not None and should_continue():
+        if first is not None and report.stop is None:
             report(tree=first, note="pruning")
-            problem = pruning.prune(problem, first.score(problem.scores), should_continue)
+            problem = pruning.prune(problem, first.score(problem.scores), report)
             report(note=f"{predicted_sets(problem)} sets left")
         return problem, first, root
 
