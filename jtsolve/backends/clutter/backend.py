@@ -51,7 +51,7 @@ from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
-from jtsolve.backends.support.report import with_deadline
+from jtsolve.backends.support.report import ending_at
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of, objections_of
@@ -299,7 +299,7 @@ class ClutterCuts:
             # Without a tree there is no target, and nothing can be fixed: first any tree, by a search without
             # scores.
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
-            flat = whole(report=with_deadline(report, limits, half, bounds=False), flat=True)
+            flat = whole(report=ending_at(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
                 return flat, count, again
         search = whole(report=report)
