@@ -49,7 +49,6 @@ from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table
@@ -199,12 +198,12 @@ def predict(sets: list[str]) -> None:
             return best, draws, mixed(draws.trees, train)
 
         (best, draws, mixture), _, processor = timed(fitted)
-        mean = log_likelihood(fit(best, train, ess=1.0), test).mean()
+        mean = fit(best, train, ess=1.0).log_likelihood(test).mean()
         row = f"{train.total} | {train.n} | {largest} | {mean:.4f} | "
         if draws is None:
             row += "not converged | "
         else:
-            mean = log_likelihood(mixture, test).mean()
+            mean = mixture.log_likelihood(test).mean()
             row += f"{mean:.4f} | {len(set(draws.trees))}, {draws.method}"
             row += "" if draws.diagnostics.get("converged", True) else ", NOT CONVERGED"
         print(f"| {Path(path).name} | {row} | {processor:.1f} s |", flush=True)

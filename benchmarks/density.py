@@ -43,8 +43,6 @@ from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Limits, Run
-from jtsolve.models import queries as of_any
-from jtsolve.models.features import queries
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit_validated
@@ -185,7 +183,7 @@ def measure_contexts(name: str, size: int, arguments: argparse.Namespace) -> dic
         "stop": tree.provenance["stop"],
         "processor s": f"{time.process_time() - spent:.1f}",
         **{
-            part: f"{queries.log_likelihood(tree, rows).mean():.4f}"
+            part: f"{tree.log_likelihood(rows).mean():.4f}"
             for part, rows in zip(parts[1:], (valid, test), strict=True)
         },
     }
@@ -212,8 +210,8 @@ def measure_hidden(name: str, size: int, arguments: argparse.Namespace) -> dict[
         "parameters": tree.parameters,
         "stop": tree.provenance["stop"],
         "processor s": f"{spent:.1f}",
-        "valid": f"{of_any.log_likelihood(tree, valid).mean():.4f}",
-        "test": f"{of_any.log_likelihood(tree, test).mean():.4f}",
+        "valid": f"{tree.log_likelihood(valid).mean():.4f}",
+        "test": f"{tree.log_likelihood(test).mean():.4f}",
     }
 
 
@@ -228,7 +226,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     mixture = how.fit(task, run_of(arguments))
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
-        part: f"{of_any.log_likelihood(mixture, rows).mean():.4f}"
+        part: f"{mixture.log_likelihood(rows).mean():.4f}"
         for part, rows in (("valid", valid), ("test", test))
     }
     singles = [measure(name, int(single), arguments) for single in arguments.single.split(",")]

@@ -36,8 +36,6 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import describe
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.columns import Column, codes_of
-from jtsolve.models.directed import from_network
-from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, Literal
 from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
@@ -47,7 +45,7 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
 from jtsolve.models.learning.tree import Tree
-from jtsolve.models.queries import log_likelihood
+from jtsolve.models.network import from_network
 from jtsolve.networks.bif import read_network
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
@@ -57,23 +55,23 @@ if TYPE_CHECKING:
 
     from jtsolve.models.features.nodes import Node
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.protocol import StateDistribution
 
 
-def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], StateModel]]:
+def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], StateDistribution]]:
     """Returns how to fit a model to training and validation rows, by name."""
     lns = REGISTRY["lns"]
 
     def of(
         kind: ModelKind, treewidth: int | None = None, time: float | None = None, **more: Any
-    ) -> Callable[[DataTable, DataTable], StateModel]:
-        def fit(train: DataTable, valid: DataTable) -> StateModel:
+    ) -> Callable[[DataTable, DataTable], StateDistribution]:
+        def fit(train: DataTable, valid: DataTable) -> StateDistribution:
             task = FitTask(train, Bic(), treewidth, validation=valid.codes, **more)
             return kind.fit(task, Run(Limits(time, threads=1)))  # type: ignore[return-value]  # of states
 
         return fit
 
-    def rooted(train: DataTable, valid: DataTable) -> StateModel:
+    def rooted(train: DataTable, valid: DataTable) -> StateDistribution:
         root = Learner(backend=lns, treewidth=3)(train, Run(Limits(time_limit, threads=1)))
         return of(ContextTrees(), 3, tree=root)(train, valid)
 
@@ -118,7 +116,7 @@ def context_rows(seed: int, sizes: Sequence[int] = (20_000, 2_000, 20_000)) -> t
     return tables, -4 * log(2) + 16 * (share * log(FLIP) + (1 - share) * log(1 - FLIP))
 
 
-def conditional(model: StateModel, rows: DataTable, count: int) -> float:
+def conditional(model: StateDistribution, rows: DataTable, count: int) -> float:
     """Returns the mean of ln P(q | e) over some rows, with half of the variables observed, in nats."""
     generator = np.random.default_rng(0)
     chosen = generator.choice(rows.rows, min(count, rows.rows), replace=False)
@@ -126,7 +124,7 @@ def conditional(model: StateModel, rows: DataTable, count: int) -> float:
     seen = whole.copy()
     for row in range(len(chosen)):
         seen[generator.permutation(rows.n)[: rows.n // 2], row] = -1
-    return float(np.mean(log_likelihood(model, whole) - log_likelihood(model, seen)))
+    return float(np.mean(model.log_likelihood(whole) - model.log_likelihood(seen)))
 
 
 def alarm_rows(path: Path, rows: int) -> list[DataTable]:
@@ -146,7 +144,7 @@ def learned(name: str, parts: Sequence[DataTable], arguments: argparse.Namespace
         started = time.process_time()
         model = fit(train, valid)
         used = time.process_time() - started
-        means = [float(np.mean(log_likelihood(model, rows))) for rows in (valid, test)]
+        means = [float(np.mean(model.log_likelihood(rows))) for rows in (valid, test)]
         if arguments.conditional:
             means.append(conditional(model, test, arguments.conditional))
         splits = len(model.splits) if isinstance(model, FeatureTree) else 0
@@ -229,12 +227,12 @@ def speeds(sizes: Sequence[int]) -> list[Speed]:
     found = []
     for family, size in product(("even", "random"), sizes):
         tree = random_tree(size, generator, is_even=family == "even")
-        codes = queries.sample(tree, 200_000, 1)
-        likelihood = best_of(3, lambda tree=tree, codes=codes: queries.log_likelihood(tree, codes))  # type: ignore[misc]
+        codes = tree.sample(200_000, 1)
+        likelihood = best_of(3, lambda tree=tree, codes=codes: tree.log_likelihood(codes))  # type: ignore[misc]
         runs = max(3, 16_000 // size)
         marginals = best_of(
             30,
-            lambda tree=tree, runs=runs: [queries.marginals(tree) for _ in range(runs)],  # type: ignore[misc]
+            lambda tree=tree, runs=runs: [tree.marginals() for _ in range(runs)],  # type: ignore[misc]
         )
         rate = codes.shape[1] / likelihood / 1e6
         found.append(Speed(family, tree.a_nodes, tree.a_nodes + tree.cells, rate, marginals / runs * 1e3))

@@ -51,7 +51,6 @@ from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
-from jtsolve.models.queries import log_likelihood
 from jtsolve.networks.bif import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.queries import StateModel
+    from jtsolve.models.protocol import StateDistribution
 
     Row = dict[str, Any]
 
@@ -151,7 +150,7 @@ class Fold:
         self.root: JunctionTree | None = None
         self.spent = 0.0
 
-    def learners(self) -> dict[str, Callable[[], tuple[StateModel | None, str]]]:
+    def learners(self) -> dict[str, Callable[[], tuple[StateDistribution | None, str]]]:
         """Returns the learners by name; the context tree comes after the tree that it begins with."""
         return {
             "LEM as published": lambda: self.lem(PUBLISHED, 0.05, must_finish=True),
@@ -165,7 +164,9 @@ class Fold:
             "DL": lambda: self.baseline(induced_features),
         }
 
-    def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[StateModel | None, str]:
+    def lem(
+        self, how: Lem, threshold: float, *, must_finish: bool = False
+    ) -> tuple[StateDistribution | None, str]:
         """LEM; None if it must finish, and did not."""
         with limited(self.published if must_finish else 3 * self.seconds):
             task = FitTask(self.train, Bic(), validation=self.tuning.codes)
@@ -173,7 +174,7 @@ class Fold:
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
 
-    def hybrid(self) -> tuple[StateModel | None, str]:
+    def hybrid(self) -> tuple[StateDistribution | None, str]:
         """A context tree that begins with the junction tree of `lns`."""
         width = min(3, self.treewidth)
         task = FitTask(self.train, Bic(), width, validation=self.tuning.codes, tree=self.root)
@@ -181,7 +182,7 @@ class Fold:
             tree = interrupted(ContextTrees(), task)
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
-    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateModel | None, str]:
+    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateDistribution | None, str]:
         """The best junction tree of a backend; the rows for tuning choose among scores."""
         best, mean, remark = None, -np.inf, ""
         for score in scores:
@@ -197,12 +198,12 @@ class Fold:
             if result.tree is None:
                 continue
             model = fit_validated(result.tree, self.train, self.tuning)
-            if (here := float(np.mean(log_likelihood(model, self.tuning)))) > mean:
+            if (here := float(np.mean(model.log_likelihood(self.tuning)))) > mean:
                 best, mean, remark = model, here, f"{score}; {result.stop.value}"
                 self.root = result.tree if name == "lns" else self.root
         return best, remark
 
-    def baseline(self, learn: Any) -> tuple[StateModel | None, str]:
+    def baseline(self, learn: Any) -> tuple[StateDistribution | None, str]:
         """One of `log_linear`."""
         found = learn(self.train, self.tuning, 3 * self.seconds)
         return found.model, f"{found.weights} weights: {found.remark}"
@@ -254,7 +255,7 @@ def measured(source: Source, name: str, size: int, fold: int, arguments: argpars
         seconds = time.process_time() - began
         row: Row = {**empty, "cpu s": round(seconds, 2), "remark": remark}
         if model is not None:
-            means = (float(np.mean(log_likelihood(model, rows))) for rows in (source.test, own.tuning))
+            means = (float(np.mean(model.log_likelihood(rows))) for rows in (source.test, own.tuning))
             row["test"], row["tuning"] = (round(mean, 4) for mean in means)
             row["parameters"] = model.parameters
             if isinstance(model, FeatureTree):

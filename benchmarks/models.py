@@ -44,13 +44,13 @@ import numpy as np
 
 from jtsolve.core.machine import describe
 from jtsolve.core.tree import JunctionTree
-from jtsolve.models.directed import from_network
+from jtsolve.models.directed import to_network
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
-from jtsolve.models.inference.evidence import condition
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.network import from_network
 from jtsolve.models.relevance import posterior
 from jtsolve.networks.bif import read_network
 from jtsolve.tables.table import DataTable
@@ -97,7 +97,7 @@ def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
 
 def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
     """Returns what evaluates ln P of each row by pyAgrum."""
-    network = to_pyagrum(model)
+    network = to_pyagrum(to_network(model))
     instantiation = network.completeInstantiation()
 
     def evaluate(codes: np.ndarray) -> list[float]:
@@ -112,7 +112,7 @@ def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]
 
 def pgmpy_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
     """Returns what evaluates ln P of each row by pgmpy."""
-    network = to_pgmpy(model)
+    network = to_pgmpy(to_network(model))
     states = [column.states for column in model.columns]
 
     def evaluate(codes: np.ndarray) -> list[float]:
@@ -199,7 +199,7 @@ def single_marginals(case: str, arguments: argparse.Namespace) -> list[dict[str,
     """Returns the row of all single marginals of a thousand variables."""
     model, _ = random_model(1000, 1000)
     evidence = {f"V{v}": str(v % 2) for v in range(0, 1000, 100)} if case == "evidence" else {}
-    clock, processor = measured(lambda: marginals(condition(model, evidence).model), arguments.repeat)
+    clock, processor = measured(lambda: marginals(model.condition(evidence).model), arguments.repeat)
     return [line(case, "jtsolve", "1000 marginals", (clock, processor), 1000, unit="marginals")]
 
 

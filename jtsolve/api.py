@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
     from jtsolve.selection.choices import Kind
     from jtsolve.selection.framed import SelectedGraph
@@ -197,7 +198,7 @@ def solve(
     [-689.2, -689.5]
     """
     run = run_of(time, memory, threads, seed, show_progress)
-    task = Restrictions.given(forbid, require, constraints).on(_problem(problem))
+    task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))
     task = task.with_treewidth(treewidth_of(treewidth))
     path = None if certificate is None else Path(certificate)
     return _solved(
@@ -205,12 +206,12 @@ def solve(
     )
 
 
-def _problem(given: Problem | str | Path) -> Problem:
+def _problem(given: Problem | str | Path, run: Run) -> Problem:
     if isinstance(given, Problem):
         return given
     from jtsolve.io.instance import read_problem
 
-    return read_problem(given)
+    return read_problem(given, run)
 
 
 def _solved(
@@ -348,7 +349,7 @@ def average(
 
     run = run_of(time, memory, threads, seed, show_progress)
     learned = problem if isinstance(problem, Solution) else None
-    task = problem.problem if isinstance(problem, Solution) else _problem(problem)
+    task = problem.problem if isinstance(problem, Solution) else _problem(problem, run)
     if task is None:
         raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
     with held_cluster(None, executor, threads) as cluster:

@@ -45,6 +45,10 @@ _REFERENCE = re.compile("\x02([^\x1f\x03]*)\x1f([^\x1f\x03]*)\x1f([^\x1f\x03]*)\
 _HARMLESS = {ord(mark): f"\\u{ord(mark):04x}" for mark in (_BEGIN, _BETWEEN, _END)}
 
 
+READ = "--read"
+"""The option of the shell that holds those of data that few users need."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A user option.

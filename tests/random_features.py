@@ -9,7 +9,8 @@ from random_models import columns_for, random_tree
 
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
-from jtsolve.models.features.tree import FeatureTree, leaf_columns
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.model import JunctionTreeModel
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models.columns import Column
+from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.network import Network, NetworkNode
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
 
 
 def random_tree(n: int, treewidth: int, random: Random) -> JunctionTree:
@@ -137,3 +141,21 @@ def brute_network(network: Network) -> NDArray[np.float64]:
             [k if u in scope else 1 for u, k in enumerate(arities)]
         )
     return joint
+
+
+def junction_trees(mixture: Mixture) -> tuple[JunctionTreeModel, ...]:
+    """Returns the components that are junction trees."""
+    return tuple(one for one in mixture.components if isinstance(one, JunctionTreeModel))
+
+
+def feature_trees(mixture: Mixture) -> tuple[FeatureTree, ...]:
+    """Returns the components that are feature trees."""
+    return tuple(one for one in mixture.components if isinstance(one, FeatureTree))
+
+
+def precision_matrix(model: GaussianTreeModel) -> NDArray[np.float64]:
+    """Returns the precision matrix, zero for variables that share no clique."""
+    matrix = np.zeros((model.n, model.n))
+    for node in model.nodes:
+        matrix[np.ix_(node.members, node.members)] += node.precision
+    return matrix

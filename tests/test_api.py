@@ -29,10 +29,8 @@ from jtsolve.errors import InputError
 from jtsolve.kbest import k_best
 from jtsolve.models.features.nodes import TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.learning.mixture_em import fit_mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,12 +84,12 @@ def python(program: str, *places: Path) -> str:
 
 
 def test_names_are_few_and_help_explains_each_with_an_example() -> None:
-    assert len(jt.__all__) <= 14
+    assert len(jt.__all__) <= 18
     assert set(jt.__all__) <= set(dir(jt))
     text = pydoc.plain(pydoc.render_doc(jt))
     for name in jt.__all__:
         assert re.search(rf"jt\.{name}\b", text), name
-    for name in ("learn", "select", "solve", "read", "Model", "Solution"):
+    for name in ("learn", "fit", "average", "select", "solve", "read", "triangulate", "Model", "Solution"):
         assert ">>> " in (getattr(jt, name).__doc__ or "")
     with pytest.raises(AttributeError, match="no attribute 'learner'"):
         _ = jt.learner  # type: ignore[attr-defined]
@@ -100,7 +98,7 @@ def test_names_are_few_and_help_explains_each_with_an_example() -> None:
 def test_the_stub_names_what_the_package_offers() -> None:
     stub = (ROOT / "jtsolve/__init__.pyi").read_text(encoding="utf-8")
     assert set(re.findall(r" as (\w+)$|^def (\w+)", stub, re.MULTILINE)) == {
-        ("", name) if name == "backends" else (name, "") for name in jt.__all__
+        ("", name) if name in {"backends", "learn", "solve"} else (name, "") for name in jt.__all__
     }
     assert set(jtsolve.api.__all__) == set(jt.__all__)
     assert (ROOT / "jtsolve/py.typed").exists()
@@ -145,7 +143,7 @@ def test_pairs_are_forbidden_and_required_by_name() -> None:
         jt.learn(SURVEY, forbid=[("Agee", "Smoker")])
     with pytest.raises(jt.InputError, match="both required and forbidden"):
         jt.learn(SURVEY, forbid=[("Age", "Coin")], require=[("Age", "Coin")])
-    with pytest.raises(jt.InputError, match="give some of max_treewidth"):
+    with pytest.raises(jt.ChoiceError, match="there is no constraint 'max_clique'; there are max_treewidth"):
         jt.learn(SURVEY, constraints={"max_clique": 1})
 
 
@@ -159,6 +157,7 @@ def test_an_instance_is_solved_by_name_and_constraints_add_up() -> None:
     once = jt.solve(problem, treewidth=1, forbid=[edge])
     assert not once.graph().has_edge(*edge)
     other = next(iter(once.graph().edges))
+    assert once.problem is not None
     twice = jt.solve(once.problem, treewidth=1, forbid=[edge, other], backend=REGISTRY["dp"])
     assert not {frozenset(edge), frozenset(other)} & set(map(frozenset, twice.graph().edges))
     assert result.score is not None
@@ -263,7 +262,7 @@ def test_names_of_variables_may_be_those_of_our_columns() -> None:
 
 def test_impossible_rows_are_predicted_missing() -> None:
     frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 0, 1, 1], "c": [0, 0, 1, 1]})
-    model = jt.learn(frame, score="ml").fit(ess=0)
+    model = jt.learn(frame, score="ml").fit(smoothing=0)
     assert model.predict(pd.DataFrame({"a": [0, 0], "b": [1, 0]}), "c").isna().tolist() == [True, False]
 
 
@@ -315,7 +314,7 @@ def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path
     assert back.names == survey_model().names
     assert back.query("Coin")["Coin"].to_list() == [0, 1]
     assert back.query("Coin")["probability"].to_list() == survey_model().query("Coin")["probability"].tolist()
-    mixture = jt.Model(fit_mixture(read_states(SURVEY), 2))
+    mixture = jt.fit(SURVEY, "mixture:components=2", treewidth=1)
     assert mixture.query("Smoker")["probability"].sum() == pytest.approx(1)
     with pytest.raises(jt.ChoiceError, match="fit one tree"):
         mixture.mpe()
@@ -340,10 +339,12 @@ def test_a_model_can_be_pickled() -> None:
 
 def test_a_tree_is_fitted_to_other_data() -> None:
     result = jt.learn(SURVEY[:200])
-    other = result.fit(SURVEY[200:].assign(Extra=1).reset_index(drop=True), ess=0)
+    other = result.fit(SURVEY[200:].assign(Extra=1).reset_index(drop=True), smoothing=0)
     assert other.query("Smoker")["probability"][1] == pytest.approx(SURVEY["Smoker"][200:].mean())
-    with pytest.raises(jt.ChoiceError, match="for other data only"):
-        result.fit(missing="state")
+    assert jt.fit(SURVEY[200:], tree=result).loglik(SURVEY).equals(result.fit(SURVEY[200:]).loglik(SURVEY))
+    for options in ({"missing": "state"}, {"score": "bic"}):
+        with pytest.raises(jt.ChoiceError, match="=: for other data only; leave it out"):
+            result.fit(**options)
     with pytest.raises(jt.InputError, match="there is none called"):
         result.fit(SURVEY[["Age"]])
     numbers = {"x": [0.0, 1.0, 3.0]}
@@ -356,20 +357,20 @@ def test_a_feature_tree_begins_with_the_tree_and_branches() -> None:
     codes[3] = np.where(codes[0] == 1, codes[1], codes[2])
     frame = pd.DataFrame(codes.T.astype(bool), columns=["switch", "left", "right", "copy"])
     learned = jt.learn(frame[:600], treewidth=1)
-    model = learned.fit(features="trees:support=20")
+    model = learned.fit(model="features:support=20")
     assert isinstance(model.model, FeatureTree)
     assert model.model.splits
     assert model.query("copy", given={"switch": True, "left": True})["probability"].iloc[1] > 0.98
     page = model._repr_html_()
     assert "FeatureTree(" in page
     assert "<svg" in page
-    chosen = learned.fit(features="trees:support=20", validate=frame[600:]).model
+    chosen = learned.fit(model="features:support=20", validate=frame[600:]).model
     assert isinstance(chosen, FeatureTree)
     assert chosen.provenance["penalties_tried"]
     assert model.loglik(frame).mean() > learned.fit().loglik(frame).mean() + 0.1
-    assert isinstance(learned.fit(features="lem").model, FeatureTree)
+    assert isinstance(learned.fit(model="lem").model, FeatureTree)
     other = jt.learn(frame[:600], treewidth=1, forbid=[("left", "copy")])
-    apart = other.fit(features="trees:support=20").model
+    apart = other.fit(model="features:support=20").model
     assert isinstance(apart, FeatureTree)
     for leaf in apart.leaves:
         assert isinstance(leaf, TreeLeaf)
@@ -383,19 +384,16 @@ def test_validation_rows_choose_the_prior_of_a_fit() -> None:
     assert isinstance(model, JunctionTreeModel)
     assert model.provenance["smoothing_ess"] == 0.1
     wrongs: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"ess": 1.0, "validate": survey()}, "give one of the two"),
-        ({"time": 1.0}, "time is for feature trees"),
-        ({"features": "x"}, "there are trees, lem"),
+        ({"smoothing": 1.0, "validate": survey()}, "give one of the two"),
+        ({"treewidth": 2}, "the tree is given, and none is searched; leave out treewidth="),
+        ({"model": "x"}, "there is no model 'x'; there are: tree, mixture"),
     )
     for wrong, message in wrongs:
         with pytest.raises(jt.ChoiceError, match=message):
             learned.fit(**wrong)
     numbers = jt.learn({"a": np.arange(9.0), "b": np.arange(9.0) ** 2}, score="gaussian-bic")
-    with pytest.raises(jt.ChoiceError, match="not of real numbers"):
-        numbers.fit(features="lem")
-    drawn = jt.learn(survey(), treewidth=1, average=2)
-    with pytest.raises(jt.ChoiceError, match="drawn trees"):
-        drawn.fit(validate=survey())
+    with pytest.raises(jt.ChoiceError, match="is of real numbers"):
+        numbers.fit(model="lem")
 
 
 def test_options_for_data_are_those_of_the_command_line() -> None:
@@ -410,7 +408,7 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
     with pytest.raises(jt.ChoiceError, match="must be a number above 0"):
         jt.learn(SURVEY, time=-1)
     assert jt.learn(SURVEY, score=Bic(), memory=4, threads=1, backend="forward").result.backend == "forward"
-    model = jt.learn(SURVEY, ess=10).fit().model
+    model = jt.learn(SURVEY, score="bdeu:ess=10").fit().model
     assert isinstance(model, JunctionTreeModel)
     assert model.provenance["smoothing_ess"] == 10
 
@@ -423,10 +421,10 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
         ({"time": "60"}, "the limit 'time' is 60; it must be a number above 0"),
         ({"memory": "4"}, "the memory limit is 4 GB; give a finite number"),
         ({"seed": "x"}, "the seed is x; it must be a whole number"),
-        ({"backend": 3}, "3 is not a backend; give a name"),
+        ({"backend": 3}, "3 is not a backend; give one of these"),
         ({"discretise": 4}, "no discretisation '4:0'; give quantile:B"),
-        ({"forbid": ("Age", "Coin")}, r"forbid=\('Age', 'Coin'\) is not a list of pairs of names"),
-        ({"require": "Age,Coin"}, r"require='Age,Coin' is not a list of pairs of names; give one, such as"),
+        ({"forbid": ("Age", "Coin")}, "forbid: an edge joins two variables; give pairs of names"),
+        ({"require": "Age,Coin"}, "require: an edge joins two variables; give pairs"),
         ({"header": 0}, "header=0 is neither True nor False"),
         ({"separator": ";;"}, "there is no separator ';;'; there are comma, semicolon"),
         ({"separator": 5}, "there is no separator '5'"),
@@ -483,7 +481,7 @@ def test_a_search_without_a_tree_asks_for_more_time() -> None:
 def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> None:
     result = jt.learn(SURVEY.set_index("Coin"))
     model: Any = result.fit().model
-    shown: list[Any] = [result, result.result, result.fit(), model]
+    shown: list[Any] = [result, result.result, result.named, result.fit(), model]
     assert repr(result).startswith("Solution(optimal: score -")
     for value in shown:
         assert len(repr(value)) < 150
@@ -495,6 +493,7 @@ def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> N
     problem: Any = jt.read(ZOO)
     assert repr(problem) == "Problem('zoo': 17 variables, scores of at most 5)"
     assert "feathers" in problem._repr_html_()
+    assert result.problem is not None
     ranking: Any = k_best(result.problem, REGISTRY["brute"], k=2)
     assert repr(ranking).startswith("Ranking(2 trees, 2 proved; scores -")
     assert "<svg" in ranking._repr_html_()
@@ -537,22 +536,86 @@ def test_messages_are_logged_under_the_name_of_the_package(caplog: pytest.LogCap
     assert any("bound" in text and " s: score" in text for text in said)
 
 
-def test_progress_is_a_plain_line_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_less_than_a_second_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    jt.learn(SURVEY)  # loads all that is needed
     jt.learn(SURVEY, show_progress=True)
-    lines = capsys.readouterr().err.split("\r")
-    assert lines[1].strip() == "reading the data"
-    assert any("score -" in line and "gap 0" in line for line in lines)
-    assert not lines[-2].strip()
     jt.learn(SURVEY)
     assert capsys.readouterr().err == ""
 
 
-def test_progress_is_shown_in_notebooks(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "ipykernel", pydoc)
-    jt.learn(SURVEY)
-    assert "reading the data" in capsys.readouterr().err
+def test_the_best_trees_come_in_order_and_are_written(tmp_path: Path) -> None:
+    best = jt.learn(SURVEY, treewidth=1, k_best=3)
+    assert len(best) == 3
+    assert best.complete
+    scores = [solution.score or 0.0 for solution in best]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] >= best.bound
+    assert best[0].cliques == jt.learn(SURVEY, treewidth=1).cliques
+    assert best[1].fit().query("Smoker")["probability"].sum() == pytest.approx(1)
+    assert repr(best).startswith("Solutions(3 trees, 3 proved; scores -")
+    assert "<svg" in (best._repr_html_() or "")
+    best.write(tmp_path / "best.json")
+    assert run(["show", str(tmp_path / "best.json")], 0) == 0
+    near = jt.solve(best.problem, within=scores[0] - scores[1] + 1e-6)
+    assert len(near) >= 2
+    with pytest.raises(jt.ChoiceError, match="k is 0; it must be 1 or more"):
+        jt.learn(SURVEY, k_best=0)
+
+
+def test_a_certificate_is_written_for_the_shell_to_check(tmp_path: Path) -> None:
+    solution = jt.solve(ZOO, treewidth=1, backend="dp", certificate=tmp_path / "proof.json")
+    assert solution.uncertified is None
+    solution.write(tmp_path / "result.json")
+    paths = [str(ZOO), str(tmp_path / "result.json"), "--certificate", str(tmp_path / "proof.json")]
+    assert run(["check", *paths, "--constraint", "max_treewidth=1"], 0) == 0
+    with pytest.raises(jt.ChoiceError, match="'forward' is a heuristic"):
+        jt.solve(ZOO, treewidth=1, backend="forward", certificate=tmp_path / "none.json")
+
+
+def test_a_solution_is_written_and_read(tmp_path: Path) -> None:
+    solution = jt.solve(ZOO, treewidth=1)
+    solution.write(tmp_path / "result.json")
+    again = jt.Solution.read(tmp_path / "result.json")
+    assert (again.status, again.score, again.bound) == (solution.status, solution.score, solution.bound)
+    assert set(map(frozenset, again.cliques)) == set(map(frozenset, solution.cliques))
+    assert again.problem is None
+    assert jt.Solution.read(tmp_path / "result.json", solution.problem).tree == solution.tree
+    with pytest.raises(jt.InputError, match="digest"):
+        jt.Solution.read(tmp_path / "result.json", jt.learn(SURVEY).problem)
+    with pytest.raises(jt.ChoiceError, match="results are written as"):
+        solution.write(tmp_path / "result.txt")
+    with pytest.raises(jt.ChoiceError, match="has no scores to average; give its problem"):
+        jt.average(again)
+    with pytest.raises(jt.ChoiceError, match="an instance has no rows"):
+        again.fit()
+    learned = jt.learn(SURVEY, treewidth=1)
+    learned.write(tmp_path / "survey.json")
+    fitted = jt.fit(SURVEY, tree=tmp_path / "survey.json")
+    assert fitted.loglik(SURVEY).equals(learned.fit().loglik(SURVEY))
+
+
+def test_a_graph_of_the_user_is_triangulated_and_fitted(tmp_path: Path) -> None:
+    square = [("Age", "Smoker"), ("Smoker", "Cough"), ("Cough", "Coin"), ("Coin", "Age")]
+    named = jt.triangulate(square)
+    assert named.treewidth == 2
+    assert len(named.cliques) == 2
+    assert set(map(frozenset, square)) <= set(map(frozenset, named.graph().edges))
+    named.show(tmp_path / "tree.svg")
+    by_graph = jt.fit(SURVEY, graph=square)
+    assert by_graph.loglik(SURVEY).equals(jt.fit(SURVEY, tree=named).loglik(SURVEY))
+    assert isinstance(by_graph.model, JunctionTreeModel)
+    assert by_graph.model.provenance["triangulation"] == "min-fill"
+    with pytest.raises(jt.ChoiceError, match="tree and graph both give a tree"):
+        jt.fit(SURVEY, tree=named, graph=square)
+    with pytest.raises(jt.InputError, match="there is none called 'Cats'"):
+        jt.fit(SURVEY, graph=[("Age", "Cats")])
+
+
+def test_an_average_model_is_a_kind_of_model() -> None:
+    drawn = jt.fit(SURVEY, "average:draws=4", treewidth=1)
+    assert drawn.query("Smoker")["probability"].sum() == pytest.approx(1)
+    with pytest.raises(jt.ChoiceError, match="'average' does not use backend="):
+        jt.fit(SURVEY, "average:draws=4", treewidth=1, backend="dp")
 
 
 PLUGIN = """

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from jtsolve.models.learning.averaged import fit_averaged
+from fitting import fitted
 from problems import gaussian, named
 from reference_averaging import enumerated_weights
 
@@ -21,8 +21,6 @@ from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Limits, Run
-from jtsolve.core.scores import DenseScores
-from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, NotConvergedError
 from jtsolve.io.instance import write_problem
 from jtsolve.models.files.opening import open_model
@@ -30,10 +28,10 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.queries import log_likelihood
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
+from jtsolve.study.average import AveragedTrees
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -64,37 +62,32 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
     problem = problem_from_table(data, Bdeu(1.0), treewidth=3)
     exact = np.zeros(data.rows)
     for tree, weight in enumerated_weights(problem):
-        exact += weight * np.exp(log_likelihood(fit(tree, data, ess=1.0), data))
-    draws = draw_trees(problem, 4000)
-    assert draws is not None
-    found = np.exp(log_likelihood(fit_averaged(draws.trees, data, ess=1.0), data))
-    assert np.abs(found / exact - 1).max() < 0.02
+        exact += weight * np.exp(fit(tree, data, ess=1.0).log_likelihood(data))
+    mixture = fitted(AveragedTrees(4000), data, None, 3, score=Bdeu(1.0))
+    assert sum(mixture.weights) == pytest.approx(1)
+    assert np.abs(np.exp(mixture.log_likelihood(data)) / exact - 1).max() < 0.02
 
 
-def test_draws_of_one_graph_are_one_component_and_of_all_one_no_mixture() -> None:
-    data = table()
-    one, other = JunctionTree(4, (0b11, 0b100, 0b1000), ((0, 1), (0, 2))), JunctionTree(4, (0b1111,), ())
-    mixed = fit_averaged([one, other, one, one], data)
-    assert isinstance(mixed, Mixture)
-    assert mixed.weights.tolist() == [0.75, 0.25]
-    assert isinstance(fit_averaged([one, one], data), JunctionTreeModel)
+def test_draws_of_one_graph_are_no_mixture() -> None:
+    apart = Constraints(max_treewidth=0)
+    found = fitted(AveragedTrees(5), table(), None, 1, score=Bdeu(1.0), constraints=apart)
+    assert isinstance(found, JunctionTreeModel)
+    assert found.tree.treewidth == 0
 
 
-def test_learn_draws_trees_beside_the_best_and_fits_their_mixture() -> None:
+def test_the_same_seed_draws_the_same_mixture_and_numbers_are_refused() -> None:
     data = table()
     frame = {name: data.codes[v].tolist() for v, name in enumerate(data.names)}
-    solution = jt.learn(frame, treewidth=2, average=50, seed=2)
-    assert solution.status == "optimal"
-    assert len(solution.trees) == 50
-    assert solution.trees == jt.learn(frame, treewidth=2, average=50, seed=2, score="bdeu").trees
-    mixture = solution.fit().model
-    assert isinstance(mixture, Mixture)
-    assert sum(mixture.weights) == pytest.approx(1)
+    drawn = jt.fit(frame, "average:50", treewidth=2, seed=2).model
+    again = jt.fit(frame, "average:50", treewidth=2, seed=2, score="bdeu").model
+    assert isinstance(drawn, Mixture)
+    assert isinstance(again, Mixture)
+    assert drawn.weights.tolist() == again.weights.tolist()
     numbers = {"x": [0.5, 1.0, 2.0], "y": [1.0, 0.0, 3.0]}
     with pytest.raises(ChoiceError, match="real numbers"):
-        jt.learn(numbers, average=3, score="bge")
+        jt.fit(numbers, "average:3", treewidth=1, score="bge")
     with pytest.raises(ChoiceError, match="at least 1"):
-        jt.learn(frame, average=0)
+        jt.fit(frame, "average:0", treewidth=1)
 
 
 def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
@@ -132,6 +125,7 @@ def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search(
     expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Run(Limits(seed=3)))
     assert posterior.bootstrap is not None
     assert (posterior.bootstrap.edges == expected.edges).all()
+    assert learned.problem is not None
     with pytest.raises(ChoiceError, match="an instance has none"):
         jt.average(learned.problem, method="bootstrap:4")
     with pytest.raises(ChoiceError, match="no executor 'slurm'"):
@@ -159,13 +153,13 @@ def test_average_says_that_chains_have_not_converged(caplog: pytest.LogCaptureFi
 
 def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, model = write(table(), tmp_path / "d.csv"), tmp_path / "m.json"
-    assert command("fit", data, "--average", 20, "--treewidth", 2, "--output", model) == 0
+    assert command("fit", data, "--model", "average:20", "--treewidth", 2, "--output", model) == 0
     assert "exact" in capsys.readouterr().out
     found = open_model(model)
     assert isinstance(found, Mixture)
     assert found.provenance["draws"] == 20
     assert found.provenance["score"] == "bdeu"
-    options = ("--average", 20, "--treewidth", 2, "--output", model)
+    options = ("--model", "average:20", "--treewidth", 2, "--output", model)
     assert command("fit", data, *options, "--score", "bic") == 0
     assert "not a log marginal likelihood" in capsys.readouterr().err
 
@@ -173,12 +167,10 @@ def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--components", 2), "leave out --components"),
-        (("--backend", "dp"), "leave out --backend"),
-        (("--restarts", 2), "leave out --restarts"),
+        (("--backend", "dp"), "does not use --backend; leave them out"),
         (("--validate", "d.csv"), "leave out --validate"),
-        (("--score", "bge"), "models of states"),
-        (("--require", "a,b", "--max-cliques", 1), "max_cliques"),
+        (("--score", "bge"), "is of states"),
+        (("--require", "a,b", "--constraint", "max_cliques=1"), "max_cliques"),
     ],
 )
 def test_options_that_make_no_sense_for_drawn_trees_are_refused(
@@ -190,7 +182,9 @@ def test_options_that_make_no_sense_for_drawn_trees_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(table(), tmp_path / "d.csv")
-    assert command("fit", "d.csv", "--average", 3, "--treewidth", 2, "--output", "m.json", *options) == 2
+    assert (
+        command("fit", "d.csv", "--model", "average:3", "--treewidth", 2, "--output", "m.json", *options) == 2
+    )
     assert message in capsys.readouterr().err.replace("\n", " ")
 
 
@@ -209,7 +203,7 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
         draw_trees(problem, 3, method=short)
     data = write(table(), tmp_path / "d.csv")
     options = ("--score", "bdeu", "--treewidth", 2, "--method", short)
-    assert command("sample-trees", data, *options) == 5
+    assert command("average", data, "--trees", 1, *options) == 5
     assert "disagree" in capsys.readouterr().err
 
 
@@ -231,7 +225,7 @@ def test_data_without_room_for_a_table_are_for_chains_with_scores_on_demand(
         assert said in text
         assert ("scores are computed on demand" in text) is (method == "chains")
         assert read_posterior(output).edges == pytest.approx(exact.edges, abs=0.05)
-    assert command("sample-trees", data, "--treewidth", 2, "-n", 5, "--method", "chains") == 0
+    assert command("average", data, "--treewidth", 2, "--trees", 5, "--method", "chains") == 0
     assert len(capsys.readouterr().out.splitlines()) == 5
 
 
@@ -241,11 +235,8 @@ def test_trees_are_averaged_where_only_chains_fit(
     data = write(table(), tmp_path / "d.csv")
     on_demand(monkeypatch)
     monkeypatch.setattr("jtsolve.averaging.exact.Exact.fits", lambda *_, **__: False)
-    solution = jt.learn(data, treewidth=2, average=4)
-    assert not isinstance(solution.problem.scores, DenseScores)
-    assert len(solution.trees) == 4
     options = ("--treewidth", 2, "--output", tmp_path / "m.json")
-    assert command("fit", data, "--average", 4, "--score", "bdeu", *options) == 0
+    assert command("fit", data, "--model", "average:4", "--score", "bdeu", *options) == 0
     assert "drawn by        chains" in capsys.readouterr().out
     assert isinstance(open_model(tmp_path / "m.json"), Mixture)
 
@@ -279,5 +270,5 @@ def test_fit_average_says_that_no_graph_meets_the_constraints(
 ) -> None:
     data = write(table(), tmp_path / "d.csv")
     options = ("--treewidth", 0, "--require", "a,b", "--output", tmp_path / "m.json")
-    assert command("fit", data, "--average", 3, *options) == 2
+    assert command("fit", data, "--model", "average:3", *options) == 2
     assert "no graph meets the constraints" in capsys.readouterr().err

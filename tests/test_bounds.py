@@ -136,7 +136,7 @@ def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyP
     assert result.trace[0].score is None
 
 
-@pytest.mark.parametrize("score", filter(is_discrete, REGISTRY.values()), ids=lambda score: score.name)
+@pytest.mark.parametrize("score", [*filter(is_discrete, REGISTRY.values())], ids=lambda score: score.name)
 def test_an_instance_file_is_bounded_no_worse_than_its_data(score: DiscreteScore, tmp_path: Path) -> None:
     codes = np.random.default_rng(1).integers(0, 3, (6, 40))
     table = DataTable(tuple("abcdef"), (tuple("012"),) * 6, codes)
@@ -162,7 +162,7 @@ def test_scores_on_demand_know_their_ceilings() -> None:
     assert lazy.scores.score(0b11) <= problem_bound(lazy) <= 0 < range_bound(lazy)
 
 
-@pytest.mark.parametrize("score", filter(is_discrete, REGISTRY.values()), ids=lambda score: score.name)
+@pytest.mark.parametrize("score", [*filter(is_discrete, REGISTRY.values())], ids=lambda score: score.name)
 @pytest.mark.parametrize("prior", [StructurePrior(), StructurePrior(0.5, 0.1)], ids=["plain", "prior"])
 @pytest.mark.parametrize("seed", range(4))
 def test_no_family_of_data_exceeds_its_ceiling(

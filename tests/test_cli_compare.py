@@ -223,7 +223,7 @@ def test_data_are_scored_first(command: Command, tmp_path: Path, here: list[Spec
     data = tmp_path / "toy.csv"
     data.write_text("a,b,c\n" + "x,y,z\nx,x,z\ny,y,x\n" * 5, encoding="utf-8")
     output = tmp_path / "out"
-    arguments = ("--score", "bdeu", "--ess", "2", "--treewidths", "1", "--backends", "brute", "--no-warm-up")
+    arguments = ("--score", "bdeu:ess=2", "--treewidths", "1", "--backends", "brute", "--no-warm-up")
     assert command("compare", data, *arguments, "--output", output) == 0
     (spec,) = here
     assert spec.instance.path == str(output / "instances" / "toy.json.gz")
@@ -231,7 +231,7 @@ def test_data_are_scored_first(command: Command, tmp_path: Path, here: list[Spec
     assert problem.scores.max_size == 2
     assert problem.provenance["ess"] == 2
     assert command("compare", data, "--score", "bic", "--backends", "brute", "--output", tmp_path / "b") == 2
-    assert "--max-size or --treewidths" in command.err
+    assert "give --treewidths, or max_size in a grid" in command.err
 
 
 def test_the_executor_is_chosen_by_name(
@@ -251,9 +251,8 @@ def test_the_executor_is_chosen_by_name(
         ("--backends brute --seeds x", "'x' is neither a seed"),
         ("--backends brute --treewidths two", "'two' is neither a treewidth"),
         ("--backends brute --time-limit 0", "time_limit"),
-        ("--backends brute --ess 2", "--ess is for data"),
-        ("--backends brute --no-header", "--no-header is for data"),
-        ("--resume --seeds 1 --score bic --no-header", "there is no comparison here"),
+        ("--backends brute --score bdeu:ess=x", "'ess' of score 'bdeu' cannot be 'x'"),
+        ("--resume --seeds 1 --score bic", "there is no comparison here"),
     ],
 )
 def test_wrong_use_of_compare_ends_with_2(

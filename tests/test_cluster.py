@@ -37,6 +37,8 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jtsolve.averaging.method import Query
+
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Workers]:
@@ -205,12 +207,21 @@ def test_chains_on_workers_compute_scores_on_demand(
     assert (there.edges == here.edges).all()
 
 
-def test_the_executor_of_python_runs_the_chains(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[Cluster] = []
-    monkeypatch.setattr("jtsolve.api.average_problem", lambda *_, cluster, **__: given.append(cluster))
+class Witness:
+    """A method of averaging that notes the clusters it is given."""
+
+    def __init__(self) -> None:
+        self.clusters: list[Cluster | None] = []
+
+    def average(self, query: Query) -> None:
+        self.clusters.append(query.cluster)
+
+
+def test_the_executor_of_python_runs_the_method(workers: Workers) -> None:
+    witness: Any = Witness()
     with pytest.raises(ChoiceError, match="no graph meets"):
-        jt.average(named(gaussian(3, 5, 3)), method="chains", executor=workers.client)
-    assert given == [Cluster(client=workers.client)]
+        jt.average(named(gaussian(3, 5, 3)), method=witness, executor=workers.client)
+    assert witness.clusters == [Cluster(client=workers.client)]
 
 
 def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:

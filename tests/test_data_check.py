@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-READERS = ("solve", "score", "fit", "compare", "loglik")
+READERS = ("solve", "score", "fit", "loglik", "average", "select")
 COMMANDS = (*READERS, "recommend", "check", "show", "query", "mpe", "sample")
 
 
@@ -266,10 +266,15 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
         ("solve", path, "--treewidth", "1"),
         ("score", path, "--max-size", "2", "--output", tmp_path / "i.json"),
         ("fit", path, "--treewidth", "1", "--output", tmp_path / "m.json"),
-        ("compare", path, "--treewidths", "1", "--backends", "brute", "--output", tmp_path / "run"),
     ):
         assert command(*first, "--strict") == 2
         assert "data check: 3 warnings" in command.err
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        f"instances = ['{path}']\nbackends = ['brute']\ntreewidths = [1]\nscore = {{strict = true}}"
+    )
+    assert command("compare", grid, "--output", tmp_path / "run") == 2
+    assert "data check: 3 warnings" in command.err
     assert command("score", path, "--max-size", "2", "--output", tmp_path / "i.json", "--quiet") == 0
     assert command.err == ""
     kept = read_problem(tmp_path / "i.json").provenance["warnings"]
@@ -317,9 +322,7 @@ def advised(message: str) -> list[str]:
     advice = message.partition("Fix: ")[2] or message.partition("Ways out: ")[2]
     option = re.search(r"--[a-z-]+", advice)
     assert option is not None, message
-    if option[0] == "--no-header":
-        return [option[0]]
-    value = re.match(r" ('[^']*'|[\w:,-]*[\w])", advice[option.end() :])
+    value = re.match(r" ('[^']*'|[\w:,=-]*[\w])", advice[option.end() :])
     assert value is not None, message
     return [option[0], *shlex.split(value[1])]
 
@@ -355,15 +358,12 @@ def options_of(name: str) -> set[str]:
 
 
 def test_commands_that_read_data_have_the_same_options_for_it() -> None:
-    data = {"--separator", "--decimal", "--no-header", "--encoding", "--columns", "--drop", "--weights"}
-    data |= {"--missing", "--missing-values", "--discretise", "--class", "--schema", "--states"}
-    data |= {"--max-states", "--strict"}
+    data = {"--read", "--columns", "--drop", "--weights", "--missing", "--discretise", "--class", "--schema"}
+    data |= {"--states", "--strict"}
     for name in READERS:
         assert data <= options_of(name)
-    constraints = {"--forbid", "--require", "--forbid-clique", "--min-separator", "--max-separator"}
-    constraints |= {"--max-cliques", "--constraints", "--within-graph", "--require-graph"}
-    for name in ("solve", "score", "fit", "compare"):
-        assert constraints <= options_of(name)
+    for name in ("solve", "score", "fit", "compare", "average", "check"):
+        assert {"--forbid", "--require", "--constraint"} <= options_of(name)
 
 
 def strings(path: Path) -> list[str]:
@@ -412,7 +412,7 @@ def test_no_message_recommends_an_option_that_its_command_lacks() -> None:
 
     group = typer.main.get_command(app())
     known = set().union(*(options_of(name) for name in group.commands if name != "data"))  # type: ignore[attr-defined]
-    known |= {"--help", "--version", "--inside"}
+    known |= {"--help", "--help-all", "--version", "--inside"}
     subcommands = group.commands["data"].commands.values()  # type: ignore[attr-defined]
     known |= {option for one in subcommands for parameter in one.params for option in parameter.opts}
     of_scores = {"--score", "--max-size"}  # loglik has neither, and its tables are not scored
@@ -454,7 +454,7 @@ def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) ->
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     rows = [f"{'ab'[i % 2]};{i * 37 % 100},{i % 10}" for i in range(60)]
     path.write_text("\n".join(["g;x", *rows]) + "\n")
-    more = ["--decimal", "comma", "--discretise", "quantile:2"]
+    more = ["--read", "decimal=comma", "--discretise", "quantile:2"]
     assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
     assert command("loglik", model, path, *more, "--json") == 0
     assert "--discretise: the model has its own coding" in command.err
@@ -471,15 +471,17 @@ def test_loglik_and_the_rows_for_validation_are_checked(command: Command, tmp_pa
     assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
     rows.write_text("g;x;w\n" + ";1,5;1\n" * 19 + "a;2,5;99\n")
     assert command("loglik", model, rows) == 2
-    for warning in ("nearly empty: 'g' (1 of 20", "numbers with decimal commas", "--decimal comma"):
+    for warning in ("nearly empty: 'g' (1 of 20", "numbers with decimal commas", "--read decimal=comma"):
         assert warning in command.err
-    assert command("loglik", model, rows, "--weights", "w", "--decimal", "comma") == 0
+    assert command("loglik", model, rows, "--weights", "w", "--read", "decimal=comma") == 0
     assert "one row has 84 % of the weight" in command.err
-    assert command("loglik", model, rows, "--decimal", "comma", "--drop", "g") == 0
+    assert command("loglik", model, rows, "--read", "decimal=comma", "--drop", "g") == 0
     assert "data check" not in command.err
-    assert command("loglik", model, rows, "--decimal", "comma", "--strict") == 2
+    assert command("loglik", model, rows, "--read", "decimal=comma", "--strict") == 2
     assert "1 warning: (1) columns that are nearly empty: 'g'" in command.err
-    assert command("loglik", model, path, "--no-header") == 2  # then columns are known by their place
+    assert (
+        command("loglik", model, path, "--read", "header=false") == 2
+    )  # then columns are known by their place
     assert command("fit", path, "--treewidth", "1", *more, "--output", model, "--validate", rows) == 2
     assert "data check of rows.csv" in command.err
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from random_models import feature_trees
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
@@ -167,7 +168,7 @@ def test_feature_trees_are_mixed(kind: str) -> None:
     density = JunctionTreeDensity(1, model=f"mixture:components=2,of={kind}").fit(switched(200))
     rows = np.array(list(product((0, 1), repeat=4)))
     assert isinstance(density.model_.model, Mixture)
-    assert len(density.model_.model.feature_trees) == 2
+    assert len(feature_trees(density.model_.model)) == 2
     assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
 
 

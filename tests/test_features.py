@@ -14,9 +14,8 @@ from random_features import random_features
 from random_models import columns_for, random_model
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, Literal, closed, feature_of
-from jtsolve.models.features.convert import feature_graph, junction_tree
+from jtsolve.models.features.convert import feature_graph
 from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -36,7 +35,7 @@ def all_rows(columns: tuple[Column, ...]) -> NDArray[np.int32]:
 
 def joint(tree: FeatureTree) -> NDArray[np.float64]:
     dims = [column.arity for column in tree.columns]
-    return np.exp(queries.log_likelihood(tree, all_rows(tree.columns))).reshape(dims)
+    return np.exp(tree.log_likelihood(all_rows(tree.columns))).reshape(dims)
 
 
 def defined(tree: FeatureTree) -> NDArray[np.float64]:
@@ -72,19 +71,19 @@ def test_every_query_equals_the_enumerated_distribution(seed: int) -> None:
     P = joint(tree)
     assert abs(P.sum() - 1) < 1e-12
     assert np.allclose(P, defined(tree), atol=1e-12, rtol=0)
-    for v, table in enumerate(queries.marginals(tree)):
+    for v, table in enumerate(tree.marginals()):
         assert np.allclose(table, summed(P, [v]), atol=1e-9, rtol=0)
-    assert queries.entropy(tree) == pytest.approx(-(P[P > 0] @ np.log(P[P > 0])), abs=1e-9)
+    assert tree.entropy() == pytest.approx(-(P[P > 0] @ np.log(P[P > 0])), abs=1e-9)
     generator = np.random.default_rng(seed)
     wanted = generator.permutation(tree.n)[: generator.integers(1, 4)].tolist()
-    found = queries.marginal(tree, [tree.names[v] for v in wanted])
+    found = tree.marginal([tree.names[v] for v in wanted])
     assert np.allclose(found, summed(P, wanted), atol=1e-9, rtol=0)
     k = int(generator.integers(1, 8))
-    best = queries.most_probable(tree, k)
+    best, _ = tree.explain({}, k)
     assert np.allclose(
         [one.log_probability for one in best], np.log(np.sort(P[P > 0])[::-1][:k]), atol=1e-9, rtol=0
     )
-    places = [tuple(c.code(s) for c, s in zip(tree.columns, one.states, strict=True)) for one in best]
+    places = [tuple(c.code(s) for c, s in zip(tree.columns, one.values, strict=True)) for one in best]
     assert len(set(places)) == len(best)
     assert np.allclose([P[at] for at in places], np.exp([one.log_probability for one in best]))
 
@@ -109,12 +108,12 @@ def test_hard_and_soft_evidence_give_the_posterior(seed: int) -> None:
         posterior *= weight.reshape([-1 if u == v else 1 for u in range(tree.n)])
     if posterior.sum() == 0:
         with pytest.raises(InputError, match="impossible"):
-            queries.condition(tree, evidence)
+            tree.condition(evidence)
         return
-    found = queries.condition(tree, evidence)
+    found = tree.condition(evidence)
     assert found.log_probability == pytest.approx(np.log(posterior.sum()), abs=1e-9)
     assert np.allclose(joint(found.model), posterior / posterior.sum(), atol=1e-9, rtol=0)
-    assert queries.condition(tree, {}).model is tree
+    assert tree.condition({}).model is tree
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -124,19 +123,19 @@ def test_rows_with_gaps_sum_them_out(seed: int) -> None:
     generator = np.random.default_rng(seed)
     rows = all_rows(tree.columns)[:, generator.integers(0, P.size, 20)]
     rows[generator.random(rows.shape) < 0.4] = -1
-    found = np.exp(queries.log_likelihood(tree, rows))
+    found = np.exp(tree.log_likelihood(rows))
     expected = [P[tuple(code if code >= 0 else slice(None) for code in row)].sum() for row in rows.T]
     assert np.allclose(found, expected, atol=1e-12, rtol=0)
     table = DataTable(tree.names, tuple(c.states for c in tree.columns), all_rows(tree.columns))
-    assert np.array_equal(np.exp(queries.log_likelihood(tree, table)).reshape(P.shape), P)
+    assert np.array_equal(np.exp(tree.log_likelihood(table)).reshape(P.shape), P)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_samples_have_the_right_frequencies_and_depend_on_the_seed_only(seed: int) -> None:
     tree = random_features(seed, 4)
     P = joint(tree)
-    rows = queries.sample(tree, 4000, seed)
-    assert np.array_equal(rows, queries.sample(tree, 4000, seed))
+    rows = tree.sample(4000, seed)
+    assert np.array_equal(rows, tree.sample(4000, seed))
     found = np.bincount(np.ravel_multi_index(tuple(rows), P.shape), minlength=P.size) / 4000
     assert np.abs(found - P.ravel()).max() < 0.05
     assert (P.ravel()[found > 0] > 0).all()
@@ -148,12 +147,12 @@ def test_a_junction_tree_is_a_feature_graph_of_linear_size_and_back(seed: int) -
     graph = feature_graph(model)
     rows = all_rows(model.columns)
     P = np.exp(log_likelihood(model, rows))
-    assert np.allclose(np.exp(queries.log_likelihood(graph, rows)), P, atol=1e-12, rtol=0)
+    assert np.allclose(np.exp(graph.log_likelihood(rows)), P, atol=1e-12, rtol=0)
     cells = sum(table.size for table in model.tables)
     assert len(graph.nodes) <= 2 * cells
     assert graph.circuit.nodes <= 2 * cells
     tree = random_features(seed)
-    whole = junction_tree(tree)
+    whole = tree.junction_tree("a test")
     logs = log_likelihood(whole, all_rows(tree.columns))
     assert np.allclose(np.exp(logs), joint(tree).ravel(), atol=1e-9, rtol=0)
 
@@ -171,7 +170,7 @@ def test_a_long_chain_is_a_graph_of_linear_size_though_it_has_two_to_the_n_paths
     tree = JunctionTree(n, tuple(0b11 << v for v in range(n - 1)), tuple((v, v + 1) for v in range(n - 2)))
     graph = feature_graph(JunctionTreeModel(columns_for([2] * n), tree, tables))
     assert len(graph.splits) <= 2 * n + 2
-    assert queries.entropy(graph) == pytest.approx(np.log(2) - (n - 1) * (step[0] @ np.log(step[0])))
+    assert graph.entropy() == pytest.approx(np.log(2) - (n - 1) * (step[0] @ np.log(step[0])))
 
 
 BINARY = columns_for([2, 2, 2])
@@ -301,17 +300,17 @@ def test_features_need_distinct_variables(feature: list[tuple[int, int]]) -> Non
 def test_wrong_questions_are_refused() -> None:
     tree = random_features(5, 4)
     with pytest.raises(ChoiceError, match="1 or more"):
-        queries.most_probable(tree, 0)
+        tree.explain({}, 0)
     with pytest.raises(ChoiceError, match="0 or more"):
-        queries.sample(tree, -1)
+        tree.sample(-1)
     with pytest.raises(InputError, match="named twice"):
-        queries.marginal(tree, ["V0", "V0"])
+        tree.marginal(["V0", "V0"])
     with pytest.raises(LimitError, match="cells"):
-        queries.marginal(tree, tree.names, most_cells=1)
+        tree.marginal(tree.names, most_cells=1)
     with pytest.raises(LimitError, match="circuit"):
-        junction_tree(tree, most_cells=1)
+        tree.junction_tree("a test", most_cells=1)
     with pytest.raises(InputError, match="there is no 'X'"):
-        queries.condition(tree, {"X": "s0"})
+        tree.condition({"X": "s0"})
 
 
 def test_copies_are_equal_distributions() -> None:
@@ -332,7 +331,7 @@ def test_short_features_reach_a_high_treewidth() -> None:
     )
     tree = feature_tree(*nodes, columns=columns_for([2] * 5))
     assert tree.a_nodes == 3
-    assert junction_tree(tree).tree.treewidth == 4
+    assert tree.junction_tree("a test").tree.treewidth == 4
 
 
 def _without_corner() -> NDArray[np.float64]:

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import InputError
-from jtsolve.models.columns import Column, read_codes, read_values
+from jtsolve.models.columns import Column, RealColumn
+from jtsolve.models.rows import read_rows
 from jtsolve.tables.frames import FrameStyle, label_of, polars_frame
 from jtsolve.tables.options import Coding
 from jtsolve.tables.reading import read_numbers, read_states
@@ -135,8 +136,8 @@ def test_chosen_words_for_missing_values_count_in_typed_columns_too() -> None:
     coding = Coding(missing_values=("unknown", "-9"), missing="impute-mode")
     assert read_states(frame, coding).states == (("?", "x"), ("1.5", "2"))
     cut = [Column("n", ("low", "high"), (1.75,))]
-    assert read_codes(frame, cut, gaps=("-9",)).tolist() == [[0, -1, 1]]
-    values = read_values(frame, ["n"], gaps=("-9",))
+    assert read_rows(frame, cut, gaps=("-9",)).tolist() == [[0, -1, 1]]
+    values = read_rows(frame, [RealColumn("n")], gaps=("-9",))
     assert np.array_equal(values, [[1.5, np.nan, 2.0]], equal_nan=True)
 
 
@@ -231,12 +232,12 @@ def test_numbers_are_read_for_gaussian_scores() -> None:
 def test_rows_of_a_frame_are_coded_for_a_model() -> None:
     columns = (Column("a", ("False", "True")), Column("b", ("<= 1", "> 1"), cuts=(1.0,)))
     frame = pd.DataFrame({"b": [0.5, 7.0, None], "c": 1, "a": [True, None, False]})
-    assert read_codes(frame, columns).tolist() == [[1, -1, 0], [0, 1, -1]]
-    assert read_values(frame, ["b"])[0][:2].tolist() == [0.5, 7.0]
+    assert read_rows(frame, columns).tolist() == [[1, -1, 0], [0, 1, -1]]
+    assert read_rows(frame, [RealColumn("b")])[0][:2].tolist() == [0.5, 7.0]
     with pytest.raises(InputError, match="the data frame: columns: there is none called 'b'"):
-        read_codes(frame[["a"]], columns)
+        read_rows(frame[["a"]], columns)
     with pytest.raises(InputError, match="the data frame: column 'a': 'maybe' is none of its states"):
-        read_codes(frame.assign(a="maybe"), columns)
+        read_rows(frame.assign(a="maybe"), columns)
 
 
 FORMS: dict[str, Any] = {
@@ -296,7 +297,7 @@ def test_columns_that_are_not_wanted_may_hold_anything() -> None:
     assert table.names == ("a",)
     assert list(table.provenance["columns_dropped"]) == ["list", "bytes"]
     for rows in (frame, pl.DataFrame({"list": [[1], [2]], "a": ["x", "y"]})):
-        assert read_codes(rows, [Column("a", ("x", "y"))]).tolist() == [[0, 1]]
+        assert read_rows(rows, [Column("a", ("x", "y"))]).tolist() == [[0, 1]]
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
@@ -308,4 +309,4 @@ def test_decimal_commas_in_columns_of_text_are_numbers_if_one_says_so(make: Any)
     words = read_states(frame, Coding(missing="drop-rows"))
     assert "1.234,5" in words.states[0]
     column = Column("price", ("<= 1", "> 1"), (1.0,))
-    assert read_codes(frame[:3], [column], decimal="comma").tolist() == [[1, 1, 0]]
+    assert read_rows(frame[:3], [column], decimal="comma").tolist() == [[1, 1, 0]]

@@ -12,13 +12,12 @@ from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError
-from jtsolve.models.columns import read_codes
 from jtsolve.models.files.document import read_model
 from jtsolve.models.learning.hidden_trees import HiddenTrees
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.models.queries import log_likelihood, marginals
+from jtsolve.models.rows import read_rows
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -46,21 +45,21 @@ def test_the_model_sums_over_the_hidden_variables() -> None:
     assert isinstance(model, JunctionTreeModel)
     assert model.tree.treewidth == 1
     every = np.array(list(product(range(3), repeat=6)), dtype=np.int32).T
-    whole = np.exp(log_likelihood(model, every)).reshape(27, 27)
+    whole = np.exp(model.log_likelihood(every)).reshape(27, 27)
     assert whole.sum() == pytest.approx(1, abs=1e-12)
     rows = DataTable(table.names, table.states, every[:3, ::27].astype(np.uint8))
-    assert np.exp(log_likelihood(model, rows)) == pytest.approx(whole.sum(axis=1), abs=1e-12)
+    assert np.exp(model.log_likelihood(rows)) == pytest.approx(whole.sum(axis=1), abs=1e-12)
     # EM sums in 32 bits.
     mean = model.provenance["hidden_tree"]["tried"][0]["log_likelihood"]
-    assert np.mean(log_likelihood(model, table)) == pytest.approx(mean, abs=1e-5)
+    assert np.mean(model.log_likelihood(table)) == pytest.approx(mean, abs=1e-5)
     shares = np.bincount(table.codes[0], minlength=3) / 200
-    assert marginals(model)[0] == pytest.approx(shares, abs=0.05)
+    assert model.marginals()[0] == pytest.approx(shares, abs=0.05)
 
 
 def test_a_class_that_no_row_shows_is_found() -> None:
     train, valid, test = (classes(rows, seed) for rows, seed in ((1500, 1), (500, 2), (1500, 3)))
     found = [
-        float(np.mean(log_likelihood(model, test)))
+        float(np.mean(model.log_likelihood(test)))
         for model in (
             fitted(HiddenTrees((2, 3, 6)), train, valid, seed=1),
             fitted(Tree(), train, treewidth=1, backend="chowliu"),
@@ -78,27 +77,27 @@ def test_rows_for_validation_choose_and_may_have_gaps() -> None:
     best = max(tried, key=lambda one: one["log_likelihood"])
     assert model.provenance["hidden_tree"]["states"] == best["states"]
     hidden = np.full((8, 200), -1, dtype=np.int32)
-    mean = np.mean(log_likelihood(model, np.concatenate([codes, hidden])))
+    mean = np.mean(model.log_likelihood(np.concatenate([codes, hidden])))
     assert mean == pytest.approx(best["log_likelihood"], abs=1e-5)
 
 
 def test_equal_seeds_equal_models_and_weights_count() -> None:
     table = classes(120, 1, n=4)
-    one, other = (log_likelihood(fitted(SMALL, table), table) for _ in range(2))
+    one, other = (fitted(SMALL, table).log_likelihood(table) for _ in range(2))
     assert (one == other).all()
     doubled = DataTable(table.names, table.states, table.codes, np.full(120, 2))
-    shown = [marginals(fitted(HiddenTrees((2,)), rows, ess=50.0))[0] for rows in (table, doubled)]
+    shown = [fitted(HiddenTrees((2,)), rows, ess=50.0).marginals()[0] for rows in (table, doubled)]
     assert np.abs(shown[0] - shown[1]).max() > 1e-6  # the prior weighs less
 
 
 def test_a_constant_column_one_row_and_no_edge_give_a_model() -> None:
     one = DataTable(("a", "b"), (("0",), ("0", "1")), np.zeros((2, 1), dtype=np.uint8))
-    assert np.isfinite(log_likelihood(fitted(SMALL, one), one)).all()
+    assert np.isfinite(fitted(SMALL, one).log_likelihood(one)).all()
     table = classes(50, 1, n=2)
     model = fitted(HiddenTrees((2,)), table, constraints=Constraints(forbidden_edges=frozenset({0b11})))
     assert isinstance(model, JunctionTreeModel)
     assert 0b1100 not in model.tree.cliques
-    assert np.isfinite(log_likelihood(model, table)).all()
+    assert np.isfinite(model.log_likelihood(table)).all()
 
 
 def test_an_interruption_and_the_time_limit_keep_the_best_tables() -> None:
@@ -161,13 +160,13 @@ def test_a_hidden_tree_from_the_command_line_reads_rows_without_hidden_columns(
     assert [column.hidden for column in model.columns] == [False] * 4 + [True] * 4
     assert facts["hidden_states"] == model.columns[4].arity
     said = command.json("loglik", out, valid)
-    codes = read_codes(valid, model.columns)
+    codes = read_rows(valid, model.columns)
     assert (codes[4:] == -1).all()
-    assert said["mean"] == pytest.approx(log_likelihood(model, codes).mean())
+    assert said["mean"] == pytest.approx(model.log_likelihood(codes).mean())
     assert command("query", out, "--target", "a", "--given", "b=x") == 0, command.err
     # Rows that have the hidden columns count with them.
     assert command("sample", out, "--rows", "20", "--output", tmp_path / "s.csv") == 0, command.err
-    assert (read_codes(tmp_path / "s.csv", model.columns) >= 0).all()
+    assert (read_rows(tmp_path / "s.csv", model.columns) >= 0).all()
 
 
 def written(table: DataTable, path: Path) -> Path:
@@ -184,8 +183,8 @@ def test_trees_of_other_first_tables_are_mixed(tmp_path: Path, capsys: pytest.Ca
     other = fitted(SMALL, table, seed=1)
     assert isinstance(both, Mixture)
     assert both.provenance["hidden_tree"]["trees"] == 2
-    single = [log_likelihood(model, test) for model in (one, other)]
-    assert log_likelihood(both, test) == pytest.approx(np.logaddexp(*single) - np.log(2), abs=1e-9)
+    single = [model.log_likelihood(test) for model in (one, other)]
+    assert both.log_likelihood(test) == pytest.approx(np.logaddexp(*single) - np.log(2), abs=1e-9)
     data, out = tmp_path / "d.csv", tmp_path / "m.json"
     rows = np.array(list("xyz"))[table.codes.T]
     data.write_text("\n".join(",".join(row) for row in ["abcdefgh", *rows]), encoding="utf-8")

@@ -16,14 +16,15 @@ import numpy as np
 import polars as pl
 import pytest
 from comparisons import compared, make_instance, make_plan, make_row, make_spec
-from jtsolve.cli.mixtures import read_sizes
 from problems import dense, gaussian, named
 
+import jtsolve as jt
 import jtsolve.core.backend
 import jtsolve.io.foreign
 import jtsolve.io.instance
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
+from jtsolve.cli.options import DataOptions
 from jtsolve.compare.grid import Grid, expand
 from jtsolve.compare.reporting.exports import csv_text, markdown
 from jtsolve.compare.running.run import row_of
@@ -40,6 +41,8 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import solve
+from jtsolve.study.kinds import MODELS
+from jtsolve.study.restrictions import Restrictions
 from jtsolve.tables.options import Discretisation
 from jtsolve.verify.result import check
 
@@ -142,7 +145,7 @@ def test_a_file_of_constraints_is_read_as_strictly(
 ) -> None:
     (tmp_path / name).write_text(text)
     make_instance(tmp_path, "a")
-    assert run(["solve", str(tmp_path / "a.json"), "--constraints", str(tmp_path / name)], 0.0) == 2
+    assert run(["solve", str(tmp_path / "a.json"), "--constraint", str(tmp_path / name)], 0.0) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"jtsolve: {tmp_path / name}: ")
     assert reason in said
@@ -294,7 +297,7 @@ def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None
         for option in REGISTRY.describe(name).options
         if "a text" in option.values
     }
-    assert free == FILES | {"root", "parameters"}
+    assert free == FILES | {"root", "parameters", "solver"}
 
 
 def test_reading_ends_by_the_limits(
@@ -308,8 +311,13 @@ def test_reading_ends_by_the_limits(
     with monkeypatch.context() as patched:
         patched.setattr(gzip.GzipFile, "read", lambda _file, size: unpacked.append(size))
         most = resident_memory() / 1e9 + 0.01
-        assert run(["solve", str(bomb), "--memory-limit", str(most)], monotonic()) == 4
-    assert "reading the input needs" in capsys.readouterr().err
+        for command in ("solve", "average", "recommend"):
+            assert run([command, str(bomb), "--memory-limit", str(most)], monotonic()) == 4
+            assert "reading the input needs" in capsys.readouterr().err
+        with pytest.raises(LimitError, match="reading the input needs"):
+            jt.solve(bomb, memory=most)
+        with pytest.raises(LimitError, match="reading the input needs"):
+            jt.average(bomb, memory=most)
     assert not unpacked
     late = ["solve", str(path), "--time-limit", "1", "--backend", "lns"]
     assert run(late, monotonic() - 2) == 0  # it is small
@@ -368,7 +376,7 @@ def test_the_optimum_of_a_large_sample_is_called_optimal(seed: int) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["show"], ["report"], ["solve", "a.json", "--output"], ["solve", "a.json", "--constraints"]],
+    [["show"], ["report"], ["solve", "a.json", "--output"], ["solve", "a.json", "--constraint"]],
     ids=" ".join,
 )
 def test_a_name_too_long_for_a_file_is_wrong_use(
@@ -383,7 +391,11 @@ def test_a_name_too_long_for_a_file_is_wrong_use(
 
 
 def test_options_of_thousands_of_digits_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="--components 1"):
-        read_sizes("1" * 5001)
+    with pytest.raises(ChoiceError, match="'components' of model 'mixture' cannot be '1"):
+        MODELS.parse("mixture:" + "1" * 5001)
+    with pytest.raises(ChoiceError, match="the constraint max_cliques=1"):
+        Restrictions.given(constraints=["max_cliques=" + "1" * 5001])
+    with pytest.raises(ChoiceError, match="--read max_states=1"):
+        DataOptions(read=["max_states=" + "1" * 5001]).given()
     with pytest.raises(ChoiceError, match="no discretisation 'width:0'"):
         Discretisation.parse("width:" + "1" * 5001)

@@ -17,8 +17,6 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models import mixture as of_mixture
-from jtsolve.models.features import queries
 from jtsolve.models.features.context import Context, closed
 from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
@@ -240,7 +238,7 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
     table = noisy(3, 6, 400, 3)
     tree = fitted(how, table)
     rows = np.indices([column.arity for column in tree.columns]).reshape(tree.n, -1).astype(np.int32)
-    assert np.exp(queries.log_likelihood(tree, rows)).sum() == pytest.approx(1, abs=1e-12)
+    assert np.exp(tree.log_likelihood(rows)).sum() == pytest.approx(1, abs=1e-12)
     assert tree.provenance["stop"] == "finished"
 
 
@@ -248,7 +246,7 @@ def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
     hybrid = fitted(ContextTrees(), train, treewidth=1)
-    assert np.mean(queries.log_likelihood(hybrid, test)) > -entropy - 0.02
+    assert np.mean(hybrid.log_likelihood(test)) > -entropy - 0.02
     first = hybrid.nodes[0]
     assert isinstance(first, Split)
     assert first.feature[0].variable in {0, 1}
@@ -257,7 +255,7 @@ def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
 
 
 def penalised(tree: FeatureTree, table: DataTable, penalty: float) -> float:
-    return float(queries.log_likelihood(tree, table).sum()) - penalty * log(table.rows) * tree.parameters
+    return float(tree.log_likelihood(table).sum()) - penalty * log(table.rows) * tree.parameters
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -270,7 +268,7 @@ def test_a_context_tree_scores_no_less_than_its_first_junction_tree(seed: int) -
     weighted = replace(table, weights=np.full(table.rows, 3))
     repeated = replace(table, codes=np.repeat(table.codes, 3, axis=1))
     trees = [fitted(ContextTrees(support=5), rows, treewidth=2) for rows in (weighted, repeated)]
-    logs = [queries.log_likelihood(tree, table) for tree in trees]
+    logs = [tree.log_likelihood(table) for tree in trees]
     assert np.allclose(logs[0], logs[1], atol=1e-12, rtol=0)
 
 
@@ -287,10 +285,10 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     train, valid = contexts(1, 500)[0], contexts(2, 500)[0]
     how = ContextTrees(support=10)
     best = fitted(how, train, valid, 1)
-    mean = float(np.mean(queries.log_likelihood(best, valid)))
+    mean = float(np.mean(best.log_likelihood(valid)))
     assert best.provenance["validation_log_likelihood"] == pytest.approx(mean)
     plain = fitted(how, train, treewidth=1)
-    assert mean >= np.mean(queries.log_likelihood(plain, valid)) - 1e-9
+    assert mean >= np.mean(plain.log_likelihood(valid)) - 1e-9
     scores = best.provenance["scores_tried"]
     assert list(scores) == ["bic", "aic"]
     assert scores[best.provenance["features"]["score"]] == max(scores.values()) == pytest.approx(mean)
@@ -299,17 +297,17 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
     for codes in (holes, holes[:, (holes < 0).any(axis=0)]):
         found = fitted(how, train, codes, 1)
         assert found.provenance["validation_log_likelihood"] == pytest.approx(
-            float(np.mean(queries.log_likelihood(found, codes)))
+            float(np.mean(found.log_likelihood(codes)))
         )
     lem = fitted(Lem(test="delta"), train, valid)
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
-        float(np.mean(queries.log_likelihood(lem, valid)))
+        float(np.mean(lem.log_likelihood(valid)))
     )
     for rows in (valid, holes):  # one circuit for all priors is as good as a tree for each
         single = [fitted(Lem(), train, ess=ess) for ess in PRIORS]
         found = fitted(Lem(thresholds=(0.01,)), train, rows)
-        means = [float(np.mean(queries.log_likelihood(tree, rows))) for tree in single]
+        means = [float(np.mean(tree.log_likelihood(rows))) for tree in single]
         assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
         assert found.provenance["smoothing_ess"] == PRIORS[int(np.argmax(means))]
     tried = fitted(Lem(test="delta", thresholds=(0.002, 5.0, 0.002)), train, valid)
@@ -346,8 +344,8 @@ def test_a_tree_of_contexts_is_a_mixture_of_disjoint_supports() -> None:
         weights.append(weight)
     mixture = Mixture(np.array(weights), tuple(components))
     assert len(components) > 1
-    assert np.allclose(of_mixture.log_likelihood(mixture, table), queries.log_likelihood(tree, table))
-    for one, other in zip(of_mixture.marginals(mixture), queries.marginals(tree), strict=True):
+    assert np.allclose(mixture.log_likelihood(table), tree.log_likelihood(table))
+    for one, other in zip(mixture.marginals(), tree.marginals(), strict=True):
         assert np.allclose(one, other)
 
 
@@ -361,12 +359,12 @@ def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]
     for kind in kinds:
         width = 2 if kind.uses else None
         tree = fitted(kind, table, treewidth=width)
-        assert sum(np.exp(queries.log_likelihood(tree, table))) > 0
+        assert sum(np.exp(tree.log_likelihood(table))) > 0
         constant = DataTable(("a", "b"), (("only",), ("x", "y")), np.array([[0, 0], [0, 1]]))
         tree = fitted(replace(kind, q=2) if isinstance(kind, Lem) else kind, constant, treewidth=width)
-        assert np.allclose(np.exp(queries.log_likelihood(tree, constant)), 0.5)
+        assert np.allclose(np.exp(tree.log_likelihood(constant)), 0.5)
         alone = DataTable(("a",), (("only",),), np.array([[0, 0]]))
-        assert queries.log_likelihood(fitted(kind, alone, treewidth=width), alone).tolist() == [0, 0]
+        assert fitted(kind, alone, treewidth=width).log_likelihood(alone).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -437,8 +435,8 @@ def test_an_interruption_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -
     table, _ = contexts(1, 2000)
     for kind in (Lem(), ContextTrees()):
         tree = fitted(kind, table, treewidth=1, run=run_for(act=interrupt))
-        rows = queries.sample(tree, 10)
-        assert np.isfinite(queries.log_likelihood(tree, rows)).all()
+        rows = tree.sample(10)
+        assert np.isfinite(tree.log_likelihood(rows)).all()
         assert tree.provenance["stop"] == "interrupted"
     assert fitted(Lem(), table, table, run=run_for(act=interrupt)).provenance["stop"] == "interrupted"
 
@@ -460,7 +458,7 @@ def test_an_interruption_while_penalties_are_tried_leaves_the_best_so_far(said: 
     tree = fitted(ContextTrees(support=10), train, valid, 1, run=run_for(act=stop))
     assert tree.provenance["stop"] == "interrupted"
     assert tree.provenance["validation_log_likelihood"] == pytest.approx(
-        float(np.mean(queries.log_likelihood(tree, valid)))
+        float(np.mean(tree.log_likelihood(valid)))
     )
 
 
@@ -518,7 +516,7 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
 def _of_row(model: Path, state: int) -> float:
     found = read_model(model)
     assert isinstance(found, FeatureTree)
-    return float(queries.log_likelihood(found, np.full((10, 1), state))[0])
+    return float(found.log_likelihood(np.full((10, 1), state))[0])
 
 
 def _holds(feature: str, row: dict[str, str]) -> bool:
@@ -583,7 +581,7 @@ def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -
     assert "treewidth" not in facts["sizes_tried"][0]
     found = read_model(model)
     assert isinstance(found, Mixture)
-    assert all(one.splits for one in found.feature_trees)
+    assert all(isinstance(one, FeatureTree) and one.splits for one in found.components)
     assert found.provenance["method"] == "mixture:2,3,of=lem(support=10)"
     assert "backend" not in found.provenance
     answer = command.json("query", model, "--target", "V0", "--given", "V3=1")

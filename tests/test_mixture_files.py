@@ -5,42 +5,35 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
 import pytest
+from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
-from runs import ImpatientRun, ReportingRun
+from runs import ImpatientRun
 from test_cli_models import Command
-from test_mixtures import mixture_of, two_parts
+from test_mixtures import mixture_of, table_of, two_parts
 
-from jtsolve.core.result import Status, Stop
+from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
-from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.models import layout
-from jtsolve.models import mixture as of_mixture
-from jtsolve.models.files.document import model_schema, model_to_json, read_model, write_model
-from jtsolve.models.learning import learner as learning
-from jtsolve.models.learning import mixture_em
+from jtsolve.core.scores import StoppedError
+from jtsolve.errors import InputError, JtsolveError, LimitError
+from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.opening import write_model
 from jtsolve.models.learning.fit import fit
-from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.mixture_em import EmOptions, fit_mixture, fit_mixture_validated
+from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.tables.table import DataTable
-
-TREEWIDTH_1 = EmOptions(learner=Learner(treewidth=1))
 
 
 @pytest.fixture
@@ -91,7 +84,8 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
     assert np.array_equal(found.weights, weights)
     assert found.columns == written.columns
     assert dict(found.provenance) == {"seed": seed}
-    for part, other in zip(parts, found.junction_trees, strict=True):
+    for part, other in zip(parts, found.components, strict=True):
+        assert isinstance(other, JunctionTreeModel)
         assert part.tree == other.tree
         assert np.array_equal(part.values, other.values)
     assert model_to_json(found) == model_to_json(written)
@@ -165,18 +159,15 @@ def test_a_damaged_mixture_gives_an_error_of_ours_or_a_model(
 
 def test_a_mixture_is_fitted_as_in_python(command: Command, train: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.json"
-    options = ("--components", "2", "--treewidth", "1", "--score", "bic", "--seed", "3", "--restarts", "2")
+    options = ("--model", "mixture:2,restarts=2", "--treewidth", "1", "--score", "bic", "--seed", "3")
     facts = command.json("fit", train, *options, "--smoothing", "2", "--output", out)
     found = mixture(out)
-    how = EmOptions(Learner(treewidth=1), ess=2.0, seed=3, restarts=2)
-    expected = fit_mixture(two_parts(600, 1), 2, how)
+    expected = fitted(Mixtures((2,), restarts=2), two_parts(600, 1), treewidth=1, ess=2.0, seed=3)
     # The file's states may be numbered in another order: rows are compared by the probability they have.
     rows = np.unique(two_parts(600, 1).codes, axis=1)
     order = [[column.states.index(label) for label in ("0", "1")] for column in found.columns]
     codes = np.array([np.array(own)[row] for own, row in zip(order, rows, strict=True)])
-    assert of_mixture.log_likelihood(found, codes) == pytest.approx(
-        of_mixture.log_likelihood(expected, rows), abs=0.05
-    )
+    assert found.log_likelihood(codes) == pytest.approx(expected.log_likelihood(rows), abs=0.05)
     assert facts["weights"] == found.weights.tolist()
     assert facts["parameters"] == found.parameters
     assert facts["stop"] == "finished"
@@ -189,11 +180,11 @@ def test_validation_rows_choose_the_size_and_one_component_is_a_tree(
 ) -> None:
     out = tmp_path / "m.json"
     options = ("--treewidth", "1", "--validate", valid, "--output", out)
-    assert command("fit", train, "--components", "1,2", *options) == 0, command.err
+    assert command("fit", train, "--model", "mixture:1,2", *options) == 0, command.err
     assert "sizes tried" in command.out
     assert "weights" in command.out
     assert len(mixture(out).components) == 2
-    facts = command.json("fit", train, "--components", "1", "--backend", "chowliu", *options)
+    facts = command.json("fit", train, "--model", "mixture:1", "--backend", "chowliu", *options)
     single = read_model(out)
     assert isinstance(single, JunctionTreeModel)
     assert single.provenance["backend"] == "chowliu"
@@ -205,26 +196,27 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
     rows = tmp_path / "gaps.csv"
     rows.write_text("a,b,c,d,e,f\n0,?,0,1,0,1\n1,1,1,?,1,1\n", encoding="utf-8")
     out = tmp_path / "m.json"
-    options = ("--components", "2", "--treewidth", "1", "--validate", rows, "--output", out)
+    options = ("--model", "mixture", "--treewidth", "1", "--validate", rows, "--output", out)
     facts = command.json("fit", train, *options)
     codes = np.array([[0, 1], [-1, 1], [0, 1], [1, -1], [0, 1], [1, 1]])
-    expected = of_mixture.log_likelihood(mixture(out), codes).mean()
+    expected = mixture(out).log_likelihood(codes).mean()
     assert facts["sizes_tried"][0]["validation_log_likelihood"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--components", "2,4", "--treewidth", "1"], "needs --validate"),
-        (["--components", "two", "--treewidth", "1"], "increasing numbers"),
-        (["--components", "4,2", "--treewidth", "1"], "increasing numbers"),
-        (["--components", "0", "--treewidth", "1"], "increasing numbers"),
-        (["--components", "2", "--tree", "t.json"], "a mixture learns its own"),
-        (["--restarts", "2", "--treewidth", "1"], "--restarts is for mixtures"),
-        (["--components", "2", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
-        (["--components", "2", "--treewidth", "1", "--option", "seed=1"], "auto chooses"),
-        (["--components", "2", "--treewidth", "1", "--smoothing", "0"], "above 0"),
-        (["--components", "700", "--treewidth", "1"], "distinct rows"),
+        (["--model", "mixture:2,4", "--treewidth", "1"], "give --validate"),
+        (["--model", "mixture:two", "--treewidth", "1"], "'components' of model 'mixture' cannot be 'two'"),
+        (["--model", "mixture:4,2", "--treewidth", "1"], "increasing numbers"),
+        (["--model", "mixture:0", "--treewidth", "1"], "increasing numbers"),
+        (["--model", "mixture:none", "--treewidth", "1"], "increasing numbers"),
+        (["--model", "mixture"], "give --treewidth"),
+        (["--model", "tree:restarts=2", "--treewidth", "1"], "no option 'restarts'"),
+        (["--model", "mixture", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
+        (["--model", "mixture", "--treewidth", "1", "--backend", "auto:seed=1"], "has no options"),
+        (["--model", "mixture", "--treewidth", "1", "--smoothing", "0"], "above 0"),
+        (["--model", "mixture:700", "--treewidth", "1"], "distinct rows"),
     ],
 )
 def test_what_makes_no_mixture_is_refused(
@@ -237,149 +229,135 @@ def test_what_makes_no_mixture_is_refused(
     assert not out.exists()
 
 
+def test_a_mixture_learns_its_own_trees(command: Command, train: Path, tmp_path: Path) -> None:
+    tree, out = tmp_path / "tree.json", tmp_path / "m.json"
+    assert command("solve", train, "--treewidth", "1", "--backend", "chowliu", "--output", tree) == 0
+    assert command("fit", train, "--model", "mixture", "--tree", tree, "--output", out) == 2
+    assert "the model 'mixture' does not use --tree" in command.err
+    assert not out.exists()
+
+
 # Ends
 
 
 def test_a_fit_without_time_ends_with_an_error(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    arguments = ("--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--time-limit", "1e-9") == 4
     assert "the time limit ended the reading" in command.err
-    with pytest.raises(LimitError, match="before the first mixture"):
-        fit_mixture(two_parts(50, 1), 2, TREEWIDTH_1, Run(Limits(1.0, started=time.monotonic() - 2)))
 
 
 def mean(found: Mixture, table: DataTable) -> float:
-    return float(of_mixture.log_likelihood(found, table).mean())
+    return float(found.log_likelihood(table).mean())
 
 
 def test_the_time_limit_ends_a_fit_with_the_mixture_so_far() -> None:
     table = two_parts(500, 4)
-    whole = fit_mixture(table, 3, TREEWIDTH_1)
+    whole = fitted(Mixtures((3,)), table, treewidth=1)
     assert whole.provenance["stop"] == "finished"
     run = ImpatientRun(8, Stop.TIME)
-    found = fit_mixture(table, 3, TREEWIDTH_1, run)
+    found = fitted(Mixtures((3,)), table, treewidth=1, run=run)
     assert found.provenance["stop"] == "time"
     assert len(found.components) == 3
     assert run.asked < 30
     assert mean(found, table) <= mean(whole, table) + 1e-9
 
 
-def interrupted_at(*beginnings: str) -> Run:
-    """Returns a run that is interrupted at the first note with one of these words."""
+def interrupted_at(words: str) -> Run:
+    """Returns a run that is interrupted at the first note with these words."""
 
-    def heard(*, note: str | None, **_: object) -> None:
-        if note is not None and any(words in note for words in beginnings):
+    def act(run: Run, note: str) -> None:
+        if words in note:
             run.interrupt()
 
-    run = ReportingRun(heard)
-    return run
+    return run_for(act=act)
 
 
-@pytest.mark.parametrize("at", ["round 2", "iteration 2", "iteration 1", "tree 2", "start 1"])
+@pytest.mark.parametrize("at", ["round 2", "iteration 2", "iteration 1", "tree 2"])
 def test_ctrl_c_keeps_the_best_mixture(at: str) -> None:
-    found = fit_mixture(two_parts(300, 5), 2, TREEWIDTH_1, interrupted_at(at))
+    found = fitted(Mixtures(), two_parts(300, 5), treewidth=1, run=interrupted_at(at))
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
 
 
-def test_ctrl_c_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def found_nothing(problem: Any, backend: Any, run: Any) -> Any:
-        run.interrupt()
-        return replace(solve(problem, backend), tree=None, score=None, status=Status.UNKNOWN)
+def test_ctrl_c_after_the_first_start_keeps_the_likelier_mixture() -> None:
+    table, starts = two_parts(300, 5), []
 
-    monkeypatch.setattr(learning, "solve", found_nothing)
-    with pytest.raises(KeyboardInterrupt):
-        fit_mixture(two_parts(300, 5), 2, TREEWIDTH_1)
-    with pytest.raises(KeyboardInterrupt):
-        fit_mixture_validated(two_parts(300, 5), two_parts(300, 6), TREEWIDTH_1)
+    def act(run: Run, note: str) -> None:
+        if note.startswith("round 1, iteration 1:"):
+            starts.append(note)
+            if len(starts) == 2:
+                run.interrupt()
+
+    found = fitted(Mixtures(restarts=3), table, treewidth=1, run=run_for(act=act))
+    assert len(starts) == 2
+    assert found.provenance["stop"] == "interrupted"
+    assert mean(found, table) >= mean(fitted(Mixtures(), table, treewidth=1), table) - 1e-9
+
+
+@pytest.mark.parametrize("validation", [None, two_parts(300, 6)])
+def test_ctrl_c_before_the_first_tree_is_passed_on(validation: DataTable | None) -> None:
+    run = run_for()
+    run.interrupt()
+    with pytest.raises(StoppedError):
+        fitted(Mixtures(), two_parts(300, 5), validation, treewidth=1, backend="brute", run=run)
 
 
 def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
-    run = interrupted_at("2 components of treewidth 1: ")
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2, 4), run=run)
+    run = interrupted_at("components 2, treewidth 1: ")
+    found = fitted(Mixtures((1, 2, 4)), train, valid, treewidth=1, run=run)
     assert found.provenance["stop"] == "interrupted"
     assert len(found.components) == 2
+
+
+def test_a_size_without_a_mixture_leaves_the_size_before() -> None:
+    train, valid = table_of(300, 1), table_of(300, 2)
+    run = interrupted_at("tree 1 of 2")
+    found = fitted(Mixtures((1, 2)), train, valid, treewidth=1, backend="brute", run=run)
+    assert isinstance(found, JunctionTreeModel)
+    assert found.provenance["stop"] == "interrupted"
+    assert [size["components"] for size in found.provenance["sizes_tried"]] == [1]
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
     train, valid = two_parts(400, 1), two_parts(400, 2)
     run = interrupted_at("round 1, iteration 9")
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(2, 4), run=run)
+    found = fitted(Mixtures((2, 4)), train, valid, treewidth=1, run=run)
     assert found.provenance["stop"] == "interrupted"
     assert found.provenance["smoothing_ess"] == 1.0
     assert len(found.provenance["sizes_tried"]) == 1
 
 
-def test_a_limit_of_the_learner_is_not_taken_for_the_deadline() -> None:
+def test_a_limit_of_memory_is_not_taken_for_the_end() -> None:
+    train, valid = two_parts(100, 1), two_parts(100, 2)
     with pytest.raises(LimitError, match="memory"):
-        fit_mixture_validated(
-            two_parts(100, 1), two_parts(100, 2), TREEWIDTH_1, sizes=(1,), run=Run(Limits(memory=1))
-        )
-
-
-def test_the_time_that_is_over_keeps_the_sizes_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, valid = two_parts(300, 1), two_parts(300, 2)
-    real = mixture_em._fitted
-
-    def second_is_late(table: DataTable, size: int, *others: Any) -> Mixture:
-        if size > 1:
-            raise LimitError("the time ended")
-        return real(table, size, others[0], Run())
-
-    monkeypatch.setattr(mixture_em, "_fitted", second_is_late)
-    found = fit_mixture_validated(
-        train, valid, TREEWIDTH_1, sizes=(1, 2), run=Run(Limits(1.0, started=time.monotonic() - 2))
-    )
-    assert found.provenance["stop"] == "time"
-    assert len(found.components) == 1
-    with pytest.raises(LimitError, match="the time ended"):
-        fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1, 2))
+        fitted(Mixtures((1,)), train, valid, treewidth=1, run=Run(Limits(memory=1)))
 
 
 def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = of_mixture.log_joint
+    def progress(self: Run, *, note: str | None = None, **news: Any) -> bool:
+        if note is not None and note.startswith("round 1, iteration 2:"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return reported(self, note=note, **news)
 
-    def log_joint(*arguments: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return real(*arguments)
-
-    monkeypatch.setattr(mixture_em, "log_joint", log_joint)
+    reported = Run.progress
+    monkeypatch.setattr(Run, "progress", progress)
     before = signal.getsignal(signal.SIGTERM)
     out = tmp_path / "m.json"
-    assert command("fit", train, "--components", "2", "--treewidth", "1", "--output", out) == 0
+    assert command("fit", train, "--model", "mixture", "--treewidth", "1", "--output", out) == 0
     assert signal.getsignal(signal.SIGTERM) == before
     assert "interrupted: the best model so far" in command.out
     assert len(mixture(out).components) == 2
 
 
 def test_another_thread_fits_and_leaves_signals_alone(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = ("fit", train, "--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    arguments = ("fit", train, "--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     before = signal.getsignal(signal.SIGTERM)
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(command, *arguments).result() == 0
     assert signal.getsignal(signal.SIGTERM) == before
-
-
-def test_the_learner_has_the_shorter_of_its_time_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[float] = []
-
-    def noted(problem: Any, backend: Any, run: Any) -> Any:
-        left.append(run.left)
-        return solve(problem, backend, run)
-
-    monkeypatch.setattr(learning, "solve", noted)
-    table = two_parts(50, 1)
-    Learner(treewidth=1, time=3.0)(table)
-    Learner(treewidth=1, time=3.0)(table, Run(Limits(1000.0)))
-    Learner(treewidth=1)(table, Run(Limits(1000.0)))
-    assert left[0] <= 3
-    assert left[1] <= 3
-    assert 3 < left[2] <= 1000
-    with pytest.raises(LimitError, match="time ended"):
-        Learner(treewidth=1)(table, Run(Limits(1.0, started=time.monotonic() - 2)))
 
 
 # Commands
@@ -388,19 +366,19 @@ def test_the_learner_has_the_shorter_of_its_time_and_what_is_left(monkeypatch: p
 def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_path: Path) -> None:
     found = mixture(model)
     target = command.json("query", model, "--target", "s,q", "--given", "p=yes")
-    known = of_mixture.condition(found, {"p": "yes"})
+    known = found.condition({"p": "yes"})
     assert target["log_probability_of_evidence"] == pytest.approx(known.log_probability)
-    expected = of_mixture.marginal(known.model, ("s", "q")).ravel()
+    expected = known.model.marginal(("s", "q")).ravel()
     assert target["targets"][0]["probabilities"] == pytest.approx(expected)
     singles = command.json("query", model)["targets"]
-    assert singles[1]["probabilities"] == pytest.approx(of_mixture.marginals(found)[1])
+    assert singles[1]["probabilities"] == pytest.approx(found.marginals()[1])
     drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
-    codes = of_mixture.sample(found, 5, 2)
+    codes = found.sample(5, 2)
     assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]
     rows = tmp_path / "rows.csv"
     rows.write_text("p,q,r,s\nno,b,1,y\nyes,?,0,x\n", encoding="utf-8")
     facts = command.json("loglik", model, rows)
-    logs = of_mixture.log_likelihood(found, np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
+    logs = found.log_likelihood(np.array([[0, 1], [1, -1], [1, 0], [1, 0]]))
     assert facts["mean"] == pytest.approx(logs.mean())
 
 
@@ -439,23 +417,20 @@ def test_a_mixture_is_exported_as_json(command: Command, model: Path) -> None:
     assert command.out.encode() == model.read_bytes()
 
 
-def test_more_shares_than_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "free_memory", lambda: 1000)
+def test_more_shares_than_memory_are_refused() -> None:
+    run = Run(Limits(memory=1000))
     with pytest.raises(LimitError, match="responsibilities"):
-        fit_mixture(two_parts(100, 1), 4, TREEWIDTH_1)
+        fitted(Mixtures((4,)), two_parts(100, 1), treewidth=1, run=run)
 
 
 def test_a_memory_limit_holds_for_mixtures(command: Command, train: Path, tmp_path: Path) -> None:
-    arguments = ("--components", "2", "--treewidth", "1", "--output", tmp_path / "m.json")
+    arguments = ("--model", "mixture", "--treewidth", "1", "--output", tmp_path / "m.json")
     assert command("fit", train, *arguments, "--memory-limit", "0.001") == 4
     assert "limit is 0.001 GB" in command.err
 
 
 def test_the_smoothing_that_was_chosen_is_in_the_remarks() -> None:
     train, valid = two_parts(300, 1), two_parts(300, 2)
-    found = fit_mixture_validated(train, valid, TREEWIDTH_1, sizes=(1,), candidates=(30.0, 1e-3))
-    chosen = found.provenance["smoothing_ess"]
-    expected = fit(found.junction_trees[0].tree, train, ess=chosen)
-    assert found.junction_trees[0].values == pytest.approx(expected.values)
-    with pytest.raises(ChoiceError, match="no size"):
-        fit_mixture_validated(train, valid, sizes=())
+    found = fitted(Mixtures((1,)), train, valid, treewidth=1)
+    expected = fit(found.tree, train, ess=found.provenance["smoothing_ess"])
+    assert found.values == pytest.approx(expected.values)

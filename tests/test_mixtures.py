@@ -11,6 +11,7 @@ import pytest
 from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_models import feature_trees
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
@@ -19,9 +20,7 @@ from jtsolve.core.result import Outcome
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models import mixture as of_mixture
 from jtsolve.models.columns import Column
-from jtsolve.models.features.queries import log_likelihood as features_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.context_trees import ContextTrees
@@ -31,7 +30,8 @@ from jtsolve.models.learning.lem import Lem
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.learning.tree import Tree
-from jtsolve.models.mixture import Mixture, log_sum
+from jtsolve.models.messages import log_sum
+from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.tables.table import DataTable
@@ -59,10 +59,10 @@ def mixture_of(seed: int, weights: tuple[float, ...] = (0.5, 0.3, 0.2)) -> Mixtu
 def joint(mixture: Mixture) -> np.ndarray:
     """Every state's probability, by the definition: one array with an axis for each variable."""
     total = np.zeros([len(labels) for labels in STATES])
-    for weight, component in zip(mixture.weights, mixture.junction_trees, strict=True):
+    for weight, component in zip(mixture.weights, mixture.components, strict=True):
         for state in product(*(range(len(labels)) for labels in STATES)):
             row = np.array(state)[:, None]
-            total[state] += weight * np.exp(log_likelihood(component, row)[0])
+            total[state] += weight * np.exp(component.log_likelihood(row)[0])
     return total
 
 
@@ -74,28 +74,28 @@ def test_every_query_is_that_of_the_sum_of_the_parts(seed: int) -> None:
     assert table.sum() == pytest.approx(1, abs=1e-12)
     rows = np.array([[0, 1, -1], [2, -1, -1], [1, 1, 0], [0, -1, 1]])
     expected = [table[0, 2, 1, 0], table[1, :, 1].sum(), table[:, :, 0, 1].sum()]
-    assert np.exp(of_mixture.log_likelihood(mixture, rows)) == pytest.approx(np.array(expected), abs=1e-12)
-    assert of_mixture.marginal(mixture, ("s", "q")) == pytest.approx(table.sum(axis=(0, 2)).T, abs=1e-12)
-    for v, single in enumerate(of_mixture.marginals(mixture)):
+    assert np.exp(mixture.log_likelihood(rows)) == pytest.approx(np.array(expected), abs=1e-12)
+    assert mixture.marginal(("s", "q")) == pytest.approx(table.sum(axis=(0, 2)).T, abs=1e-12)
+    for v, single in enumerate(mixture.marginals()):
         axes = tuple(u for u in range(4) if u != v)
         assert single == pytest.approx(table.sum(axis=axes), abs=1e-12)
-    given_evidence = of_mixture.condition(mixture, {"q": "b", "s": (0.2, 0.7)})
+    given_evidence = mixture.condition({"q": "b", "s": (0.2, 0.7)})
     weighted = table[:, 1] * np.array([0.2, 0.7])
     assert np.exp(given_evidence.log_probability) == pytest.approx(weighted.sum(), abs=1e-12)
     expected_p = weighted.sum(axis=(1, 2)) / weighted.sum()
-    assert of_mixture.marginals(given_evidence.model)[0] == pytest.approx(expected_p, abs=1e-12)
+    assert given_evidence.model.marginals()[0] == pytest.approx(expected_p, abs=1e-12)
 
 
 def test_samples_have_the_mixtures_frequencies_and_repeat_with_the_seed() -> None:
     mixture = mixture_of(3)
-    drawn = of_mixture.sample(mixture, 200_000, seed=5)
-    assert np.array_equal(drawn, of_mixture.sample(mixture, 200_000, seed=5))
-    assert not np.array_equal(drawn, of_mixture.sample(mixture, 200_000, seed=6))
+    drawn = mixture.sample(200_000, seed=5)
+    assert np.array_equal(drawn, mixture.sample(200_000, seed=5))
+    assert not np.array_equal(drawn, mixture.sample(200_000, seed=6))
     shape = [len(labels) for labels in STATES]
     found = np.bincount(np.ravel_multi_index(tuple(drawn.astype(int)), shape), minlength=24) / 200_000
     assert np.abs(found - joint(mixture).ravel()).max() < 0.005
     with pytest.raises(ChoiceError, match="0 or more"):
-        of_mixture.sample(mixture, -1)
+        mixture.sample(-1)
 
 
 def test_a_part_that_holds_the_evidence_impossible_drops_out() -> None:
@@ -105,16 +105,14 @@ def test_a_part_that_holds_the_evidence_impossible_drops_out() -> None:
         JunctionTreeModel(column, tree, (np.array(values),)) for values in ([1.0, 0.0], [0.0, 1.0])
     )
     mixture = Mixture(np.array([0.25, 0.75]), (never, always))
-    yes = of_mixture.condition(mixture, {"a": "yes"})
+    yes = mixture.condition({"a": "yes"})
     assert yes.model.components == (always,) or len(yes.model.components) == 1
     assert yes.log_probability == pytest.approx(log(0.75))
-    assert of_mixture.log_likelihood(mixture, np.array([[0, 1]])).tolist() == pytest.approx(
-        [log(0.25), log(0.75)]
-    )
+    assert mixture.log_likelihood(np.array([[0, 1]])).tolist() == pytest.approx([log(0.25), log(0.75)])
     with pytest.raises(InputError, match="impossible"):
-        of_mixture.condition(Mixture(np.array([1.0, 0.0]), (never, always)), {"a": "yes"})
+        Mixture(np.array([1.0, 0.0]), (never, always)).condition({"a": "yes"})
     with pytest.raises(InputError, match="no state 'maybe'"):
-        of_mixture.condition(mixture, {"a": "maybe"})
+        mixture.condition({"a": "maybe"})
     assert np.array_equal(log_sum(np.full((2, 1), -np.inf)), [-np.inf])
 
 
@@ -134,7 +132,8 @@ def test_wrong_weights_are_no_mixture(weights: tuple[float, ...], words: str) ->
 
 
 def test_components_over_different_columns_are_no_mixture() -> None:
-    one = mixture_of(0).junction_trees[0]
+    one = mixture_of(0).components[0]
+    assert isinstance(one, JunctionTreeModel)
     other = model_of([Column(f"{c.name}2", c.states) for c in one.columns], one.tree, one.values)
     with pytest.raises(ValueError, match="different columns"):
         Mixture(np.array([0.5, 0.5]), (one, other))
@@ -158,7 +157,7 @@ def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
     single = fit(Learner(treewidth=1)(train, Run()), train)
     mean = log_likelihood(one, test).mean()
     assert mean == pytest.approx(log_likelihood(single, test).mean(), abs=1e-9)
-    assert of_mixture.log_likelihood(two, test).mean() > mean + 0.05
+    assert two.log_likelihood(test).mean() > mean + 0.05
     assert two.parameters == sum(c.parameters for c in two.components) + 1
     assert two.n == 6
     assert two.names == tuple("abcdef")
@@ -170,7 +169,7 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
     repeated = DataTable(table.names, table.states, np.repeat(table.codes, table.weights, axis=1))
     mixture, again = (fitted(Mixtures(rounds=2), rows, treewidth=1, seed=3) for rows in (table, repeated))
     assert np.array_equal(mixture.weights, again.weights)
-    assert [c.tree for c in mixture.junction_trees] == [c.tree for c in again.junction_trees]
+    assert [c.tree for c in mixture.components] == [c.tree for c in again.components]
 
 
 def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
@@ -180,7 +179,7 @@ def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried
     tried = mixture.provenance["sizes_tried"]
     likelihoods = [one["validation_log_likelihood"] for one in tried]
     assert len(mixture.components) == tried[int(np.argmax(likelihoods))]["components"] > 1
-    mean = of_mixture.log_likelihood(mixture, validation).mean()
+    mean = mixture.log_likelihood(validation).mean()
     assert mean == pytest.approx(max(likelihoods), abs=1e-9)
     assert any("per validation row" in words for words in run.notes)
     assert {one["treewidth"] for one in tried} == {1}
@@ -250,23 +249,23 @@ CONTEXTS = ContextTrees(support=5)
 def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts() -> None:
     table = two_switches(600, 1)
     mixture = fitted(Mixtures(of=CONTEXTS, rounds=2, iterations=5), table, treewidth=1)
-    assert len(mixture.feature_trees) == 2
-    assert any(one.splits for one in mixture.feature_trees)
+    assert len(feature_trees(mixture)) == 2
+    assert any(one.splits for one in feature_trees(mixture))
     rows = np.array(list(product((0, 1), repeat=6))).T
-    parts = [np.exp(features_log_likelihood(one, rows)) for one in mixture.feature_trees]
+    parts = [np.exp(one.log_likelihood(rows)) for one in mixture.feature_trees]
     P = mixture.weights @ np.array(parts)
     assert P.sum() == pytest.approx(1)
-    assert np.exp(of_mixture.log_likelihood(mixture, rows)) == pytest.approx(P)
-    assert of_mixture.marginal(mixture, ["b", "d"]).ravel() == pytest.approx(
+    assert np.exp(mixture.log_likelihood(rows)) == pytest.approx(P)
+    assert mixture.marginal(["b", "d"]).ravel() == pytest.approx(
         P.reshape([2] * 6).sum(axis=(0, 2, 4, 5)).ravel()
     )
-    known = of_mixture.condition(mixture, {"a": "1", "d": [0.2, 0.7]})
+    known = mixture.condition({"a": "1", "d": [0.2, 0.7]})
     posterior = P * (rows[0] == 1) * np.where(rows[3] == 1, 0.7, 0.2)
     assert known.log_probability == pytest.approx(np.log(posterior.sum()))
-    assert np.exp(of_mixture.log_likelihood(known.model, rows)) == pytest.approx(posterior / posterior.sum())
-    for table_, v in zip(of_mixture.marginals(mixture), range(6), strict=True):
+    assert np.exp(known.model.log_likelihood(rows)) == pytest.approx(posterior / posterior.sum())
+    for table_, v in zip(mixture.marginals(), range(6), strict=True):
         assert table_[1] == pytest.approx(P[rows[v] == 1].sum())
-    drawn = of_mixture.sample(mixture, 4000, 1)
+    drawn = mixture.sample(4000, 1)
     assert (drawn == 1).mean(axis=1) == pytest.approx([P[row == 1].sum() for row in rows], abs=0.04)
 
 
@@ -278,21 +277,21 @@ def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None
     for one in (tree, lem):
         weighted = refitted(one, table, 2.0, times.astype(float))
         again = refitted(one, repeated, 2.0, np.ones(repeated.rows))
-        logs = [features_log_likelihood(model, table) for model in (weighted, again)]  # type: ignore[arg-type]
+        logs = [model.log_likelihood(table) for model in (weighted, again)]
         assert logs[0] == pytest.approx(logs[1])
     same = refitted(tree, table, 1.0, np.ones(table.rows))
     assert isinstance(same, FeatureTree)
-    assert features_log_likelihood(same, table) == pytest.approx(features_log_likelihood(tree, table))
+    assert same.log_likelihood(table) == pytest.approx(tree.log_likelihood(table))
 
 
 def test_lem_learns_components_too() -> None:
     table = two_switches(400, 1)
     kind = Mixtures(of=Lem(support=5), rounds=1, iterations=3)
     mixture = fitted(kind, table, two_switches(200, 2))
-    assert len(mixture.feature_trees) == 2
-    assert any(one.splits for one in mixture.feature_trees)
+    assert len(feature_trees(mixture)) == 2
+    assert any(one.splits for one in feature_trees(mixture))
     rows = np.array(list(product((0, 1), repeat=6))).T
-    assert np.exp(of_mixture.log_likelihood(mixture, rows)).sum() == pytest.approx(1)
+    assert np.exp(mixture.log_likelihood(rows)).sum() == pytest.approx(1)
 
 
 def test_components_of_two_kinds_are_no_mixture() -> None:

@@ -14,12 +14,13 @@ from random_models import brute, chain, columns_for, models, random_model, rando
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.columns import Column, codes_of, columns_of, read_codes
+from jtsolve.models.columns import Column, codes_of, columns_of
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import count, fit, fit_validated
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.tables.options import Coding, Discretisation
+from jtsolve.models.rows import read_rows
+from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.reading import read_states
 from jtsolve.tables.table import DataTable
 
@@ -304,24 +305,24 @@ def test_the_rows_of_a_file_are_coded_as_the_model_is(tmp_path: Path) -> None:
         Column("size", ("<= 1", "> 1"), (1.0,)),
         Column("mood", ("?", "bad", "good")),
     )
-    assert read_codes(path, columns).tolist() == [[1, -1, 0], [0, 1, -1], [0, 2, 1]]
+    assert read_rows(path, columns).tolist() == [[1, -1, 0], [0, 1, -1], [0, 2, 1]]
     with pytest.raises(InputError, match="'red' is none of its states"):
-        read_codes(path, (Column("colour", ("blue", "green")),))
+        read_rows(path, (Column("colour", ("blue", "green")),))
     with pytest.raises(InputError, match="'red' lies in none of its ranges"):
-        read_codes(path, (Column("colour", ("<= 1", "> 1"), (1.0,)),))
+        read_rows(path, (Column("colour", ("<= 1", "> 1"), (1.0,)),))
     with pytest.raises(InputError, match="none called 'taste'"):
-        read_codes(path, (Column("taste", ("good",)),))
+        read_rows(path, (Column("taste", ("good",)),))
 
 
 def test_a_file_without_header_has_the_columns_of_the_model_in_order(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("x,1\ny,0\n", encoding="utf-8")
     columns = (Column("a", ("x", "y")), Column("b", ("0", "1")))
-    assert read_codes(path, columns, header=False).tolist() == [[0, 1], [1, 0]]
+    assert read_rows(path, columns, dialect=Dialect(header=False)).tolist() == [[0, 1], [1, 0]]
     named = (Column("V1", ("x", "y")), Column("V2", ("0", "1")))
-    assert read_codes(path, named, header=False).tolist() == [[0, 1], [1, 0]]
+    assert read_rows(path, named, dialect=Dialect(header=False)).tolist() == [[0, 1], [1, 0]]
     with pytest.raises(InputError, match="2 columns and no header, but the model has 1"):
-        read_codes(path, columns[:1], header=False)
+        read_rows(path, columns[:1], dialect=Dialect(header=False))
 
 
 def test_the_columns_of_a_table_keep_the_cuts_that_the_data_were_cut_by(tmp_path: Path) -> None:
@@ -332,7 +333,7 @@ def test_the_columns_of_a_table_keep_the_cuts_that_the_data_were_cut_by(tmp_path
     assert columns[0].cuts is not None
     assert len(columns[0].cuts) == 3
     assert columns[1].cuts is None
-    assert (read_codes(path, columns) == table.codes).all()
+    assert (read_rows(path, columns) == table.codes).all()
 
 
 @given(st.integers(0, 10_000))

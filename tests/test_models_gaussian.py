@@ -9,24 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import repeatable
-from random_models import random_tree
+from random_models import precision_matrix, random_tree
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.files.document import read_model, write_model
-from jtsolve.models.gaussian import (
-    GaussianTreeModel,
-    gaussian_log_likelihood,
-    precision_matrix,
-)
-from jtsolve.models.inference.gaussian import (
-    condition_gaussian,
-    covariance,
-    gaussian_divergence,
-    gaussian_entropy,
-    sample_gaussian,
-)
+from jtsolve.models.files.document import read_model
+from jtsolve.models.files.opening import write_model
+from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.tables.table import ContinuousTable
 
@@ -59,10 +49,10 @@ def test_log_densities_agree_with_the_assembled_precision_with_gaps_too(seed: in
     model = random_gaussian(seed)
     generator = np.random.default_rng(seed)
     rows = generator.normal(size=(model.n, 20)) + model.mean[:, None]
-    found = gaussian_log_likelihood(model, rows)
+    found = model.log_likelihood(rows)
     np.testing.assert_allclose(found, density(model, rows, list(range(model.n))), rtol=1e-9)
     rows[generator.random(rows.shape) < 0.3] = np.nan
-    for value, row in zip(gaussian_log_likelihood(model, rows), rows.T, strict=True):
+    for value, row in zip(model.log_likelihood(rows), rows.T, strict=True):
         kept = [int(v) for v in np.flatnonzero(~np.isnan(row))]
         expected = density(model, row[:, None], kept)[0] if kept else 0.0
         assert value == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -75,7 +65,7 @@ def test_covariances_within_cliques_are_those_of_the_data_and_across_them_those_
     model = random_gaussian(seed)
     table = random_data(seed, model.n)
     dense = np.linalg.inv(precision_matrix(model))
-    np.testing.assert_allclose(covariance(model, model.names), dense, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(model.covariance(model.names), dense, rtol=1e-7, atol=1e-8)
     for clique in model.tree.cliques:
         inside = list(members(clique))
         expected = np.cov(table.values[inside], ddof=0).reshape(len(inside), len(inside))
@@ -98,41 +88,48 @@ def test_conditionals_agree_with_dense_linear_algebra(seed: int) -> None:
     seen = sorted(random.sample(range(model.n), random.randint(0, model.n - 1)))
     left = [v for v in range(model.n) if v not in seen]
     values = np.array([random.gauss(0, 1) for _ in range(model.n)])
-    given_values, log_density = condition_gaussian(model, {model.names[v]: values[v] for v in seen})
+    known = model.condition({model.names[v]: values[v] for v in seen})
+    given_values, log_density = known.model, known.log_probability
     sigma = np.linalg.inv(precision_matrix(model))
     slope = sigma[np.ix_(left, seen)] @ np.linalg.inv(sigma[np.ix_(seen, seen)])
     mean = model.mean[left] + slope @ (values[seen] - model.mean[seen])
     matrix = sigma[np.ix_(left, left)] - slope @ sigma[np.ix_(seen, left)]
     np.testing.assert_allclose(given_values.mean, mean, rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(covariance(given_values, given_values.names), matrix, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(given_values.covariance(given_values.names), matrix, rtol=1e-6, atol=1e-7)
     expected = density(model, values[:, None], seen)[0] if seen else 0.0
     assert log_density == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert given_values.names == tuple(model.names[v] for v in left)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_entropy_and_divergence_agree_with_dense_linear_algebra(seed: int) -> None:
-    p, q = random_gaussian(seed), random_gaussian(seed + 100)
-    k, other = precision_matrix(p), precision_matrix(q)
-    entropy = 0.5 * (p.n * (1 + np.log(2 * np.pi)) - np.linalg.slogdet(k)[1])
-    assert gaussian_entropy(p) == pytest.approx(entropy, rel=1e-9)
-    shift = p.mean - q.mean
-    second = np.linalg.inv(k) + np.outer(shift, shift)
-    crossed = 0.5 * ((other * second).sum() + p.n * np.log(2 * np.pi) - np.linalg.slogdet(other)[1])
-    assert gaussian_divergence(p, q) == pytest.approx(crossed - entropy, rel=1e-7)
-    assert gaussian_divergence(p, p) == pytest.approx(0, abs=1e-9)
+def test_the_entropy_agrees_with_dense_linear_algebra(seed: int) -> None:
+    model = random_gaussian(seed)
+    entropy = 0.5 * (model.n * (1 + np.log(2 * np.pi)) - np.linalg.slogdet(precision_matrix(model))[1])
+    assert model.entropy() == pytest.approx(entropy, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_missing_numbers_are_completed_by_their_means(seed: int) -> None:
+    model = random_gaussian(seed)
+    rows = model.sample(6, seed)
+    rows[np.random.default_rng(seed).random(rows.shape) < 0.4] = np.nan
+    rows[0] = np.nan
+    for row, filled in zip(rows.T, model.complete(rows).T, strict=True):
+        seen = {name: value for name, value in zip(model.names, row, strict=True) if not np.isnan(value)}
+        (best,), _ = model.explain(seen)
+        np.testing.assert_allclose(filled, best.values, rtol=1e-7)
 
 
 def test_samples_have_the_moments_of_the_model_and_a_seed_repeats_them() -> None:
     model = random_gaussian(1, 4, 2)
-    rows = sample_gaussian(model, 200_000, 7)
-    sigma = covariance(model, model.names)
+    rows = model.sample(200_000, 7)
+    sigma = model.covariance(model.names)
     scale = np.sqrt(np.diag(sigma))
     assert np.abs((rows.mean(axis=1) - model.mean) / scale).max() < 0.012
     assert np.abs((np.cov(rows) - sigma) / np.outer(scale, scale)).max() < 0.02
-    assert (sample_gaussian(model, 50, 3) == sample_gaussian(model, 50, 3)).all()
+    assert (model.sample(50, 3) == model.sample(50, 3)).all()
     with pytest.raises(ChoiceError, match="0 or more"):
-        sample_gaussian(model, 5, -1)
+        model.sample(5, -1)
 
 
 @given(st.integers(1, 6), st.integers(0, 3), st.integers(0, 10_000))
@@ -140,7 +137,7 @@ def test_samples_have_the_moments_of_the_model_and_a_seed_repeats_them() -> None
 def test_a_prior_lets_fewer_rows_than_members_do(n: int, treewidth: int, seed: int) -> None:
     table = random_data(seed, n, rows=2)
     model = fit_gaussian(random_tree(n, treewidth, repeatable(seed)), table, ess=1.0)
-    np.testing.assert_allclose(np.diag(covariance(model, model.names)), table.values.var(axis=1), rtol=1e-6)
+    np.testing.assert_allclose(np.diag(model.covariance(model.names)), table.values.var(axis=1), rtol=1e-6)
 
 
 def test_weights_count_as_repeated_rows() -> None:
@@ -169,26 +166,24 @@ def test_what_cannot_be_fitted_is_refused() -> None:
 def test_what_does_not_fit_a_model_is_refused() -> None:
     model = random_gaussian(0, 3, 2)
     with pytest.raises(InputError, match="shape"):
-        gaussian_log_likelihood(model, np.zeros((2, 4)))
+        model.log_likelihood(np.zeros((2, 4)))
     with pytest.raises(InputError, match="shape"):
-        gaussian_log_likelihood(model, np.full((3, 1), np.inf))
+        model.log_likelihood(np.full((3, 1), np.inf))
     with pytest.raises(InputError, match="none called 'x1'"):
-        gaussian_log_likelihood(model, ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
+        model.log_likelihood(ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
     with pytest.raises(InputError, match="there is no 'y'"):
-        covariance(model, ["y"])
+        model.covariance(["y"])
     with pytest.raises(InputError, match="not a finite number"):
-        condition_gaussian(model, {"x0": float("nan")})
+        model.condition({"x0": float("nan")})
     with pytest.raises(InputError, match="observes every variable"):
-        condition_gaussian(model, {"x0": 0.0, "x1": 0.0, "x2": 0.0})
-    with pytest.raises(InputError, match="different variables"):
-        gaussian_divergence(model, random_gaussian(0, 4, 2))
+        model.condition({"x0": 0.0, "x1": 0.0, "x2": 0.0})
 
 
 def test_a_table_has_the_densities_of_its_columns_in_the_order_of_the_model() -> None:
     model, table = random_gaussian(0, 3, 2), random_data(0, 3)
     turned = ContinuousTable(table.names[::-1], table.values[::-1])
-    expected = gaussian_log_likelihood(model, table)
-    assert (gaussian_log_likelihood(model, turned) == expected).all()
+    expected = model.log_likelihood(table)
+    assert (model.log_likelihood(turned) == expected).all()
     assert model.parameters == 6 + len(model.tree.graph_edges)
 
 

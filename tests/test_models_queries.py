@@ -15,7 +15,6 @@ from random_models import brute, chain, columns_for, models, projected, random_m
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.inference.evidence import condition
 from jtsolve.models.inference.information import (
     across_separators,
     are_independent,
@@ -67,9 +66,9 @@ def test_marginals_given_evidence_agree_with_brute_force(seed: int) -> None:
     total = joint.sum()
     if total == 0:
         with pytest.raises(InputError, match="impossible"):
-            condition(model, evidence)
+            model.condition(evidence)
         return
-    given_evidence = condition(model, evidence)
+    given_evidence = model.condition(evidence)
     assert given_evidence.log_probability == pytest.approx(log(total), abs=1e-12)
     posterior = joint / total
     for v, found in enumerate(marginals(given_evidence.model)):
@@ -92,9 +91,9 @@ def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed:
     order = np.sort(logs.ravel())[::-1]
     expected = order[order > -inf][:7]
     np.testing.assert_allclose([best.log_probability for best in found], expected, rtol=1e-12, atol=1e-12)
-    assert len({best.states for best in found}) == len(found)
+    assert len({best.values for best in found}) == len(found)
     for best in found:
-        codes = tuple(column.code(state) for column, state in zip(model.columns, best.states, strict=True))
+        codes = tuple(column.code(state) for column, state in zip(model.columns, best.values, strict=True))
         assert logs[codes] == pytest.approx(best.log_probability, abs=1e-12)
 
     generator = np.random.default_rng(seed)
@@ -118,11 +117,11 @@ def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: Ju
     for column, single in zip(model.columns, marginals(model), strict=True):
         for state, probability in zip(column.states, single, strict=True):
             if probability > 0:
-                given_state = condition(model, {column.name: state})
+                given_state = model.condition({column.name: state})
                 assert given_state.log_probability == pytest.approx(log(probability), abs=1e-12)
             else:
                 with pytest.raises(InputError, match="probability 0"):
-                    condition(model, {column.name: state})
+                    model.condition({column.name: state})
 
 
 def test_divergence_is_infinite_where_the_second_model_excludes_what_the_first_has() -> None:
@@ -215,7 +214,7 @@ def test_a_seed_repeats_the_samples_and_evidence_holds_in_all_of_them() -> None:
     assert (sample(model, 50_000, 3) == sample(model, 50_000, 3)).all()
     assert (sample(model, 50, 3) != sample(model, 50, 4)).any()
     state = model.columns[0].states[0]
-    posterior = condition(model, {model.names[0]: state}).model
+    posterior = model.condition({model.names[0]: state}).model
     assert (sample(posterior, 500)[0] == 0).all()
     assert sample(model, 0).shape == (model.n, 0)
     with pytest.raises(ChoiceError, match="0 or more"):
@@ -228,11 +227,11 @@ def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_a
     joint = np.array([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]])
     model = projected(joint, JunctionTree(2, (0b11,), ()))
     with pytest.raises(InputError, match="one by one, but impossible together"):
-        condition(model, {"V0": "s0", "V1": "s1"})
+        model.condition({"V0": "s0", "V1": "s1"})
     with pytest.raises(InputError, match="V1 = s2 is impossible"):
-        condition(model, {"V0": "s0", "V1": "s2"})
+        model.condition({"V0": "s0", "V1": "s2"})
     with pytest.raises(InputError, match="impossible"):
-        condition(model, {"V0": [0, 0]})
+        model.condition({"V0": [0, 0]})
 
 
 @pytest.mark.parametrize(
@@ -247,12 +246,12 @@ def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_a
 )
 def test_what_is_no_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        condition(chain(3), evidence)
+        chain(3).condition(evidence)
 
 
 def test_no_evidence_changes_nothing() -> None:
     model = chain(3)
-    assert condition(model, {}).model is model
+    assert model.condition({}).model is model
 
 
 def test_a_marginal_that_is_too_large_is_refused_with_its_size() -> None:
@@ -283,7 +282,7 @@ def test_a_star_of_a_thousand_small_likelihoods_does_not_underflow() -> None:
     table = np.array([[0.45, 0.05], [0.05, 0.45]])
     model = JunctionTreeModel(columns_for([2] * (leaves + 1)), tree, (table,) * leaves)
     evidence = {f"V{v}": f"s{v % 2}" for v in range(1, leaves + 1)}
-    found = condition(model, evidence)
+    found = model.condition(evidence)
     assert found.log_probability == pytest.approx(500 * (log(0.1) + log(0.9)), rel=1e-12)
     np.testing.assert_allclose(marginals(found.model)[0], [0.5, 0.5], atol=1e-10)
 

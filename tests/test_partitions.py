@@ -242,15 +242,15 @@ def test_dask_frames_are_read_and_partitions_unlike_the_first_are_named(
 def test_learn_takes_dask_frames_and_folders_and_fits_models(folder: Path, workers: Workers) -> None:
     frames = pytest.importorskip("dask.dataframe")
     coding: dict[str, Any] = {"columns": ("word", "whole", "times"), "show_progress": False}
-    one = jt.learn(folder, treewidth=1, ess=2.0, **coding)
-    parts = jt.learn(folder, treewidth=1, ess=2.0, executor=workers.client, **coding)
+    one = jt.learn(folder, treewidth=1, score="bdeu:ess=2", **coding)
+    parts = jt.learn(folder, treewidth=1, score="bdeu:ess=2", executor=workers.client, **coding)
     assert (parts.cliques, parts.score) == (one.cliques, one.score)
     model, expected = parts.fit(), one.fit()
     assert repr(model) == repr(expected)
     rows = pl.read_parquet(folder / "*.parquet").to_pandas()
     assert list(model.loglik(rows)) == list(expected.loglik(rows))
     with workers.client.as_current():
-        framed = jt.learn(frames.from_pandas(rows, npartitions=2), treewidth=1, ess=2.0, **coding)
+        framed = jt.learn(frames.from_pandas(rows, npartitions=2), treewidth=1, score="bdeu:ess=2", **coding)
     assert framed.score == one.score
     with pytest.raises(ChoiceError, match="scores real numbers"):
         jt.learn(folder, executor=workers.client, score="bge", **coding)
@@ -285,7 +285,7 @@ def test_models_are_applied_by_partitions(
     monkeypatch.setattr(Cluster, "named", lambda _name, _workers: cluster)
     model = tmp_path / "model.json"
     coding: dict[str, Any] = {"columns": ("word", "gaps"), "missing": "drop-rows", "show_progress": False}
-    jt.learn(folder, treewidth=1, ess=1.0, **coding).fit().write(model)
+    jt.learn(folder, treewidth=1, score="bdeu", **coding).fit().write(model)
 
     def said(*words: object) -> str:
         capsys.readouterr()
@@ -330,6 +330,6 @@ def test_the_command_fits_by_partitions(
     assert isinstance(parts, JunctionTreeModel)
     assert parts.values.tolist() == one.values.tolist()
     dask = [str(tmp_path / "x.json"), "--executor", "dask"]
-    for option in (["--features", "trees"], ["--components", "2"]):
+    for option in (["--model", "features"], ["--model", "mixture:components=2"]):
         assert run([*words, *dask, *option], monotonic()) == 2
         assert "all rows in one place" in capsys.readouterr().err

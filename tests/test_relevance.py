@@ -19,18 +19,10 @@ import jtsolve as jt
 from jtsolve.cli import run
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.directed import columns_of, from_network
+from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import BYTES_PER_CELL
-from jtsolve.models.queries import (
-    answers,
-    condition,
-    explanations,
-    log_likelihood,
-    marginals,
-    most_probable,
-    sample_given,
-)
-from jtsolve.models.relevance import Entered, posterior
+from jtsolve.models.network import NetworkModel, from_network
+from jtsolve.models.relevance import Entered, columns_of, posterior
 from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
@@ -38,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.protocol import Evidence
     from jtsolve.networks.network import Network
 
 
@@ -82,7 +74,7 @@ def check_against_brute_force(network: Network, seed: int) -> None:
         with pytest.raises(InputError, match="probability 0"):
             posterior(network, names, evidence)
         with pytest.raises(InputError, match="probability 0"):
-            explanations(network, evidence)
+            NetworkModel(network).explain(evidence)
         return
     found = posterior(network, names, evidence)
     assert found.log_probability == pytest.approx(log(total), abs=1e-11)
@@ -91,13 +83,13 @@ def check_against_brute_force(network: Network, seed: int) -> None:
         expected = np.transpose(joint.sum(axis=rest), [sorted(group).index(v) for v in group]) / total
         np.testing.assert_allclose(table, expected, atol=1e-12)
 
-    best, of_evidence = explanations(network, evidence, 5)
+    best, of_evidence = NetworkModel(network).explain(evidence, 5)
     ranked = np.sort(joint.ravel())[::-1]
     np.testing.assert_allclose(
         np.exp([one.log_probability + of_evidence for one in best]), ranked[ranked > 0][:5], rtol=1e-10
     )
     for one in best:
-        at = tuple(node.states.index(state) for node, state in zip(network.nodes, one.states, strict=True))
+        at = tuple(node.states.index(state) for node, state in zip(network.nodes, one.values, strict=True))
         assert log(joint[at]) == pytest.approx(one.log_probability + of_evidence, abs=1e-10)
 
 
@@ -174,7 +166,7 @@ def test_evidence_cuts_off_what_it_separates() -> None:
     assert list(members(part.variables)) == list(range(11, 20))
     # P(evidence) needs the others too.
     found = posterior(chain, [["V15"]], {"V10": "s0", "V20": "s1"})
-    whole = answers(from_network(chain), [["V15"]], {"V10": "s0", "V20": "s1"})
+    whole = from_network(chain).posterior([["V15"]], {"V10": "s0", "V20": "s1"})
     np.testing.assert_allclose(found.tables[0], whole.tables[0], atol=1e-12)
     assert found.log_probability == pytest.approx(whole.log_probability)
 
@@ -204,9 +196,9 @@ def test_names_and_sizes_are_checked_before_any_work() -> None:
         posterior(WIDE, [["V0", "V1"]], {}, memory=100)
     model = from_network(layered(3, 2))
     with pytest.raises(InputError, match="there is no 'W'"):
-        answers(model, [["W"]], {})
+        model.posterior([["W"]], {})
     with pytest.raises(LimitError, match="GB are allowed"):
-        answers(model, [["V0"]], {"V1": "s0"}, memory=10)
+        model.posterior([["V0"]], {"V1": "s0"}, memory=10)
 
 
 def test_a_network_answers_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,10 +262,10 @@ def test_rows_of_a_network_are_judged_as_by_its_junction_tree(
     rng = np.random.default_rng(seed)
     rows = np.array([rng.integers(-1, arity, 40) for arity in network.arities], dtype=np.int32)
     rows[:, :10] = np.maximum(rows[:, :10], 0)
-    expected = log_likelihood(from_network(network), rows)
-    np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
+    expected = from_network(network).log_likelihood(rows)
+    np.testing.assert_allclose(NetworkModel(network).log_likelihood(rows), expected, atol=1e-12)
     monkeypatch.setattr("jtsolve.models.relevance.RelevantPart.fits", lambda _part, _memory: False)
-    np.testing.assert_allclose(log_likelihood(network, rows), expected, atol=1e-12)
+    np.testing.assert_allclose(NetworkModel(network).log_likelihood(rows), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -286,14 +278,15 @@ def test_rows_of_a_network_are_drawn_from_its_posterior(seed: int) -> None:
         {network.names[last]: states[0]},
         {network.names[last]: [1.0] * (len(states) - 1) + [0.2]},
     ):
-        rows = sample_given(network, evidence, 20_000, seed)
-        known = condition(from_network(network), evidence).model
-        for row, table in zip(rows, marginals(known), strict=True):
+        rows = NetworkModel(network).sample(20_000, seed, evidence)
+        known = from_network(network).condition(evidence).model
+        for row, table in zip(rows, known.marginals(), strict=True):
             counts = np.bincount(row, minlength=table.size)
             np.testing.assert_allclose(counts / row.size, table, atol=5 * 0.5 / np.sqrt(row.size))
-        assert (sample_given(network, evidence, 20, seed) == sample_given(network, evidence, 20, seed)).all()
+        drawn = NetworkModel(network)
+        assert (drawn.sample(20, seed, evidence) == drawn.sample(20, seed, evidence)).all()
     with pytest.raises(ChoiceError):
-        sample_given(network, {}, -1)
+        NetworkModel(network).sample(-1)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -301,28 +294,29 @@ def test_the_best_configuration_is_found_one_table_at_a_time(seed: int) -> None:
     network = some_network(seed)
     columns = columns_of(network)
     evidence: Evidence = {} if seed % 2 else {network.names[-1]: columns[-1].states[0]}
-    whole = condition(from_network(network), evidence)
-    (best,), of_evidence = explanations(network, evidence)
+    whole = from_network(network).condition(evidence)
+    (best,), of_evidence = NetworkModel(network).explain(evidence)
     (other, *_) = most_probable(whole.model, 1)
     assert best.log_probability == pytest.approx(other.log_probability)
     assert of_evidence == pytest.approx(whole.log_probability)
-    codes = np.array([[column.code(state)] for column, state in zip(columns, best.states, strict=True)])
-    assert log_likelihood(network, codes)[0] == pytest.approx(best.log_probability + of_evidence)
-    several, _ = explanations(network, evidence, 3)
+    codes = np.array([[column.code(state)] for column, state in zip(columns, best.values, strict=True)])
+    assert NetworkModel(network).log_likelihood(codes)[0] == pytest.approx(best.log_probability + of_evidence)
+    several, _ = NetworkModel(network).explain(evidence, 3)
     assert several[0].log_probability == pytest.approx(best.log_probability)
 
 
 def test_the_memory_of_an_explanation_is_known_before() -> None:
-    told: list[tuple[str, float | None]] = []
-    explanations(layered(3, 2), {}, run=ReportingRun(lambda *, note, done, **_: told.append((note, done))))
+    told: list[tuple[str | None, float | None]] = []
+    run = ReportingRun(lambda *, note, done, **_: told.append((note, done)))
+    NetworkModel(layered(3, 2)).explain({}, run=run)
     fractions = [done for note, done in told if note == "maximising" and done is not None]
     assert fractions == sorted(fractions)
     assert fractions[-1] < 1
     for k, message in ((1, "the largest table of the tree"), (2, "the 2 best configurations")):
         with pytest.raises(LimitError, match=f"{message}: .* cells need .* GB are allowed. Ways out: "):
-            explanations(WIDE, {}, k, memory=10**9)
+            NetworkModel(WIDE).explain({}, k, memory=10**9)
     with pytest.raises(ChoiceError, match="0 configurations"):
-        explanations(layered(3, 2), {}, 0)
+        NetworkModel(layered(3, 2)).explain({}, 0)
 
 
 def test_rows_of_a_network_whose_tree_fits_no_memory(
@@ -338,9 +332,8 @@ def test_rows_of_a_network_whose_tree_fits_no_memory(
     every[0] = -1
     expected = np.repeat(every, 4, axis=1)
     expected[0] = range(4)
-    assert log_likelihood(WIDE, every)[0] == pytest.approx(
-        np.logaddexp.reduce(log_likelihood(WIDE, expected))
-    )
+    wide = NetworkModel(WIDE)
+    assert wide.log_likelihood(every)[0] == pytest.approx(np.logaddexp.reduce(wide.log_likelihood(expected)))
     assert run(["show", str(path)], 0.0) == 0
     text = capsys.readouterr().out
     assert "no entropies" in text

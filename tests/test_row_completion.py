@@ -10,7 +10,6 @@ from random_models import random_model
 
 from jtsolve.errors import InputError
 from jtsolve.models.inference.completion import completed
-from jtsolve.models.inference.evidence import condition
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.mpe import most_probable
 
@@ -40,7 +39,7 @@ def test_it_agrees_with_the_most_probable_configuration(seed: int) -> None:
     rows[0, 1] = 0
     evidence = {"V0": model.columns[0].states[0]}
     for column, given in zip(completed(model, rows).T, ({}, evidence), strict=True):
-        best = most_probable(condition(model, given).model)[0].states
+        best = most_probable(model.condition(given).model)[0].values
         assert tuple(c.states[code] for c, code in zip(model.columns, column, strict=True)) == best
 
 

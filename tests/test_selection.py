@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from random_graphs import Oracle, population, random_pair
+from random_models import precision_matrix
 from runs import ReportingRun
 from scipy.stats import chi2_contingency
 from sklearn.covariance import graphical_lasso as sklearn_graphical_lasso
@@ -16,7 +17,6 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import selection_to_document
-from jtsolve.models.gaussian import precision_matrix
 from jtsolve.models.learning.fit import fit_gaussian
 from jtsolve.selection.choosing import CrossValidation, Ebic, Stars
 from jtsolve.selection.framework import OverJunctionTree, Plain, select

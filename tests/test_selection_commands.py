@@ -294,21 +294,32 @@ def test_exact_backends_refine_what_a_screen_left(
     assert len(document.edges) < left.size < 10
     assert read_screened(graph) == left
     search = ["solve", numbers, "--score", "gaussian-bic", "--quiet", "--output", result]
-    assert _run(*search, "--treewidth", "4", "--within-graph", graph) == 0
+    assert _run(*search, "--treewidth", "4", "--constraint", f"within_graph={graph}") == 0
     cover = UndirectedGraph.from_edges("abcde", triangulation(left).graph_edges)
     assert read_superset(result).aligned(cover.names).within(cover)
     # The weakest pairs, which no tree would have by itself.
     chain = UndirectedGraph.from_edges("abcde", [(0, 2), (2, 4)])
     write_graph(graph_to_document(chain), other)
-    assert _run(*search, "--treewidth", "1", "--require-graph", other) == 0
+    assert _run(*search, "--treewidth", "1", "--constraint", f"require_graph={other}") == 0
     assert chain.within(read_superset(result).aligned(chain.names))
-    assert _run(*search, "--treewidth", "1", "--within-graph", other, "--require-graph", other) == 0
+    assert (
+        _run(
+            *search,
+            "--treewidth",
+            "1",
+            "--constraint",
+            f"within_graph={other}",
+            "--constraint",
+            f"require_graph={other}",
+        )
+        == 0
+    )
     assert read_superset(result).aligned(chain.names) == chain
     capsys.readouterr()
-    assert _run(*search, "--treewidth", "1", "--within-graph", other, "--require", "a,b") == 2
+    assert _run(*search, "--treewidth", "1", "--constraint", f"within_graph={other}", "--require", "a,b") == 2
     assert "edge a – b is both required and forbidden" in capsys.readouterr().err
     write_graph(graph_to_document(UndirectedGraph.empty("az")), other)
-    assert _run(*search, "--treewidth", "1", "--within-graph", other) == 2
+    assert _run(*search, "--treewidth", "1", "--constraint", f"within_graph={other}") == 2
     assert "there is no column 'z'" in capsys.readouterr().err
 
 
@@ -321,13 +332,21 @@ def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
         frozenset("abcde"[v] for v in edge) for edge in triangulation(selected.selection.superset).graph_edges
     }
     for within in (selected, selected.selection.superset, tmp_path / "g.json"):
-        found = jt.learn(frame, 4, score="gaussian-bic", within_graph=within, require_graph=selected)
+        graphs = {"within_graph": within, "require_graph": selected}
+        found = jt.learn(frame, 4, score="gaussian-bic", constraints=graphs)
         edges = {frozenset(edge) for edge in found.graph().edges}
         assert {frozenset(edge) for edge in selected.edges} <= edges <= cover
-    again = jt.learn(frame, 1, score="gaussian-bic", require_graph=nx.path_graph(list("ace")))
+    chain = {"require_graph": nx.path_graph(list("ace"))}
+    again = jt.learn(frame, 1, score="gaussian-bic", constraints=chain)
     assert {"a", "c"} in map(set, again.cliques)
     with pytest.raises(InputError, match="both required and forbidden"):
-        jt.learn(frame, 1, score="gaussian-bic", within_graph=nx.path_graph(list("ab")), require=[("c", "d")])
+        jt.learn(
+            frame,
+            1,
+            score="gaussian-bic",
+            constraints={"within_graph": nx.path_graph(list("ab"))},
+            require=[("c", "d")],
+        )
 
 
 # Choices, Python, scikit-learn

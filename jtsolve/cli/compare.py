@@ -233,7 +233,7 @@ def _instances(
             run.say(f"scoring {path}")
             problem = _scored(path, grid, grid.score or ScoreChoice(), restrictions, run)
         else:
-            problem = read_problem(path)
+            problem = read_problem(path, run)
         place = folder.path / "instances"
         folder.make()
         place.mkdir(exist_ok=True)
@@ -264,6 +264,7 @@ def _scored(
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
+    score = score_of(choice.name if choice.ess is None else f"{choice.name}:ess={choice.ess!r}")
     widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
     max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
     if max_size is None and restrictions.treewidth is not None:
@@ -272,8 +273,7 @@ def _scored(
         raise ChoiceError(
             "nothing says how large the scored sets are; give --treewidths, or max_size in a grid"
         )
-    name = choice.name if choice.ess is None else f"{choice.name}:ess={choice.ess!r}"
-    study = Study(Data(path, choice.reading()), score_of(name), max_size=max_size)
+    study = Study(Data(path, choice.reading()), score, max_size=max_size)
     return score_all(study, run, check=restrictions.of)
 
 

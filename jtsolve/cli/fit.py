@@ -80,7 +80,7 @@ def fit(
     if tree is not None and graph is not None:
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
-    from jtsolve.models.files.document import write_model
+    from jtsolve.models.files.opening import write_model
     from jtsolve.scoring.score import DEFAULT_SCORE
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import fitted
@@ -113,7 +113,7 @@ def fit(
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
-    from jtsolve.cli.models import table as text_table
+    from jtsolve.listing import table as text_table
 
     remarks = model.provenance
     facts: dict[str, Any] = {

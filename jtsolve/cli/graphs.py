@@ -63,7 +63,7 @@ def _facts(document: "GraphDocument") -> Any:
 
 def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[float] | None) -> str:
     """Returns the graph for people: its size, how it was found, and its edges, the strongest first."""
-    from jtsolve.cli.models import table
+    from jtsolve.listing import table
 
     facts: list[list[Any]] = [["variables", graph.n], ["edges", graph.size]]
     selection = document.selection

@@ -12,7 +12,7 @@ from jtsolve.errors import ChoiceError
 if TYPE_CHECKING:
     import polars as pl
 
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Distribution
     from jtsolve.tables.frames import Frame
 
 
@@ -36,9 +36,8 @@ def impute(
     Writes the columns of the model, as its states. A row that is impossible under the model keeps its gaps.
     --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
     """
-    from jtsolve.cli.models import load
     from jtsolve.core.files import write_atomically
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.files.opening import open_model
     from jtsolve.tables.parquet import parquet_bytes
 
     cluster = cluster_named(executor, threads)
@@ -46,9 +45,7 @@ def impute(
         require_writable(output, model, data)
         if output.suffix not in (".parquet", ".csv"):
             raise ChoiceError(f"{output}: rows are written as .parquet or .csv; give such a name")
-    found = load(model)
-    if not isinstance(found, JunctionTreeModel):
-        raise ChoiceError(f"{model}: rows are completed by one junction tree of states; give such a model")
+    found = open_model(model)
     if cluster is None:
         frame, filled = _completed(data, found, columns)
         if output.suffix == ".csv":
@@ -62,7 +59,7 @@ def impute(
     emit(f"{output}: {filled} values filled in")
 
 
-def _of_partition(frame: Any, shared: "tuple[JunctionTreeModel, DataOptions]", place: str) -> int:
+def _of_partition(frame: Any, shared: "tuple[Distribution, DataOptions]", place: str) -> int:
     """Writes the rows of a partition, and returns how many values were filled in; called on a worker."""
     from jtsolve.core.files import write_atomically
     from jtsolve.tables.parquet import parquet_bytes
@@ -74,22 +71,16 @@ def _of_partition(frame: Any, shared: "tuple[JunctionTreeModel, DataOptions]", p
     return filled
 
 
-def _completed(data: "Frame", model: "JunctionTreeModel", options: DataOptions) -> "tuple[pl.DataFrame, int]":
+def _completed(data: "Frame", model: "Distribution", options: DataOptions) -> "tuple[pl.DataFrame, int]":
     """Returns the completed rows, and how many values were filled in."""
     import numpy as np
-    import polars as pl
 
-    from jtsolve.models.columns import open_rows
-    from jtsolve.models.inference.completion import completed
+    from jtsolve.cli.models import labelled
+    from jtsolve.models.rows import open_rows
 
     how, gaps = options.reading(), options.gaps_for(model)
     file = open_rows(data, model.names, gaps=gaps, dialect=how.dialect, decimal=how.coding.decimal)
-    codes = file.codes(model.columns)
-    rows = completed(model, codes)
-    series = [
-        pl.Series(column.name, [*column.states, None], dtype=pl.String).gather(
-            np.where(own < 0, column.arity, own)
-        )
-        for column, own in zip(model.columns, rows, strict=True)
-    ]
-    return pl.DataFrame(series), int((codes < 0).sum() - (rows < 0).sum())
+    rows = file.coded(model.columns)
+    filled = model.complete(rows)
+    before, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))
+    return labelled(model, filled), int(before.sum() - left.sum())

@@ -18,22 +18,18 @@ from jtsolve.cli.options import (
     Model,
     Threads,
     cluster_named,
-    flags_given,
     grouped,
 )
 from jtsolve.cli.output import emit, murmur, require_writable
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
-    from jtsolve.models.columns import FileRows
-    from jtsolve.models.files.document import AnyModel
-    from jtsolve.networks.network import Network
+    from jtsolve.models.protocol import Distribution
+    from jtsolve.models.rows import FileRows
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Coding
-
-OF_LEARNING = ("--discretise", "--class", "--schema", "--states", "--max-states")
-"""Options that say how columns become states: a model has its own coding."""
 
 
 @grouped
@@ -70,12 +66,18 @@ def loglik(
             f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
             "leave it out, to sum missing values out"
         )
-    unused = [flag for flag in flags_given(columns) if flag in OF_LEARNING]
+    given = columns.given()
+    unused = [
+        f"{option.within} {option.name}" if option.within else option.flag
+        for option in (DISCRETISE, CLASS_COLUMN, SCHEMA, STATES, MAX_STATES)
+        if option.name in given
+    ]
     if unused:
         murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
-    from jtsolve.cli.models import json_text, table
+    from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
+    from jtsolve.listing import table
     from jtsolve.models.files.opening import open_model
 
     found = open_model(model)
@@ -120,7 +122,7 @@ def _sums(rows: Any, times: Any) -> LikelihoodSums:
 
 
 def _by_partitions(
-    cluster: "Cluster", model: "AnyModel | Network", data: Path, options: DataOptions, output: Path | None
+    cluster: "Cluster", model: "Distribution", data: Path, options: DataOptions, output: Path | None
 ) -> LikelihoodSums:
     """Returns the sums over all partitions; writes a file for each into a folder."""
     from jtsolve.tables.partitions import over_frames
@@ -136,7 +138,7 @@ def _by_partitions(
 
 
 def _of_partition(
-    frame: Any, shared: "tuple[AnyModel | Network, DataOptions]", place: str | None
+    frame: Any, shared: "tuple[Distribution, DataOptions]", place: str | None
 ) -> LikelihoodSums:
     """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
     import polars as pl
@@ -153,17 +155,16 @@ def _of_partition(
     return _sums(rows, times)
 
 
-def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOptions) -> tuple[Any, Any]:
+def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) -> tuple[Any, Any]:
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
-    from jtsolve.models.columns import hidden_of, open_rows, states_of, values_of
-    from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
-    from jtsolve.models.queries import columns_of_states, log_likelihood
+    from jtsolve.models.columns import hidden_of, states_of
+    from jtsolve.models.rows import open_rows
 
     how = options.reading()
     coding = how.coding
-    hidden = [] if isinstance(model, GaussianTreeModel) else hidden_of(columns_of_states(model))
+    hidden = hidden_of(model.columns)
     kept = _kept(model.names, coding, hidden)
     file = open_rows(
         data,
@@ -173,24 +174,17 @@ def _log_likelihood(model: "AnyModel | Network", data: "Frame", options: DataOpt
         decimal=coding.decimal,
         weights=coding.weights,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
-        states={} if isinstance(model, GaussianTreeModel) else states_of(columns_of_states(model)),
+        states=states_of(model.columns),
         hidden=hidden,
         strict=how.strict,
         run=LimitOptions().run(monotonic()) if isinstance(data, Path) else None,
     )
-    values: Any = (
-        values_of(file, model.names)
-        if isinstance(model, GaussianTreeModel)
-        else file.codes(columns_of_states(model))
-    )
+    values = file.coded(model.columns)
     times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
     counted = (times > 0) & _complete(values[kept], file, options)
     values, times = values[:, counted], times[counted]
-    if isinstance(model, GaussianTreeModel):
-        values[~kept] = np.nan
-        return gaussian_log_likelihood(model, values), times
-    values[~kept] = -1
-    return log_likelihood(model, values), times
+    values[~kept] = np.nan if model.is_continuous else -1
+    return model.log_likelihood(values), times
 
 
 def _kept(names: tuple[str, ...], coding: "Coding", hidden: list[str]) -> Any:

@@ -22,6 +22,7 @@ from jtsolve.options import (
     KEEP,
     MAX_SIZE,
     MEMORY,
+    READ,
     REQUIRE,
     SCORE,
     SEED,
@@ -30,7 +31,7 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.tables.options import DATA, READ, all_names_in, names_in
+from jtsolve.tables.options import DATA, all_names_in, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,6 +225,8 @@ def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
                 key, found[name] = name, value
             elif key:
                 found[key] += f",{part}"
+            elif name in _WITHIN:
+                raise ChoiceError(f"{READ} {text}: '{name}' has no value; write {name}=VALUE")
             else:
                 raise ChoiceError(
                     f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
@@ -240,9 +243,10 @@ def _typed(option: Option, text: str) -> Any:
             raise ChoiceError(f"{READ} {option.name}={text}: write true or false")
         return text == "true"
     if option.type is int:
-        if not text.isdecimal():
-            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number")
-        return int(text)
+        try:
+            return int(text)
+        except ValueError:  # or Python reads no number of so many digits
+            raise ChoiceError(f"{READ} {option.name}={text}: it is not a number") from None
     return [text] if option.type is tuple else text
 
 

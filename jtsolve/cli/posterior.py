@@ -17,8 +17,8 @@ _LEAST = 0.0005
 
 def describe_posterior(posterior: "GraphPosterior") -> str:
     """Returns the facts of a posterior, one per line, then its edges, cliques and separators."""
-    from jtsolve.cli.models import table
     from jtsolve.io.documents import names_of
+    from jtsolve.listing import table
 
     def printable(names: list[str]) -> str:
         return "{" + ", ".join(names) + "}"

@@ -79,7 +79,7 @@ def read_or_score(
             raise ChoiceError(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
-        return Given(restrictions.on(read_problem(path)).with_treewidth(treewidth))
+        return Given(restrictions.on(read_problem(path, run)).with_treewidth(treewidth))
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 

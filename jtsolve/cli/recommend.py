@@ -35,7 +35,7 @@ def recommend(
 
     run = spend.run(context.obj)
     limits = run.limits
-    problem = read_problem(instance).with_treewidth(treewidth)
+    problem = read_problem(instance, run).with_treewidth(treewidth)
     advice = advise(problem, limits)
     survey = survey_of(problem, run)
     taken: str | None = None

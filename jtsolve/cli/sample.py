@@ -27,34 +27,16 @@ def sample(
     if output is not None:
         require_writable(output, model)
 
-    import polars as pl
-
-    from jtsolve.cli.models import evidence, json_text, numbers
+    from jtsolve.cli.models import evidence, json_text, labelled
     from jtsolve.core.files import write_atomically
     from jtsolve.errors import ChoiceError
     from jtsolve.models.files.opening import open_model
-    from jtsolve.models.gaussian import GaussianTreeModel
-    from jtsolve.models.inference.gaussian import condition_gaussian, sample_gaussian
-    from jtsolve.models.queries import columns_of_states, sample_given
 
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
     found = open_model(model)
-    width = len(found.names if isinstance(found, GaussianTreeModel) else columns_of_states(found))
-    require_rows(width, rows)
-    if not isinstance(found, GaussianTreeModel):
-        codes = sample_given(found, evidence(found, given, likelihood), rows, seed)
-        series = [
-            pl.Series(column.name, column.states, dtype=pl.String).gather(codes[v])
-            for v, column in enumerate(columns_of_states(found))
-        ]
-    else:
-        values = numbers(found, given, likelihood)
-        known = condition_gaussian(found, values)[0]
-        drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
-        constant = {name: [value] * rows for name, value in values.items()}
-        series = [pl.Series(name, drawn.get(name, constant.get(name))) for name in found.names]
-    frame = pl.DataFrame(series)
+    require_rows(len(found.columns), rows)
+    frame = labelled(found, found.sample(rows, seed, evidence(found, given, likelihood)))
     if json:
         emit(json_text(frame.to_dict(as_series=False)))
         return

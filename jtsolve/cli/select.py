@@ -90,7 +90,8 @@ def select(
 
 def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary."""
-    from jtsolve.cli.models import json_text, table
+    from jtsolve.cli.models import json_text
+    from jtsolve.listing import table
     from jtsolve.selection.framed import selection_facts
 
     facts: dict[str, Any] = {"graph": str(output), **selection_facts(found)}

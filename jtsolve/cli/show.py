@@ -97,9 +97,9 @@ def _view(path: Path, picture: str | None) -> "View":
     if picture is not None and declared != "jtsolve-posterior":
         raise ChoiceError("--picture is for posteriors; leave it out")
     if kind in ("bif", "uai") or declared == "jtsolve-model":
-        from jtsolve.models.files.opening import open_model
+        from jtsolve.models.framed import Model
 
-        return of_model(open_model(path), path.name)
+        return of_model(Model.read(path), path.name)
     if declared == "jtsolve-results":
         return of_ranking(path)
     if declared == "jtsolve-graph" or kind in ("graphml", "csv"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 import types
 import typing
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 NONE = "none"
+
+_ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
+_ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
 
 
 class Kind(Protocol):
@@ -128,6 +133,15 @@ class FieldTypes(Generic[K]):
 def class_of(base: object) -> type:
     """Returns a class, or the class of a value."""
     return base if isinstance(base, type) else type(base)
+
+
+def documentation_of(kind: type) -> tuple[str, dict[str, str]]:
+    """Returns the first line of the docstring of a class, and a sentence on each of its "Args:"."""
+    text = inspect.getdoc(kind) or ""
+    section = _ARGUMENTS.search(text + "\n")
+    found = [] if section is None else _ARGUMENT.findall(section[1])
+    lines = {name: " ".join(meaning.split()) for name, meaning in found}
+    return text.partition("\n")[0], {name: line[:1].upper() + line[1:] for name, line in lines.items()}
 
 
 def fields_without_default(kind: type) -> set[str]:

@@ -19,8 +19,6 @@ points, by name only: iterating over a registry leaves them out.
 
 from __future__ import annotations
 
-import inspect
-import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import MISSING, dataclass, is_dataclass, replace
@@ -31,7 +29,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from warnings import warn
 
 from jtsolve.core.choice_texts import MAIN, pairs, split, split_options
-from jtsolve.core.choice_types import NONE, FieldTypes, class_of, fields_without_default, value_of
+from jtsolve.core.choice_types import (
+    NONE,
+    FieldTypes,
+    class_of,
+    documentation_of,
+    fields_without_default,
+    value_of,
+)
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -42,9 +47,6 @@ T = TypeVar("T")
 
 FILES = frozenset({"certificate"})
 """Options that name a file to write."""
-
-_ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
-_ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,16 +279,12 @@ class Registry(MutableMapping[str, T]):
             ChoiceError: there is none of that name.
         """
         found = self._found(choice) if isinstance(choice, str) else choice
-        documentation = inspect.getdoc(class_of(found)) or ""
-        section = _ARGUMENTS.search(documentation + "\n")
-        meanings = {} if section is None else dict(_ARGUMENT.findall(section[1]))
+        summary, meanings = documentation_of(class_of(found))
         options = tuple(
-            Option(
-                key, self._types.words(kind), self._default(found, key, kind), _line(meanings.get(key, ""))
-            )
+            Option(key, self._types.words(kind), self._default(found, key, kind), meanings.get(key, ""))
             for key, kind in self._types.of(found).items()
         )
-        return Description(_name_of(found), documentation.partition("\n")[0], options)
+        return Description(_name_of(found), summary, options)
 
     def _default(self, found: T | type[T], key: str, kind: Any) -> str | None:
         value = value_of(found, key)
@@ -417,9 +415,3 @@ def _name_of(base: object) -> str:
 def _main_of(base: object) -> str:
     """Returns the field that an item without a key sets; "" for none."""
     return str(getattr(base, "main", MAIN))
-
-
-def _line(text: str) -> str:
-    """Returns a description as a sentence on one line."""
-    line = " ".join(text.split())
-    return line[:1].upper() + line[1:]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -16,17 +16,18 @@ from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
 from jtsolve.estimator.rows import features_of, weights_of
-from jtsolve.models.columns import hidden_of, open_rows
+from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
+from jtsolve.models.rows import open_rows
+from jtsolve.options import BACKEND, Door
 from jtsolve.options import UNSEEN as UNSEEN_VALUES
-from jtsolve.options import Door
-from jtsolve.scoring.score import is_discrete
+from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
 from jtsolve.study.arguments import backend_of, score_of, treewidth_of
 from jtsolve.study.data import Data
 from jtsolve.study.fitting import fitted
 from jtsolve.study.study import Study
 from jtsolve.tables.frames import is_pandas, label_of
-from jtsolve.tables.options import DATA
+from jtsolve.tables.options import DATA, MAX_STATES
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import reading_of
 from jtsolve.tables.selection import in_units
@@ -34,15 +35,18 @@ from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     import polars as pl
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column, FileRows
+    from jtsolve.core.backend import Backend
+    from jtsolve.models.columns import Column
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.models.rows import FileRows
+    from jtsolve.scoring.score import DiscreteScore, LocalScore
     from jtsolve.tables.frames import FrameStyle
-    from jtsolve.tables.options import Missing
+    from jtsolve.tables.options import Decimal, Discretisation, Missing
 
 UNSEEN = -2
 """Code of a value that training did not have."""
@@ -94,8 +98,26 @@ class Training(NamedTuple):
     style: FrameStyle
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TreeEstimator(BaseEstimator):  # type: ignore[misc]
-    """Base of the estimators; `JunctionTreeDensity` explains the parameters."""
+    """Base of the estimators, whose fields are parameters of all; `JunctionTreeDensity` explains them."""
+
+    treewidth: int = field(default=2, kw_only=False)
+    local_score: str | DiscreteScore = DEFAULT_SCORE
+    smoothing: float | None = None
+    backend: str | Backend = BACKEND.default
+    discretise: str | Discretisation | None = "quantile:4"
+    states: str | tuple[str, ...] = ()
+    schema: str | Path | Mapping[str, Any] | None = None
+    max_states: int = MAX_STATES.default
+    strict: bool = False
+    missing_values: Any = ()
+    decimal: Decimal = "point"
+    unseen: Literal["share", "error"] = "share"
+    time: float | None = None
+    memory: float | None = None
+    threads: int | None = None
+    random_state: Any = 0
 
     @contextmanager
     def _running(self) -> Iterator[Run]:
@@ -158,7 +180,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     def _require_parameters(self) -> None:
         if getattr(self, "missing", "state") not in _MISSING:
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
-        if getattr(self, "unseen", "share") not in UNSEEN_VALUES.choices:
+        if self.unseen not in UNSEEN_VALUES.choices:
             raise ChoiceError(f"unseen={self.unseen!r}; choose share or error")
         if self.smoothing is not None and not self.smoothing > 0:
             raise ChoiceError(
@@ -199,9 +221,10 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         given, hidden = features_of(self, X, reset=False).values(), hidden_of(columns)
         names = [column.name for column in columns]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
-        unseen = UNSEEN if getattr(self, "unseen", "share") == "share" else None
+        unseen = UNSEEN if self.unseen == "share" else None
         rows = open_rows(features, names, gaps=self._gaps, decimal=self.decimal, hidden=hidden)
-        return rows.codes(columns, unseen=unseen)
+        codes: NDArray[np.int32] = rows.coded(columns, unseen=unseen)
+        return codes
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

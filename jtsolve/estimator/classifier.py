@@ -7,7 +7,7 @@ D. Heckerman, Artificial Intelligence 82, 1996; N. Friedman, D. Geiger and M. Go
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,23 +21,18 @@ from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import features_of
 from jtsolve.models.framed import Model
-from jtsolve.models.mixture import log_sum
-from jtsolve.models.queries import log_likelihood, marginals, state_log_probabilities
-from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.models.inference.prediction import state_log_probabilities
+from jtsolve.models.messages import log_sum
 from jtsolve.tables.frames import is_missing
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Decimal, Discretisation
 
 CLASS = "class"
 """Name of the class column, unless y has a name."""
@@ -46,6 +41,7 @@ _ROUNDING = 1e-9
 """How far the sum of given priors may be from 1."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[misc]
     """Classification by Bayes' rule from junction trees.
 
@@ -90,48 +86,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
     [[1.0, 0.0, 0.0]]
     """
 
-    def __init__(
-        self,
-        treewidth: int = 2,
-        *,
-        trees: Literal["joint", "class-conditional"] = "joint",
-        class_prior: Any = None,
-        local_score: str | DiscreteScore = DEFAULT_SCORE,
-        smoothing: float | None = None,
-        backend: str | Backend = "auto",
-        discretise: str | Discretisation | None = "quantile:4",
-        states: str | tuple[str, ...] = (),
-        schema: str | Path | Mapping[str, Any] | None = None,
-        max_states: int = 1000,
-        strict: bool = False,
-        missing_values: Any = (),
-        decimal: Decimal = "point",
-        missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
-        unseen: Literal["share", "error"] = "share",
-        time: float | None = None,
-        memory: float | None = None,
-        threads: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.treewidth = treewidth
-        self.trees = trees
-        self.class_prior = class_prior
-        self.local_score = local_score
-        self.smoothing = smoothing
-        self.backend = backend
-        self.discretise = discretise
-        self.states = states
-        self.schema = schema
-        self.max_states = max_states
-        self.strict = strict
-        self.missing_values = missing_values
-        self.decimal = decimal
-        self.missing = missing
-        self.unseen = unseen
-        self.time = time
-        self.memory = memory
-        self.threads = threads
-        self.random_state = random_state
+    trees: Literal["joint", "class-conditional"] = "joint"
+    class_prior: Any = None
+    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JunctionTreeClassifier:
         """Learns the trees and fits their tables.
@@ -157,7 +114,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             if self.trees == "joint":
                 self._models: tuple[JunctionTreeModel, ...] = (self._learned(training, run),)
                 self.model_ = Model(self._models[0], training.style)
-                shares = marginals(self._models[0])[-1]
+                shares = self._models[0].marginals()[-1]
             else:
                 shares = self._fit_each(training, run)
         self._log_shares = np.log(shares)
@@ -234,9 +191,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             logs += self.class_log_prior_ - self._log_shares
         else:
             codes = known(self._codes(X, self._models[0].columns))
-            each = [log_likelihood(model, codes) for model in self._models]
+            each = [model.log_likelihood(codes) for model in self._models]
             logs = np.array(each).T + self.class_log_prior_
-        normalised: NDArray[np.float64] = logs - log_sum(logs.T)[:, None]
+        normalised: NDArray[np.float64] = logs - log_sum(logs, axis=1)[:, None]
         return normalised
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

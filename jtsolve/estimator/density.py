@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,25 +14,18 @@ from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
-from jtsolve.models.queries import log_likelihood, sample
 from jtsolve.options import MODEL
-from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import model_kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Backend
     from jtsolve.models.columns import Column
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.queries import StateModel
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Decimal, Discretisation
+    from jtsolve.models.protocol import StateDistribution
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """Density estimation by a junction tree, by a mixture, or by another kind of model.
 
@@ -79,46 +73,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     (6,)
     """
 
-    def __init__(
-        self,
-        treewidth: int = 2,
-        *,
-        local_score: str | DiscreteScore = DEFAULT_SCORE,
-        smoothing: float | None = None,
-        backend: str | Backend = "auto",
-        model: str | ModelKind = MODEL.default,
-        discretise: str | Discretisation | None = "quantile:4",
-        states: str | tuple[str, ...] = (),
-        schema: str | Path | Mapping[str, Any] | None = None,
-        max_states: int = 1000,
-        strict: bool = False,
-        missing_values: Any = (),
-        decimal: Decimal = "point",
-        missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state",
-        unseen: Literal["share", "error"] = "share",
-        time: float | None = None,
-        memory: float | None = None,
-        threads: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.treewidth = treewidth
-        self.local_score = local_score
-        self.smoothing = smoothing
-        self.backend = backend
-        self.model = model
-        self.discretise = discretise
-        self.states = states
-        self.schema = schema
-        self.max_states = max_states
-        self.strict = strict
-        self.missing_values = missing_values
-        self.decimal = decimal
-        self.missing = missing
-        self.unseen = unseen
-        self.time = time
-        self.memory = memory
-        self.threads = threads
-        self.random_state = random_state
+    model: str | ModelKind = MODEL.default
+    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeDensity:
         """Learns the tree and fits its tables.
@@ -139,7 +95,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         with self._running() as run:
             kind = model_kind_of(self.model)
             training = self._read(X, features, run, sample_weight)
-            self._model: StateModel = self._learned(training, run, kind)
+            self._model: StateDistribution = self._learned(training, run, kind)
         self.model_ = Model(self._model, training.style)
         self._values = values_of(training)
         self._is_frame = is_frame(X)
@@ -152,7 +108,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """Returns ln P(x) for every row, in nats, shape (rows,)."""
         check_is_fitted(self)
         codes = self._codes(X, self._model.columns)
-        logs: NDArray[np.float64] = log_likelihood(self._model, known(codes))
+        logs: NDArray[np.float64] = self._model.log_likelihood(known(codes))
         logs += self._log_shares @ (codes == UNSEEN)
         return logs
 
@@ -172,7 +128,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         generator = check_random_state(random_state)
-        codes = sample(self._model, n_samples, int(generator.randint(1 << 31)))
+        codes = self._model.sample(n_samples, int(generator.randint(1 << 31)))
         visible = [place for place, column in enumerate(self._model.columns) if not column.hidden]
         codes = codes[visible]
         drawn = [values.drawn(row, generator) for values, row in zip(self._values, codes, strict=True)]

@@ -9,7 +9,7 @@ well columns with many gaps are predicted, since completions are never surprisin
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,25 +23,19 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.completion import completed
-from jtsolve.models.queries import state_log_probabilities
-from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
-    from jtsolve.core.backend import Backend
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.options import Decimal, Discretisation
 
 STRATEGIES = ("mode", "joint", "mean")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator):  # type: ignore[misc]
     """Fills in missing values (None, NaN, NA) given the observed values of their row.
 
@@ -84,46 +78,8 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     [[1.0, 1.0], [0.0, 0.0]]
     """
 
-    def __init__(
-        self,
-        treewidth: int = 2,
-        *,
-        strategy: Literal["mode", "joint", "mean"] = "mode",
-        max_iter: int = 10,
-        local_score: str | DiscreteScore = DEFAULT_SCORE,
-        smoothing: float | None = None,
-        backend: str | Backend = "auto",
-        discretise: str | Discretisation | None = "quantile:4",
-        states: str | tuple[str, ...] = (),
-        schema: str | Path | Mapping[str, Any] | None = None,
-        max_states: int = 1000,
-        strict: bool = False,
-        missing_values: Any = (),
-        decimal: Decimal = "point",
-        unseen: Literal["share", "error"] = "share",
-        time: float | None = None,
-        memory: float | None = None,
-        threads: int | None = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.treewidth = treewidth
-        self.strategy = strategy
-        self.max_iter = max_iter
-        self.local_score = local_score
-        self.smoothing = smoothing
-        self.backend = backend
-        self.discretise = discretise
-        self.states = states
-        self.schema = schema
-        self.max_states = max_states
-        self.strict = strict
-        self.missing_values = missing_values
-        self.decimal = decimal
-        self.unseen = unseen
-        self.time = time
-        self.memory = memory
-        self.threads = threads
-        self.random_state = random_state
+    strategy: Literal["mode", "joint", "mean"] = "mode"
+    max_iter: int = 10
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeImputer:
         """Learns the tree and fits its tables.
@@ -149,7 +105,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, missing="impute-mode")
             model: JunctionTreeModel = self._learned(training, run)
-            observed = training.rows.codes(model.columns)
+            observed = training.rows.coded(model.columns)
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
                 filled = completed(model, observed)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.estimator.rows import is_frame
-from jtsolve.models.columns import columns_of
-from jtsolve.models.columns import values_of as numbers_of
-from jtsolve.tables.coding import GAP_STATE
+from jtsolve.models.columns import RealColumn, columns_of
 from jtsolve.tables.frames import is_pandas
+from jtsolve.tables.raw import GAP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -75,7 +74,7 @@ def values_of(training: Training) -> tuple[Values, ...]:
             means = np.array([np.nan if v is None else float(v) for v in typical]) if is_number else None
             found.append(Values(typical, means, None))
             continue
-        (numbers,) = numbers_of(replace(training.rows, columns=(raw,)), [column.name])
+        numbers = RealColumn(column.name).read(raw, training.rows.gaps, training.rows.source)
         weights = np.ones(numbers.size) if training.times is None else training.times.astype(np.float64)
         there = ~np.isnan(numbers)
         found.append(_ranges(numbers[there], weights[there], column.cuts, column.arity))

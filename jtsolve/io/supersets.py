@@ -102,7 +102,7 @@ def _likely(posterior: _Posterior, least: float, source: str) -> UndirectedGraph
 
 def is_of_numbers(path: str | Path) -> bool:
     """Tells whether a file holds a graph that was selected from real numbers."""
-    if ".json" not in Path(path).name.lower() or format_of(read_file(path)) != FORMAT:
+    if ".json" in Path(path).name.lower() and format_of(read_file(path)) != FORMAT:
         return False
     document = read_document(path)
     kind = None if document.selection is None else document.selection.data.get("kind")

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.varset import members, varset
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError
 from jtsolve.models.inference import likelihood as of_likelihood
 from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.layout import require_room
+from jtsolve.models.protocol import require_draws
 from jtsolve.models.relevance import Entered
 from jtsolve.networks.sample import configurations, drawn
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.protocol import Evidence
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
@@ -38,8 +39,7 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the rows, or the tables of the ancestors of the evidence, do not fit in memory.
     """
-    if rows < 0 or seed < 0:
-        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
+    require_draws(rows, seed)
     require_room(len(network.nodes) * rows, f"{rows} rows", "fewer rows, in several files", 4)
     known: dict[int, Codes] = {}
     if evidence:

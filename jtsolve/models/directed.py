@@ -1,8 +1,7 @@
-"""Conversion between junction tree models and Bayesian networks.
+"""Junction tree models as Bayesian networks.
 
 A junction tree rooted at any clique is a Bayesian network without v-structures: each variable that a clique
-adds to its separator has as parents the separator and the variables added before it. In the other direction,
-a network is moralised and triangulated (`triangulation`).
+adds to its separator has as parents the separator and the variables added before it.
 """
 
 from __future__ import annotations
@@ -11,20 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.triangulation import Heuristic, triangulated
-from jtsolve.core.varset import members, varset
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
-from jtsolve.models.columns import Column
 from jtsolve.models.layout import rooted
-from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
-    from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.layout import CliqueTables
 
 
-def to_network(model: JunctionTreeModel, root: int = 0, name: str = "jtsolve") -> Network:
+def to_network(model: CliqueTables, root: int = 0, name: str = "jtsolve") -> Network:
     """Returns the model as a Bayesian network, nodes in the order of the model's columns.
 
     Rows of a table whose parent configuration has probability 0 are uniform.
@@ -48,10 +43,10 @@ def to_network(model: JunctionTreeModel, root: int = 0, name: str = "jtsolve") -
         for v in members(tree.cliques[clique] & ~separator):
             nodes[v] = _node(model, clique, v, parents)
             parents.append(v)
-    return Network(name, tuple(nodes[v] for v in range(model.n)))
+    return Network(name, tuple(nodes[v] for v in range(tree.n)))
 
 
-def _node(model: JunctionTreeModel, clique: int, v: int, parents: list[int]) -> NetworkNode:
+def _node(model: CliqueTables, clique: int, v: int, parents: list[int]) -> NetworkNode:
     inside = list(members(model.tree.cliques[clique]))
     kept = [u for u in inside if u == v or u in parents]
     table = model.tables[clique].sum(axis=tuple(k for k, u in enumerate(inside) if u not in kept))
@@ -62,32 +57,3 @@ def _node(model: JunctionTreeModel, clique: int, v: int, parents: list[int]) -> 
     np.divide(rows, totals, out=conditional, where=totals > 0)
     conditional.setflags(write=False)
     return NetworkNode(column.name, column.states, tuple(parents), conditional)
-
-
-def from_network(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
-    """Returns the distribution of a Bayesian network on a junction tree of its moralised graph.
-
-    Raises:
-        ChoiceError: there is no such heuristic.
-        LimitError: the tables need more memory than there is.
-    """
-    factors = [factor_of(network, v) for v in range(len(network.nodes))]
-    provenance = {"network": network.name, "triangulation": heuristic}
-    return calibrated(columns_of(network), factors, heuristic=heuristic, provenance=provenance).model
-
-
-def moral_tree(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTree:
-    """Returns a junction tree of the moralised graph of a network, without tables."""
-    scopes = [varset((*node.parents, v)) for v, node in enumerate(network.nodes)]
-    return triangulated(network.arities, scopes, heuristic)
-
-
-def columns_of(network: Network) -> tuple[Column, ...]:
-    """Returns the variables of a network."""
-    return tuple(Column(node.name, node.states) for node in network.nodes)
-
-
-def factor_of(network: Network, v: int) -> Factor:
-    """Returns P(v | parents), with an axis for each parent and a last one for v."""
-    scope = (*network.nodes[v].parents, v)
-    return Factor(scope, network.nodes[v].table.reshape([network.arities[u] for u in scope]))

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from logging import getLogger
-from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jtsolve.console import display_here
 from jtsolve.core.machine import memory_bytes
-from jtsolve.core.run import Console, Run
-from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import position, read_codes, read_values
-from jtsolve.models.directed import from_network
-from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.files.document import write_model
-from jtsolve.models.files.opening import open_model
-from jtsolve.models.gaussian import GaussianTreeModel, gaussian_log_likelihood
-from jtsolve.models.inference.gaussian import condition_gaussian, covariance, gaussian_mode, sample_gaussian
-from jtsolve.models.mixture import Mixture
-from jtsolve.models.queries import (
-    answers,
-    columns_of_states,
-    explanations,
-    log_likelihood,
-    sample_given,
-    state_log_probabilities,
-)
-from jtsolve.networks.network import Network
-from jtsolve.tables.frames import FrameStyle, label_of
+from jtsolve.errors import ChoiceError
+from jtsolve.models.columns import position, states_of
+from jtsolve.models.files.opening import exported, open_model, write_model
+from jtsolve.models.protocol import unused
+from jtsolve.tables.frames import FrameStyle
 from jtsolve.tables.options import decimal_of, gaps_of
 from jtsolve.tables.raw import GAP
 
@@ -40,12 +23,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import networkx as nx
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column
-    from jtsolve.models.files.document import AnyModel
-    from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.queries import Asked
+    from jtsolve.core.run import Run
+    from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.protocol import Distribution, Explanation, Posterior, StateDistribution
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any]
@@ -57,13 +40,14 @@ _LOGGER = getLogger("jtsolve")
 class Model:
     """A distribution over named variables, as `Solution.fit` returns it.
 
-    Frames come out as pandas if the data were, otherwise as polars, with the values of the data: True, 3, a
-    category. Ranges of cut columns are categories. Frames that come in may have the words for a missing value
-    that the data had (`gaps`).
+    Answers about a frame are of its kind: of pandas, with its index, or of polars. Others are of the kind of
+    the data of the fit, or of polars if the model was read from a file. They have the values of the data:
+    True, 3, a category. Ranges of cut columns are categories. Frames that come in may have the words for a
+    missing value that the data had (`missing_values`).
 
     Args:
-        model: the distribution: a junction tree of states or of real numbers, a mixture, or a Bayesian
-            network, of which `query` looks only at the relevant part.
+        model: the distribution: a junction tree of states or of real numbers, a feature tree, a mixture, or a
+            Bayesian network, of which `query` reads only the relevant part.
         style: how the data held their values.
 
     >>> import jtsolve as jt
@@ -77,54 +61,144 @@ class Model:
     ((1000, 2), [False])
     """
 
-    model: AnyModel | Network
+    model: Distribution
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
 
     @classmethod
     def read(cls, path: str | Path) -> Model:
-        """Returns the model in a file of `write` or `jtsolve fit`, or the network in a .bif or .uai file."""
+        """Returns the model in a file of `write` or `jtsolve fit`, or the network in a .bif or .uai file.
+
+        Raises:
+            InputError: the file cannot be read, or does not match its suffix.
+            LimitError: the tables need more memory than there is.
+        """
         found = open_model(path)
-        if isinstance(found, GaussianTreeModel):
-            return cls(found)
-        return cls(
-            found, FrameStyle.of(path, {column.name: column.states for column in columns_of_states(found)})
-        )
+        return cls(found, FrameStyle.of(path, states_of(found.columns)))
+
+    @classmethod
+    def of(cls, given: Any) -> Model:
+        """Returns the model of a `pyagrum.BayesNet`, a pgmpy network, or a graph of `to_networkx`.
+
+        Raises:
+            ChoiceError: it is none of them.
+        """
+        from jtsolve.models.files.interop import imported
+
+        return cls(imported(given))
 
     def write(self, path: str | Path) -> None:
-        """Writes the model to a file (.json, .json.gz), for `jtsolve query` and others."""
-        write_model(self._whole, path)
+        """Writes the model to a file, in the format that its suffix names, also with .gz.
 
-    @property
-    def _whole(self) -> AnyModel:
-        """The distribution of all variables; that of a network is triangulated as a whole."""
-        return _triangulated(self.model) if isinstance(self.model, Network) else self.model
+        .json is read by `read` and all commands; for the others, see `export`.
+
+        Raises:
+            ChoiceError: there is no such format, or it does not suit the model.
+            LimitError: it needs tables too large for the memory; raised before any work.
+        """
+        write_model(self.model, path)
+
+    def export(self, to: str, root: int = 0) -> str:
+        """Returns the model as a text.
+
+        Args:
+            to: json, bif, bifxml, uai, td (a tree decomposition), dot; as feature trees, log-linear or
+                circuit.
+            root: the root clique of bif and bifxml, by its position.
+
+        Raises:
+            ChoiceError, LimitError: see `write`.
+        """
+        return exported(self.model, to, root)
+
+    def to_pyagrum(self, root: int = 0) -> Any:
+        """Returns the model as a `pyagrum.BayesNet`; for `root`, see `export`."""
+        from jtsolve.models.files.interop import to_pyagrum
+
+        return to_pyagrum(self.model.network("pyAgrum", root))
+
+    def to_pgmpy(self, root: int = 0) -> Any:
+        """Returns the model as a `pgmpy.models.DiscreteBayesianNetwork`; for `root`, see `export`."""
+        from jtsolve.models.files.interop import to_pgmpy
+
+        return to_pgmpy(self.model.network("pgmpy", root))
+
+    def to_networkx(self) -> nx.Graph:
+        """Returns the junction tree as a graph of its cliques with their tables."""
+        from jtsolve.models.files.interop import to_networkx
+
+        return to_networkx(self.model.junction_tree("networkx"))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the variables."""
         return self.model.names
 
+    @property
+    def parameters(self) -> int:
+        """The number of free parameters."""
+        return self.model.parameters
+
+    @property
+    def entropy(self) -> float:
+        """-E ln P, in nats; of real numbers, the differential entropy."""
+        return self.model.entropy()
+
+    def facts(self) -> dict[str, Any]:
+        """Returns sizes, entropies and mutual informations, in nats, as `jtsolve show --json` prints them."""
+        described = self.model.describe()
+        parts = {"parts": list(described.parts)} if described.parts else {}
+        return {**described.facts, **parts, "names": list(self.names)}
+
     def __repr__(self) -> str:
         return f"Model({self.model!r})"
 
     def _repr_html_(self) -> str:
         from jtsolve.draw.html import as_html, branching_html
-        from jtsolve.models.features.export import boxes
 
-        if isinstance(self.model, FeatureTree):
-            return branching_html([repr(self)], boxes(self.model))
-        tree = None if isinstance(self.model, Mixture | Network) else self.model.tree
-        return as_html([repr(self)], tree, self.names)
+        described = self.model.describe()
+        if described.boxes and not described.parts:
+            return branching_html([repr(self)], described.boxes[0])
+        single = described.trees[0][0] if len(described.trees) == 1 else None
+        return as_html([repr(self)], single, self.names)
+
+    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
+        """Draws the model, or the graph of the variables, into a file (.svg, .png), or prints it as text.
+
+        Raises:
+            ChoiceError: the suffix is another, the model is a mixture, or it is too large for a picture.
+            LimitError: the graph of a feature tree needs too large a junction tree.
+        """
+        from jtsolve.models.views import draw_model, graph_of, model_text
+
+        if path is not None:
+            draw_model(self.model, path, graph=graph)
+        else:
+            text = graph_of(self.model) if graph else model_text(self.model.describe(), self.names)
+            print(text)  # noqa: T201 - asked for
+
+    def posterior(
+        self, groups: Sequence[Sequence[str]], given: Given | None = None, *, memory: float | None = None
+    ) -> Posterior:
+        """Returns the joint distribution of each group of variables, as arrays; see `query`."""
+        with _shown() as run:
+            found = self.model.posterior(groups, self._evidence(given), memory=memory_bytes(memory), run=run)
+        if found.log_probability is None:
+            _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
+        return found
 
     def query(
-        self, variables: str | Sequence[str], given: Given | None = None, *, memory: float | None = None
+        self,
+        variables: str | Sequence[str] | None = None,
+        given: Given | None = None,
+        *,
+        memory: float | None = None,
     ) -> Frame:
         """Returns the joint distribution of some variables, a row for each combination of states.
 
         Of real numbers: a row for each variable, with mean and deviation.
 
         Args:
-            variables: a name, or several.
+            variables: a name, or several; None for each variable singly, a row for each of its states.
             given: the value of each observed variable; in place of a value, a list with a likelihood for each
                 state is soft evidence. A number stands for the range that it lies in.
             memory: gigabytes of tables; None for the free memory.
@@ -133,21 +207,15 @@ class Model:
             InputError: a variable or value is unknown, or the evidence is impossible.
             LimitError: the tables are too large; raised before they are built.
         """
+        if variables is None:
+            return self.posterior(self.singly(given), given, memory=memory).listed(self.style)
         names = [variables] if isinstance(variables, str) else list(variables)
-        if isinstance(self.model, GaussianTreeModel):
-            known, _ = condition_gaussian(self.model, self._numbers(given))
-            means = np.array([known.mean[known.variable(name)] for name in names])
-            deviations = np.sqrt(np.diag(covariance(known, names)))
-            variable = FrameStyle(self.style.pandas).column("variable", names, np.arange(len(names)))
-            numbers = {"mean": means, "deviation": deviations}
-            return self.style.frame([variable, *(self.style.numbers(*one) for one in numbers.items())])
-        with _display(self.model) as run:
-            found = answers(self.model, [names], self._evidence(given), memory=memory_bytes(memory), run=run)
-        if found.log_probability is None:
-            _LOGGER.warning("whether the evidence is possible was not checked: %s", found.refusal)
-        (table,) = found.tables
-        columns = self._columns(names, np.indices(table.shape).reshape(len(names), -1))
-        return self.style.frame([*columns, self.style.numbers(_free("probability", names), table.ravel())])
+        return self.posterior([names], given, memory=memory).frame(self.style)
+
+    def singly(self, given: Given | None) -> list[list[str]]:
+        """Returns each variable as a group; of real numbers, those that are not observed."""
+        observed = given or {} if self.model.is_continuous else {}
+        return [[name] for name in self.names if name not in observed]
 
     def predict(self, data: Frame, variable: str, *, probabilities: bool = False) -> Any:
         """Returns the most probable value of a variable for each row, given the rest of the row.
@@ -162,40 +230,48 @@ class Model:
 
         Raises:
             InputError: another column of the model is missing, or a value unknown.
+            ChoiceError: probabilities of a real number.
         """
-        model = self.model
-        v = position(self.names, variable)
-        others = [name for name in self.names if name != variable] or [variable]
-        if isinstance(model, GaussianTreeModel):
-            if probabilities:
-                raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
-            means = _conditional_means(model, others, v, self._values(data, others))
-            return self.style.labelled(self.style.numbers(variable, means), data)
-        coding = columns_of_states(model)
-        found = self._codes(data, [column for column in coding if column.name in others])
-        codes = np.insert(found, v, GAP, axis=0) if len(coding) > 1 else found
-        logs = state_log_probabilities(model, codes, v)
-        if probabilities:
-            columns = [
-                self.style.numbers(label, np.exp(column))
-                for label, column in zip(coding[v].states, logs.T, strict=True)
-            ]
-            return self.style.frame(columns, data)
-        best = np.where(np.isnan(logs).any(axis=1), GAP, np.argmax(logs, axis=1))
-        (column,) = self._columns([variable], best[None])
-        return self.style.labelled(column, data)
+        v, style = position(self.names, variable), self.style.like(data)
+        column = self.model.columns[v]
+        others = [one for one in self.model.columns if one.name != variable]
+        rows = self._rows(data, others or self.model.columns)
+        if others:
+            rows = np.insert(rows, v, np.nan if self.model.is_continuous else GAP, axis=0)
+        if not probabilities:
+            return style.labelled(column.series(style, self.model.predict(rows, v)), data)
+        if column.states is None:
+            raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
+        from jtsolve.models.inference.prediction import state_log_probabilities
+
+        logs = state_log_probabilities(cast("StateDistribution", self.model), rows, v)
+        found = zip(column.states, logs.T, strict=True)
+        return style.frame([style.numbers(label, np.exp(one)) for label, one in found], data)
+
+    def impute(self, data: Frame) -> Any:
+        """Returns rows with their missing values filled in: the most probable completion of each.
+
+        The columns are those of the model; a row that is impossible keeps its gaps. Of real numbers: the
+        conditional means.
+
+        Args:
+            data: a frame, or the path of a file.
+
+        Raises:
+            InputError: a column of the model is missing, or a value unknown.
+            ChoiceError: the model is a mixture or a feature tree.
+        """
+        filled = self.model.complete(self._rows(data, self.model.columns))
+        return self._frame(filled, self.style.like(data, states_of(self.model.columns)), data)
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
         """Returns independent rows; the same seed draws the same ones. For `given`, see `query`."""
-        model = self.model
-        if isinstance(model, GaussianTreeModel):
-            fixed = self._numbers(given)
-            known, _ = condition_gaussian(model, fixed)
-            drawn = dict(zip(known.names, sample_gaussian(known, rows, seed), strict=True))
-            drawn |= {name: np.full(rows, value) for name, value in fixed.items()}
-            return self.style.frame([self.style.numbers(name, drawn[name]) for name in self.names])
-        codes = sample_given(model, self._evidence(given), rows, seed)
-        return self.style.frame(self._columns(self.names, codes))
+        return self._frame(self.model.sample(rows, seed, self._evidence(given)), self.style)
+
+    def explain(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Explanation:
+        """Returns the k most probable configurations, and ln P of the evidence; see `mpe`."""
+        with _shown() as run:
+            return self.model.explain(self._evidence(given), k, memory=memory_bytes(memory), run=run)
 
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
@@ -206,25 +282,14 @@ class Model:
         Raises:
             ChoiceError: the model is a mixture, k is below 1, or above 1 for real numbers.
         """
-        if isinstance(self.model, GaussianTreeModel):
-            mode = gaussian_mode(self.model, self._numbers(given), k)
-            columns = [
-                self.style.numbers(name, np.array([value]))
-                for name, value in zip(self.names, mode.values, strict=True)
-            ]
-            logs = np.array([mode.log_density])
-        else:
-            with _display(self.model) as run:
-                found, of_evidence = explanations(
-                    self.model, self._evidence(given), k, memory=memory_bytes(memory), run=run
-                )
-            codes = [
-                [column.code(one.states[v]) for one in found]
-                for v, column in enumerate(columns_of_states(self.model))
-            ]
-            columns = self._columns(self.names, np.array(codes))
-            logs = np.array([one.log_probability for one in found]) + of_evidence
-        return self.style.frame([*columns, self.style.numbers(_free("log_probability", self.names), logs)])
+        best, of_evidence = self.explain(given, k, memory=memory)
+        codes = [[column.code(one.values[v]) for one in best] for v, column in enumerate(self.model.columns)]
+        columns = [
+            column.series(self.style, np.array(row))
+            for column, row in zip(self.model.columns, codes, strict=True)
+        ]
+        logs = np.array([one.log_probability for one in best]) + of_evidence
+        return self.style.frame([*columns, self.style.numbers(unused("log_probability", self.names), logs)])
 
     def loglik(self, data: Frame) -> Any:
         """Returns ln P of every row of a frame or file, in nats; missing values are summed over.
@@ -232,82 +297,41 @@ class Model:
         Raises:
             InputError: a column of the model is missing, or a value unknown.
         """
-        model = self.model
-        if isinstance(model, GaussianTreeModel):
-            logs = gaussian_log_likelihood(model, self._values(data, self.names))
-        else:
-            logs = log_likelihood(model, self._codes(data, columns_of_states(model)))
-        return self.style.labelled(self.style.numbers("loglik", logs), data)
+        style = self.style.like(data)
+        logs = self.model.log_likelihood(self._rows(data, self.model.columns))
+        return style.labelled(style.numbers("loglik", logs), data)
 
-    def _codes(self, data: Frame, columns: Sequence[Column]) -> NDArray[np.int32]:
+    def _rows(self, data: Frame, columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
         """Returns rows in the coding of the model, read as the data were from which it was learned."""
-        return read_codes(data, columns, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
+        from jtsolve.models.rows import read_rows
 
-    def _values(self, data: Frame, names: Sequence[str]) -> NDArray[np.float64]:
-        """Returns rows as numbers, likewise."""
-        return read_values(data, names, gaps=gaps_of(self.model), decimal=decimal_of(self.model))
+        gaps, decimal = gaps_of(self.model), decimal_of(self.model)
+        rows: NDArray[Any] = read_rows(data, columns, gaps=gaps, decimal=decimal)
+        return rows
 
-    def _columns(self, names: Sequence[str], codes: NDArray[np.integer[Any]]) -> list[Any]:
-        """Returns the columns of states of some variables."""
-        assert not isinstance(self.model, GaussianTreeModel), "asked of models of states"
-        states = {column.name: column.states for column in columns_of_states(self.model)}
-        return [self.style.column(name, states[name], row) for name, row in zip(names, codes, strict=True)]
+    def _frame(self, rows: NDArray[Any], style: FrameStyle, like: Frame = None) -> Any:
+        """Returns rows as a frame, labelled as another."""
+        pairs = zip(self.model.columns, rows, strict=True)
+        return style.frame([column.series(style, row) for column, row in pairs], like)
 
-    def _evidence(self, given: Given | None) -> dict[str, str | Sequence[float]]:
-        """Returns evidence with labels in place of values."""
-        assert not isinstance(self.model, GaussianTreeModel), "asked of models of states"
-        columns = columns_of_states(self.model)
+    def _evidence(self, given: Given | None) -> dict[str, Any]:
+        """Returns evidence as distributions know it."""
+        columns = self.model.columns
         return {
-            name: _label(columns[position(self.names, name)], value) for name, value in (given or {}).items()
+            name: columns[position(self.names, name)].observation(value)
+            for name, value in (given or {}).items()
         }
-
-    def _numbers(self, given: Given | None) -> dict[str, float]:
-        """Returns evidence on real numbers."""
-        for name, value in (given or {}).items():
-            if not isinstance(value, Real):
-                raise InputError("given", f"'{name}'", f"{value!r} is not a number", "give a number")
-        return {name: float(value) for name, value in (given or {}).items()}
-
-
-@lru_cache(maxsize=1)
-def _triangulated(network: Network) -> JunctionTreeModel:
-    """Returns the network as a junction tree; kept for the next question."""
-    return from_network(network)
 
 
 @contextmanager
-def _display(model: Asked) -> Iterator[Run]:
-    """Shows progress in terminals and notebooks on a network, whose junction tree is still to be made."""
-    run = Run(console=Console(display_here() if isinstance(model, Network) else None))
-    with run.phase("looking for the relevant part"):
+def _shown() -> Iterator[Run | None]:
+    """Shows progress where somebody watches."""
+    display = display_here()
+    if display is None:
+        yield None
+        return
+    from jtsolve.core.run import Console, Run
+
+    run = Run(console=Console(display))
+    with run.phase("finding the relevant part"):
         yield run
-
-
-def _label(column: Column, value: Any) -> str | Sequence[float]:
-    """Returns the label of an observed value, or a likelihood as it is."""
-    if isinstance(value, list | tuple | np.ndarray):
-        return list(value)
-    if column.cuts is not None and isinstance(value, Real) and not np.isnan(float(value)):
-        return column.states[int(np.searchsorted(np.array(column.cuts), float(value), side="left"))]
-    return label_of(value)
-
-
-def _free(name: str, names: Sequence[str]) -> str:
-    """Returns the name of a further column, with an underscore if a variable has it."""
-    return name if name not in names else f"{name}_"
-
-
-def _conditional_means(
-    model: GaussianTreeModel, names: Sequence[str], v: int, rows: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Returns the mean of v given the observed numbers of each row, NaN for missing: one solve a pattern."""
-    target = model.names[v]
-    matrix = covariance(model, [*names, target])
-    centred = rows - np.array([[model.mean[model.variable(name)]] for name in names])
-    out = np.full(rows.shape[1], model.mean[v])
-    patterns, place = np.unique(~np.isnan(rows), axis=1, return_inverse=True)
-    for k, observed in enumerate(patterns.T):
-        inside = np.flatnonzero(observed & (np.array(names) != target))
-        slopes = np.linalg.solve(matrix[np.ix_(inside, inside)], matrix[inside, -1])
-        out[place == k] += slopes @ centred[inside][:, place == k]
-    return out

@@ -1,56 +1,50 @@
 """Gaussian distributions on junction trees: a mean, and the covariance of each clique.
 
-ln p(x) = Σ_C ln p(x_R | x_S), where S is the separator of C to its parent and R = C ∖ S. The precision matrix
-is Σ_C K(C) - Σ_S K(S), each the inverse of a clique's or separator's covariance, padded with zeros
-(S. L. Lauritzen, Graphical Models, 1996, lemma 5.5), so the full matrix is never inverted. Missing values are
-integrated out by messages in canonical form (S. L. Lauritzen and F. Jensen, Statistics and Computing 11,
-2001), for all rows with the same missing variables at once. Time: rows × Σ |C|², plus Σ |C|³ for each pattern
-of missing variables.
+ln p(x) = Σ_C ln p(x_R | x_S), where S is the separator of C to its parent and R = C ∖ S.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import log, pi
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jtsolve.core.varset import members
-from jtsolve.errors import InputError
-from jtsolve.models.columns import position
-from jtsolve.models.layout import require_room, rooted
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.columns import RealColumn, position
+from jtsolve.models.documents import column_document, packed, parts_document
+from jtsolve.models.inference.gaussian import (
+    conditional,
+    conditional_means,
+    covariance,
+    drawn,
+    log_densities,
+    rooted_cliques,
+)
+from jtsolve.models.inference.marginals import targets_of
+from jtsolve.models.protocol import (
+    Conditioned,
+    Configuration,
+    Description,
+    Explanation,
+    RealPosterior,
+    require_draws,
+)
 from jtsolve.tables.selection import name_list
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-
-TOLERANCE = 1e-9
-"""How far the covariances of two cliques may differ on their separator, relative to the variances."""
-
-
-class GaussianClique(NamedTuple):
-    """A clique of the rooted tree: ln p(x_R | x_S) = constant - d' K d / 2 with d = x - mean.
-
-    Attributes:
-        members: increasing.
-        separator: members shared with the parent, increasing.
-        parent: its place in the order; -1 at the root.
-        precision: K, shape (members, members).
-        constant: see above.
-    """
-
-    members: tuple[int, ...]
-    separator: tuple[int, ...]
-    parent: int
-    precision: NDArray[np.float64]
-    constant: float
+    from jtsolve.models.inference.gaussian import GaussianClique
+    from jtsolve.models.protocol import Evidence
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -78,6 +72,7 @@ class GaussianTreeModel:
     covariances: tuple[NDArray[np.float64], ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     nodes: tuple[GaussianClique, ...] = field(init=False, repr=False)
+    is_continuous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if len(self.names) != self.tree.n or len(set(self.names)) < self.tree.n or not all(self.names):
@@ -92,7 +87,7 @@ class GaussianTreeModel:
             raise ValueError("a mean is not finite")
         object.__setattr__(self, "mean", _frozen(self.mean))
         object.__setattr__(self, "covariances", tuple(map(_frozen, self.covariances)))
-        object.__setattr__(self, "nodes", tuple(self._nodes()))
+        object.__setattr__(self, "nodes", tuple(rooted_cliques(self.tree, self.covariances)))
 
     def __repr__(self) -> str:
         size = f"{self.n} variables, {len(self.tree.cliques)} cliques, {self.parameters} parameters"
@@ -109,9 +104,9 @@ class GaussianTreeModel:
         return len(self.names)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names, as model files have them."""
-        return self.names
+    def columns(self) -> tuple[RealColumn, ...]:
+        """The variables."""
+        return tuple(map(RealColumn, self.names))
 
     @property
     def parameters(self) -> int:
@@ -122,173 +117,172 @@ class GaussianTreeModel:
         """Returns the position of a variable; see `columns.position`."""
         return position(self.names, name)
 
-    def _nodes(self) -> Iterator[GaussianClique]:
-        order, parent = rooted(self.tree)
-        for place, i in enumerate(order):
-            above = parent[place]
-            inside = tuple(members(self.tree.cliques[i]))
-            shared = self.tree.cliques[i] & self.tree.cliques[order[above]] if above >= 0 else 0
-            separator = tuple(members(shared))
-            matrix = self.covariances[i]
-            precision, log_determinant = inverted(matrix)
-            if separator:
-                at = [inside.index(v) for v in separator]
-                there = list(members(self.tree.cliques[order[above]]))
-                over = [there.index(v) for v in separator]
-                own = matrix[np.ix_(at, at)]
-                scale = np.sqrt(np.outer(np.diag(own), np.diag(own)))
-                other = self.covariances[order[above]][np.ix_(over, over)]
-                if (np.abs(own - other) > TOLERANCE * scale).any():
-                    raise ValueError("the covariances of two cliques disagree on their separator")
-                inner, inner_log = inverted(own)
-                precision[np.ix_(at, at)] -= inner
-                log_determinant -= inner_log
-            rest = len(inside) - len(separator)
-            constant = -0.5 * (rest * log(2 * pi) + log_determinant)
-            yield GaussianClique(inside, separator, above, precision, constant)
+    def covariance(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Returns the covariances of some variables, wherever they lie in the tree.
 
+        Raises:
+            InputError: a variable is unknown.
+        """
+        return covariance(self, [self.variable(name) for name in names])
 
-def gaussian_log_likelihood(
-    model: GaussianTreeModel, rows: ContinuousTable | NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Returns the log density of every row, in nats.
+    def log_likelihood(self, rows: ContinuousTable | NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the log density of every row, in nats.
 
-    Args:
-        model: the distribution.
-        rows: a table with the model's columns; or numbers of shape (variables, rows), with NaN for missing
-            values, which are integrated out.
+        Args:
+            rows: a table with the model's columns; or numbers of shape (variables, rows), NaN where
+                missing, which are integrated out.
 
-    Raises:
-        InputError: a column is missing, the shape is wrong, or a number is infinite.
-    """
-    if isinstance(rows, ContinuousTable):
-        missing = [name for name in model.names if name not in rows.names]
-        if missing:
-            raise InputError(
-                "table", "columns", f"there is none called {name_list(missing)}", "give every column"
+        Raises:
+            InputError: a column is missing, the shape is wrong, or a number is infinite.
+        """
+        if isinstance(rows, ContinuousTable):
+            missing = [name for name in self.names if name not in rows.names]
+            if missing:
+                raise InputError(
+                    "table", "columns", f"there is none called {name_list(missing)}", "give every column"
+                )
+            values = rows.values[[rows.names.index(name) for name in self.names]]
+        else:
+            values = np.asarray(rows, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] != self.n or np.isinf(values).any():  # noqa: PLR2004 - columns and rows
+            reason = f"they are not finite numbers of shape ({self.n}, rows)"
+            raise InputError("rows", "", reason, "give numbers, NaN for missing ones")
+        return log_densities(self, values)
+
+    def condition(self, evidence: Evidence) -> Conditioned[GaussianTreeModel]:
+        """Returns the distribution of the other variables given observed values, and ln of their density.
+
+        Raises:
+            InputError: a variable is unknown, a value is not finite, or no variable is left.
+        """
+        if not evidence:
+            return Conditioned(self, 0.0)
+        values, observed = np.zeros(self.n), np.zeros(self.n, dtype=np.bool_)
+        for name, value in evidence.items():
+            v = self.variable(name)
+            if not np.isfinite(value):
+                raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
+            observed[v], values[v] = True, value
+        if observed.all():
+            raise InputError("evidence", "", "it observes every variable", "leave some unobserved")
+        found = conditional(self, observed, values)
+        names = tuple(self.names[v] for v in found.left)
+        model = GaussianTreeModel(names, found.tree, found.mean, found.covariances, self.provenance)
+        return Conditioned(model, found.log_density)
+
+    def marginals(self) -> tuple[tuple[float, float], ...]:
+        """Returns mean and variance of every variable."""
+        variances = np.empty(self.n)
+        for clique, matrix in zip(self.tree.cliques, self.covariances, strict=True):
+            variances[list(members(clique))] = np.diag(matrix)
+        return tuple(zip(self.mean.tolist(), variances.tolist(), strict=True))
+
+    def marginal(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the means and covariances of some variables; see `protocol.Distribution`."""
+        wanted = list(targets_of(names, self.columns))
+        return self.mean[wanted], covariance(self, wanted)
+
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> RealPosterior:
+        """Returns means and covariances of each group given evidence; see `protocol.Distribution`."""
+        del memory, run
+        known = self.condition(evidence)
+        each = [known.model.marginal(group) for group in groups]
+        return RealPosterior(
+            tuple(map(tuple, groups)),
+            tuple(mean for mean, _ in each),
+            tuple(matrix for _, matrix in each),
+            known.log_probability,
+        )
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the point of highest density given evidence, the conditional mean.
+
+        Raises:
+            ChoiceError: k is not 1.
+            InputError: see `condition`.
+        """
+        del memory, run
+        if k != 1:
+            raise ChoiceError(
+                f"{k} explanations of real numbers are asked for, but there is one, the mean: a density has "
+                "no second best point; ask for 1"
             )
-        values = rows.values[[rows.names.index(name) for name in model.names]]
-    else:
-        values = np.asarray(rows, dtype=np.float64)
-    if values.ndim != 2 or values.shape[0] != model.n or np.isinf(values).any():  # noqa: PLR2004 - columns and rows
-        reason = f"they are not finite numbers of shape ({model.n}, rows)"
-        raise InputError("rows", "", reason, "give numbers, NaN for missing ones")
-    gaps = np.isnan(values)
-    out = np.empty(values.shape[1])
-    patterns, which = np.unique(gaps, axis=1, return_inverse=True)
-    for k, pattern in enumerate(patterns.T):
-        chosen = np.flatnonzero(which.ravel() == k)
-        out[chosen] = collect(model, ~pattern, values[:, chosen] - model.mean[:, None])[-1].constant
-    return out
+        known = self.condition(evidence)
+        found = {**dict(zip(known.model.names, known.model.mean.tolist(), strict=True)), **evidence}
+        values = tuple(float(found[name]) for name in self.names)
+        log_density = float(self.log_likelihood(np.array(values)[:, None])[0])
+        best = Configuration(values, log_density - known.log_probability)
+        return Explanation([best], known.log_probability)
 
+    def sample(
+        self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})
+    ) -> NDArray[np.float64]:
+        """Returns independent rows, shape (variables, rows); see `protocol.Distribution`."""
+        require_draws(rows, seed)
+        known = self.condition(evidence).model
+        found = dict(zip(known.names, drawn(known, rows, seed), strict=True))
+        return np.array(
+            [found[name] if name in found else np.full(rows, evidence[name]) for name in self.names]
+        )
 
-class Message(NamedTuple):
-    """The log potential of a clique's subtree: constant + h' d - d' K d / 2.
+    def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:
+        """Returns the mean of variable v given the rest; see `protocol.Distribution`."""
+        return conditional_means(self, v, rows)
 
-    Attributes:
-        open: unobserved members outside the separator, to be integrated out.
-        kept: unobserved members of the separator.
-        precision: K over (open, kept), before integration over `open`.
-        linear: h over (open, kept), shape (members, rows), before it too.
-        constant: shape (rows,), after it.
-    """
+    def complete(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns rows whose missing numbers are their means given the others, the most probable ones."""
+        filled = rows.copy()
+        for v in np.flatnonzero(np.isnan(rows).any(axis=1)).tolist():
+            gaps = np.isnan(rows[v])
+            filled[v, gaps] = conditional_means(self, v, rows[:, gaps])
+        return filled
 
-    open: tuple[int, ...]
-    kept: tuple[int, ...]
-    precision: NDArray[np.float64]
-    linear: NDArray[np.float64]
-    constant: NDArray[np.float64]
+    def entropy(self) -> float:
+        """Returns the differential entropy, in nats."""
+        return 0.5 * self.n - sum(node.constant for node in self.nodes)
 
+    def junction_tree(self, what: str) -> NoReturn:
+        """Refuses: it has no states."""
+        raise ChoiceError(
+            f"{what} is for models of states, and this one is of real numbers; fit it with a score of states"
+        )
 
-def collect(
-    model: GaussianTreeModel, observed: NDArray[np.bool_], centred: NDArray[np.float64]
-) -> list[Message]:
-    """Returns the messages towards the root, from the last clique to the root.
+    def network(self, what: str, root: int = 0) -> NoReturn:
+        """Refuses; see `junction_tree`."""
+        del root
+        self.junction_tree(what)
 
-    Args:
-        model: the distribution.
-        observed: whether each variable is.
-        centred: shape (n, rows), values minus means; arbitrary where unobserved.
-    """
-    inbox: list[list[Message]] = [[] for _ in model.nodes]
-    sent: list[Message] = []
-    for place in reversed(range(len(model.nodes))):
-        node = model.nodes[place]
-        message = _message(node, inbox[place], observed, centred)
-        sent.append(message)
-        if node.parent >= 0:
-            inbox[node.parent].append(message)
-    return sent
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree."""
+        del what
+        return self.tree
 
+    def describe(self) -> Description:
+        """Returns sizes, and the entropy, in nats."""
+        from jtsolve.draw.text import Notes
 
-def _message(
-    node: GaussianClique, inbox: list[Message], observed: NDArray[np.bool_], centred: NDArray[np.float64]
-) -> Message:
-    """Returns the message of one clique, given those of its children."""
-    kept = tuple(v for v in node.separator if not observed[v])
-    free = tuple(v for v in node.members if not observed[v] and v not in node.separator)
-    inside = free + kept
-    at = [node.members.index(v) for v in inside]
-    seen = [k for k, v in enumerate(node.members) if observed[v]]
-    known = centred[[node.members[k] for k in seen]]
-    precision = node.precision[np.ix_(at, at)].copy()
-    linear = -node.precision[np.ix_(at, seen)] @ known
-    constant = node.constant - 0.5 * np.einsum(
-        "ir,ij,jr->r", known, node.precision[np.ix_(seen, seen)], known, optimize=True
-    )
-    for child in inbox:
-        slot = [inside.index(v) for v in child.kept]
-        matrix, vector = reduced(child)
-        precision[np.ix_(slot, slot)] += matrix
-        linear[slot] += vector
-        constant += child.constant
-    count = len(free)
-    if count:
-        solved, log_determinant = inverted(precision[:count, :count])
-        quadratic = np.einsum("ir,ij,jr->r", linear[:count], solved, linear[:count], optimize=True)
-        constant = constant + 0.5 * (count * log(2 * pi) - log_determinant + quadratic)
-    return Message(free, kept, precision, linear, constant)
+        tree = self.tree
+        sizes = {"variables": self.n, "cliques": len(tree.cliques), "treewidth": tree.treewidth}
+        facts = {**sizes, "parameters": self.parameters, "entropy_nats": self.entropy()}
+        return Description(facts, trees=((tree, Notes(("",) * len(tree.cliques), ("",) * len(tree.edges))),))
 
-
-def reduced(message: Message) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns K and h over the kept members after integration over the open ones."""
-    k = len(message.open)
-    if not k:
-        return message.precision, message.linear
-    slope = message.precision[k:, :k] @ inverted(message.precision[:k, :k])[0]
-    return (
-        message.precision[k:, k:] - slope @ message.precision[:k, k:],
-        message.linear[k:] - slope @ message.linear[:k],
-    )
-
-
-def precision_matrix(model: GaussianTreeModel) -> NDArray[np.float64]:
-    """Returns the precision matrix, zero for variables that share no clique.
-
-    Raises:
-        LimitError: n × n numbers do not fit in memory.
-    """
-    require_room(model.n**2, "the precision matrix", "the precisions of the cliques, `model.nodes`", 8)
-    matrix = np.zeros((model.n, model.n))
-    for node in model.nodes:
-        matrix[np.ix_(node.members, node.members)] += node.precision
-    return matrix
-
-
-def inverted(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """Returns the inverse of a covariance or precision matrix, and ln of the matrix's determinant.
-
-    Raises:
-        ValueError: it is not symmetric positive definite.
-    """
-    try:
-        root = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        raise ValueError("a covariance is not positive definite") from None
-    if not np.allclose(matrix, matrix.T, rtol=TOLERANCE, atol=0):
-        raise ValueError("a covariance is not symmetric")
-    half = np.linalg.solve(root, np.eye(len(matrix)))
-    return half.T @ half, 2 * float(np.log(np.diag(root)).sum())
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance."""
+        return {
+            "kind": "gaussian",
+            "variables": [column_document(column) for column in self.columns],
+            **parts_document(self.tree, self.names, self.covariances),
+            "mean": packed(self.mean),
+        }
 
 
 def _frozen(array: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,12 +18,51 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.columns import Column
 
 BYTES_PER_CELL = 40
 """Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Shape(NamedTuple):
+    """The layout of m cliques of at most d members as arrays of int64, for kernels.
+
+    Attributes:
+        parent: (m,), of each clique; -1 at the root, which is clique 0.
+        offset: (m + 1,), start of each table.
+        size: (m,), number of members.
+        member: (m, d), the variables, increasing.
+        arity: (m, d), their numbers of states.
+        stride: (m, d), their strides in the clique's table.
+        separator: (m + 1,), start of the table of each separator to the parent.
+        own: (m, d), strides of the members in the separator's table; 0 outside it.
+        above: (m, d), strides of the parent's members in the separator's table.
+    """
+
+    parent: NDArray[np.int64]
+    offset: NDArray[np.int64]
+    size: NDArray[np.int64]
+    member: NDArray[np.int64]
+    arity: NDArray[np.int64]
+    stride: NDArray[np.int64]
+    separator: NDArray[np.int64]
+    own: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+
+class Projection(NamedTuple):
+    """The projection of a clique's table onto a separator.
+
+    Attributes:
+        axes: of the members outside the separator.
+        dims: of the projection, an axis for each member: 1 outside the separator.
+    """
+
+    axes: tuple[int, ...]
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Layout:
     """A rooted junction tree over discrete variables.
 
@@ -35,7 +74,6 @@ class Layout:
         separators: members of each separator to the parent, increasing; () at the root.
         offset: shape (m + 1,), start of each table in the array, and the end.
         home: for each variable, the place of the clique nearest to the root that contains it.
-        shape: the same as arrays; see `kernels.cliques.Shape`.
     """
 
     arities: tuple[int, ...]
@@ -45,12 +83,36 @@ class Layout:
     separators: tuple[tuple[int, ...], ...]
     offset: NDArray[np.int64]
     home: tuple[int, ...]
-    shape: Any
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The same as arrays."""
+        return _shape(self)
+
+    @cached_property
+    def own(self) -> tuple[Projection, ...]:
+        """The projection of each clique onto its separator to the parent."""
+        pairs = zip(self.cliques, self.separators, strict=True)
+        return tuple(_projection(clique, separator, self.arities) for clique, separator in pairs)
+
+    @cached_property
+    def above(self) -> tuple[Projection, ...]:
+        """The projection of each clique's parent onto their separator; of the root, all axes of itself."""
+        triples = zip(self.cliques, self.separators, self.parent, strict=True)
+        return tuple(
+            _projection(clique if above < 0 else self.cliques[above], separator, self.arities)
+            for clique, separator, above in triples
+        )
 
     @property
     def cells(self) -> int:
         """The total number of cells."""
         return int(self.offset[-1])
+
+    @property
+    def separator_cells(self) -> int:
+        """The total number of cells of the separators' tables; the root's, empty one has one."""
+        return sum(prod(own.dims) for own in self.own)
 
     @property
     def first_states(self) -> NDArray[np.int64]:
@@ -70,6 +132,32 @@ class Layout:
         values: NDArray[np.float64] = np.exp(logs)
         values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
         return values
+
+
+class CliqueTables(Protocol):
+    """The tables of a junction tree of states, as inference reads them.
+
+    Attributes:
+        columns: the variables.
+        tree: the junction tree.
+        tables: the marginal of each of `tree.cliques`.
+        layout: of `values` and `families`.
+        values: the marginals of the cliques.
+        families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`.
+    """
+
+    @property
+    def columns(self) -> tuple[Column, ...]: ...  # noqa: D102
+    @property
+    def tree(self) -> JunctionTree: ...  # noqa: D102
+    @property
+    def tables(self) -> tuple[NDArray[np.float64], ...]: ...  # noqa: D102
+    @property
+    def layout(self) -> Layout: ...  # noqa: D102
+    @property
+    def values(self) -> NDArray[np.float64]: ...  # noqa: D102
+    @property
+    def families(self) -> NDArray[np.float64]: ...  # noqa: D102
 
 
 def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:
@@ -125,9 +213,8 @@ def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     for place, clique in enumerate(cliques):
         for v in clique:
             home.setdefault(v, place)
-    shape = _shape(arities, parent, cliques, separators, offset)
     homes = tuple(home[v] for v in range(tree.n))
-    return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes, shape)
+    return Layout(arities, tuple(order), tuple(parent), cliques, separators, offset, homes)
 
 
 def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
@@ -143,21 +230,19 @@ def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
     return order, parent
 
 
-def _shape(
-    arities: tuple[int, ...],
-    parent: list[int],
-    cliques: tuple[tuple[int, ...], ...],
-    separators: tuple[tuple[int, ...], ...],
-    offset: NDArray[np.int64],
-) -> Any:
-    """Returns the layout as arrays."""
-    from jtsolve.models.kernels.cliques import Shape
+def _projection(clique: tuple[int, ...], separator: tuple[int, ...], arities: tuple[int, ...]) -> Projection:
+    axes = tuple(k for k, v in enumerate(clique) if v not in separator)
+    return Projection(axes, tuple(arities[v] if v in separator else 1 for v in clique))
 
+
+def _shape(layout: Layout) -> Shape:
+    """Returns a layout as arrays."""
+    arities, parent, cliques = layout.arities, layout.parent, layout.cliques
     count, widest = len(cliques), max(map(len, cliques))
     member = np.full((count, widest), -1, dtype=np.int64)
     arity, stride, own, above = (np.zeros((count, widest), dtype=np.int64) for _ in range(4))
     separator = np.zeros(count + 1, dtype=np.int64)
-    for place, (clique, inner) in enumerate(zip(cliques, separators, strict=True)):
+    for place, (clique, inner) in enumerate(zip(cliques, layout.separators, strict=True)):
         steps = strides(inner, arities)
         separator[place + 1] = separator[place] + prod(arities[v] for v in inner)
         cells = 1
@@ -170,9 +255,8 @@ def _shape(
             for k, v in enumerate(cliques[parent[place]]):
                 above[place, k] = steps.get(v, 0)
     sizes = np.array([len(clique) for clique in cliques], dtype=np.int64)
-    return Shape(
-        np.array(parent, dtype=np.int64), offset, sizes, member, arity, stride, separator, own, above
-    )
+    parents = np.array(parent, dtype=np.int64)
+    return Shape(parents, layout.offset, sizes, member, arity, stride, separator, own, above)
 
 
 def strides(variables: tuple[int, ...], arities: tuple[int, ...]) -> dict[int, int]:

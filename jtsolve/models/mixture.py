@@ -1,9 +1,8 @@
 """Mixtures of junction trees, or of feature trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
-Queries that are linear in P have the same names and arguments as for a single tree: `log_likelihood`,
-`condition`, `marginal`, `marginals`, `sample`. Most probable explanations, entropies and conditional
-independences do not decompose over the components and are not offered. Time: that of one tree, times the
-number of components. Reference: M. Meilă and M. I. Jordan, Learning with mixtures of trees, Journal of
+Queries that are linear in P are answered by the components. Most probable explanations, entropies and
+conditional independences do not decompose over the components and are refused. Time: that of one tree, times
+the number of components. Reference: M. Meilă and M. I. Jordan, Learning with mixtures of trees, Journal of
 Machine Learning Research 1, 2000.
 """
 
@@ -11,26 +10,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models import components as of_component
-from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.inference.evidence import Conditioned
+from jtsolve.models.documents import column_document
 from jtsolve.models.inference.marginals import MOST_CELLS
+from jtsolve.models.inference.prediction import posterior_of, predicted
+from jtsolve.models.messages import log_sum
+from jtsolve.models.protocol import Conditioned, Description, require_draws, undrawable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import NoReturn
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.models.columns import Column
-    from jtsolve.models.components import Component
-    from jtsolve.models.inference.evidence import Evidence
+    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Evidence, StatePosterior
     from jtsolve.tables.table import Codes, DataTable
+
+    Component = JunctionTreeModel | FeatureTree
 
 _TOLERANCE = 1e-9
 """How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
@@ -52,6 +56,7 @@ class Mixture:
     weights: NDArray[np.float64]
     components: tuple[Component, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    is_continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=np.float64)
@@ -98,102 +103,148 @@ class Mixture:
         return self.components[0].variables(names)
 
     @property
-    def junction_trees(self) -> tuple[JunctionTreeModel, ...]:
-        """The components, if they are junction trees; otherwise none."""
-        return tuple(one for one in self.components if not isinstance(one, FeatureTree))
-
-    @property
-    def feature_trees(self) -> tuple[FeatureTree, ...]:
-        """The components, if they are feature trees; otherwise none."""
-        return tuple(one for one in self.components if isinstance(one, FeatureTree))
-
-    @property
     def parameters(self) -> int:
         """The number of free parameters: those of the components, and the weights less one."""
         return sum(component.parameters for component in self.components) + len(self.components) - 1
 
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables."""
+        return sum(component.cells for component in self.components)
 
-def log_joint(mixture: Mixture, rows: DataTable | Codes) -> NDArray[np.float64]:
-    """Returns ln w_k + ln P_k(row), shape (k, rows); for rows, see `likelihood.log_likelihood`."""
-    each = np.array([of_component.log_likelihood(one, rows) for one in mixture.components])
-    with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
-        each += np.log(mixture.weights)[:, None]
-    return each
+    def log_joint(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """Returns ln w_k + ln P_k(row), shape (k, rows)."""
+        each = np.array([one.log_likelihood(rows) for one in self.components])
+        with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
+            each += np.log(self.weights)[:, None]
+        return each
 
+    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+        return log_sum(self.log_joint(rows))
 
-def log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns ln Σ_k exp(logs[k]) without underflow; -inf where all terms are.
+    def condition(self, evidence: Evidence) -> Conditioned[Mixture]:
+        """Returns the mixture given evidence, components reweighted by its likelihood.
 
-    >>> log_sum(np.array([[-1000.0, -np.inf], [-1000.0, -np.inf]])).round(6).tolist()
-    [-999.306853, -inf]
-    """
-    largest = logs.max(axis=0)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore"):
-        total: NDArray[np.float64] = np.log(np.exp(logs - shift).sum(axis=0)) + shift
-    return total
+        Raises:
+            InputError: a variable or state is unknown, or the evidence is impossible under every component.
+        """
+        logs, components = [], []
+        refused: InputError | None = None
+        for weight, component in zip(self.weights.tolist(), self.components, strict=True):
+            try:
+                given = component.condition(evidence)
+            except InputError as error:  # impossible here; an unknown name or state fails in every component
+                refused = error
+                continue
+            if weight > 0:
+                logs.append(np.log(weight) + given.log_probability)
+                components.append(given.model)
+        if not components:
+            assert refused is not None, "some weight is above 0"
+            raise refused
+        total = float(log_sum(np.array(logs)))
+        weights = np.exp(np.array(logs) - total)
+        return Conditioned(Mixture(weights / weights.sum(), tuple(components), self.provenance), total)
 
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """Returns P(v) for every variable v, one entry a state."""
+        each = [component.marginals() for component in self.components]
+        return tuple(
+            np.tensordot(self.weights, np.array(tables), axes=1) for tables in zip(*each, strict=True)
+        )
 
-def log_likelihood(mixture: Mixture, rows: DataTable | Codes) -> NDArray[np.float64]:
-    """Returns ln P(row) for every row, in nats; see `likelihood.log_likelihood`."""
-    return log_sum(log_joint(mixture, rows))
+    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
+        """Returns the joint marginal of some variables; see `inference.marginals.marginal`."""
+        each = [component.marginal(names, most_cells=most_cells) for component in self.components]
+        return np.tensordot(self.weights, np.array(each), axes=1)
 
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> StatePosterior:
+        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
+        return posterior_of(self, groups, evidence, memory=memory, run=run)
 
-def condition(mixture: Mixture, evidence: Evidence) -> Conditioned[Mixture]:
-    """Returns the mixture given evidence, components reweighted by its likelihood; see `evidence.condition`.
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> NoReturn:
+        """Refuses: a maximum of a sum does not decompose."""
+        del evidence, k, memory, run
+        raise self._undrawable("the most probable explanation")
 
-    Raises:
-        InputError: a variable or state is unknown, or the evidence is impossible under every component.
-    """
-    logs, components = [], []
-    refused: InputError | None = None
-    for weight, component in zip(mixture.weights.tolist(), mixture.components, strict=True):
-        try:
-            given = of_component.condition(component, evidence)
-        except InputError as error:  # impossible here; an unknown name or state fails in every component
-            refused = error
-            continue
-        if weight > 0:
-            logs.append(np.log(weight) + given.log_probability)
-            components.append(given.model)
-    if not components:
-        assert refused is not None, "some weight is above 0"
-        raise refused
-    total = float(log_sum(np.array(logs)[:, None])[0])
-    weights = np.exp(np.array(logs) - total)
-    return Conditioned(Mixture(weights / weights.sum(), tuple(components), mixture.provenance), total)
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
+        """Returns independent rows as codes, shape (variables, rows); see `protocol.Distribution`."""
+        require_draws(rows, seed)
+        known = self.condition(evidence).model if evidence else self
+        generator = np.random.default_rng(seed)
+        which = generator.choice(len(known.weights), size=rows, p=known.weights)
+        seeds = generator.integers(0, 1 << 62, size=len(known.weights)).tolist()
+        out: Codes = np.zeros((self.n, rows), dtype=np.int32)
+        for k, (component, own) in enumerate(zip(known.components, seeds, strict=True)):
+            drawn = component.sample(int((which == k).sum()), own)
+            out = out.astype(drawn.dtype, copy=False)
+            out[:, which == k] = drawn
+        return out
 
+    def predict(self, rows: Codes, v: int) -> Codes:
+        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
+        return predicted(self, rows, v)
 
-def marginals(mixture: Mixture) -> tuple[NDArray[np.float64], ...]:
-    """Returns P(v) for every variable; see `marginals.marginals`."""
-    each = [of_component.marginals(component) for component in mixture.components]
-    return tuple(
-        np.tensordot(mixture.weights, np.array(tables), axes=1) for tables in zip(*each, strict=True)
-    )
+    def complete(self, rows: Codes) -> NoReturn:
+        """Refuses: a maximum of a sum does not decompose."""
+        del rows
+        raise self._undrawable("the completion of rows")
 
+    def entropy(self) -> NoReturn:
+        """Refuses: the logarithm of a sum does not decompose."""
+        raise self._undrawable("the entropy")
 
-def marginal(mixture: Mixture, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-    """Returns the joint marginal of some variables; see `marginals.marginal`."""
-    total = 0.0
-    for weight, component in zip(mixture.weights.tolist(), mixture.components, strict=True):
-        total = total + weight * of_component.marginal(component, names, most_cells=most_cells)
-    return np.asarray(total)
+    def junction_tree(self, what: str) -> NoReturn:
+        """Refuses: the components have different trees."""
+        raise self._undrawable(what)
 
+    def network(self, what: str, root: int = 0) -> NoReturn:
+        """Refuses; see `junction_tree`."""
+        del root
+        self.junction_tree(what)
 
-def sample(mixture: Mixture, rows: int, seed: int = 0) -> Codes:
-    """Returns independent rows as codes, shape (variables, rows); see `sampling.sample`.
+    structure = junction_tree
 
-    Raises:
-        ChoiceError: a number is negative.
-    """
-    if rows < 0 or seed < 0:
-        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
-    generator = np.random.default_rng(seed)
-    which = generator.choice(len(mixture.weights), size=rows, p=mixture.weights)
-    seeds = generator.integers(0, 1 << 62, size=len(mixture.weights)).tolist()
-    out: Codes = np.zeros((mixture.n, rows), dtype=np.int32)
-    for k, (component, own) in enumerate(zip(mixture.components, seeds, strict=True)):
-        drawn = of_component.sample(component, int((which == k).sum()), own)
-        out = out.astype(drawn.dtype, copy=False)
-        out[:, which == k] = drawn
-    return out
+    def _undrawable(self, what: str) -> ChoiceError:
+        parts = len(self.components)
+        return undrawable(
+            what,
+            f"a mixture: a sum of {parts} trees has no junction tree",
+            "fit one tree",
+        )
+
+    def describe(self) -> Description:
+        """Returns the weights, and the description of each component."""
+        each = [component.describe() for component in self.components]
+        parts = tuple(
+            {"weight": weight, **{key: fact for key, fact in one.facts.items() if key != "variables"}}
+            for weight, one in zip(self.weights.tolist(), each, strict=True)
+        )
+        widths = [part["treewidth"] for part in parts if "treewidth" in part]
+        facts: dict[str, Any] = {"variables": self.n, "components": len(parts)}
+        facts |= {"treewidth": max(widths)} if widths else {}
+        facts["parameters"] = self.parameters
+        trees = tuple(tree for one in each for tree in one.trees)
+        return Description(facts, parts, trees, tuple(boxes for one in each for boxes in one.boxes))
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance; of components, less that, too."""
+        each = [component.to_document() for component in self.components]
+        grown = "nodes" in each[0]
+        kept = ("cliques", "tree_edges", "tables")
+        return {
+            "kind": "feature-mixture" if grown else "mixture",
+            "variables": [column_document(column) for column in self.columns],
+            "weights": self.weights.tolist(),
+            "components": [one["nodes"] if grown else {key: one[key] for key in kept} for one in each],
+        }

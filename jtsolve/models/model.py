@@ -9,20 +9,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jtsolve.core.run import Run
 from jtsolve.models.columns import position
-from jtsolve.models.layout import Layout, layout_of
+from jtsolve.models.documents import column_document, parts_document
+from jtsolve.models.inference.evidence import entered
+from jtsolve.models.inference.marginals import MOST_CELLS, marginal, marginals
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, posterior_of, predicted
+from jtsolve.models.layout import Layout, layout_of, require_room
+from jtsolve.models.messages import disagreement, families, separator_sums
+from jtsolve.models.protocol import Conditioned, Description, Explanation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
+    from jtsolve.models.protocol import Evidence, StatePosterior
+    from jtsolve.networks.network import Network
+    from jtsolve.tables.table import Codes, DataTable
 
 TOLERANCE = 1e-9
 """How far two tables may differ on their separator, and a table's sum from 1: well above the rounding error
@@ -60,10 +71,9 @@ class JunctionTreeModel:
     layout: Layout = field(init=False, repr=False)
     values: NDArray[np.float64] = field(init=False, repr=False)
     families: NDArray[np.float64] = field(init=False, repr=False)
+    is_continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        from jtsolve.models.kernels.cliques import families, separator_sums
-
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise ValueError("two columns have the same name")
@@ -71,11 +81,11 @@ class JunctionTreeModel:
         values = _side_by_side(self.tables, layout)
         if not (np.isfinite(values).all() and values.min() >= 0):
             raise ValueError("a table has an entry that is not a probability")
-        below, above = separator_sums(values, layout.shape)
+        below = separator_sums(values, layout)
         totals = np.add.reduceat(values, layout.offset[:-1])
-        if np.abs(totals - 1).max() > TOLERANCE or np.abs(below - above).max() > TOLERANCE:
+        if np.abs(totals - 1).max() > TOLERANCE or disagreement(values, below, layout) > TOLERANCE:
             raise ValueError("a table does not sum to 1, or two tables disagree on their separator")
-        logs = families(values, below, layout.shape)
+        logs = families(values, below, layout)
         for array in (values, logs):
             array.setflags(write=False)
         object.__setattr__(self, "layout", layout)
@@ -109,8 +119,7 @@ class JunctionTreeModel:
     @property
     def parameters(self) -> int:
         """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
-        shape = self.layout.shape
-        return int(self.layout.cells - shape.separator[-1])
+        return self.layout.cells - self.layout.separator_cells
 
     def variable(self, name: str) -> int:
         """Returns the position of a variable; see `columns.position`."""
@@ -119,6 +128,124 @@ class JunctionTreeModel:
     def variables(self, names: Iterable[str]) -> tuple[int, ...]:
         """Returns the positions of variables; see `variable`."""
         return tuple(self.variable(name) for name in names)
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of all tables."""
+        return self.layout.cells
+
+    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+        from jtsolve.models.inference.likelihood import log_likelihood
+
+        return log_likelihood(self, rows)
+
+    def condition(self, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
+        """Returns the distribution given hard and soft evidence.
+
+        Raises:
+            InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is
+                impossible.
+
+        >>> from jtsolve.models.columns import Column
+        >>> from jtsolve.core.tree import JunctionTree
+        >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
+        >>> tables = (np.array([[0.5, 0.25], [0.0, 0.25]]),)
+        >>> model = JunctionTreeModel(columns, JunctionTree(2, (0b11,), ()), tables)
+        >>> model.condition({"wet": "yes"}).model.tables[0][:, 1].tolist()
+        [0.5, 0.5]
+        """
+        if not evidence:
+            return Conditioned(self, 0.0)
+        values, log_probability = entered(self, evidence)
+        return Conditioned(model_of(self.columns, self.tree, values, self.provenance), log_probability)
+
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """Returns P(v) for every variable v, one entry a state."""
+        return marginals(self)
+
+    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
+        """Returns the joint marginal of some variables; see `inference.marginals.marginal`."""
+        return marginal(self, names, most_cells=most_cells)
+
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> StatePosterior:
+        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
+        return posterior_of(self, groups, evidence, memory=memory, run=run)
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the k most probable configurations; see `protocol.Distribution`."""
+        from jtsolve.models.inference.mpe import most_probable
+
+        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        if run is not None:
+            run.progress(note="passing messages")
+        known = self.condition(evidence)
+        if run is not None:
+            run.progress(note="following the maxima")
+        return Explanation(most_probable(known.model, k), known.log_probability)
+
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
+        """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
+        from jtsolve.models.inference.sampling import sample
+
+        return sample(self.condition(evidence).model, rows, seed)
+
+    def predict(self, rows: Codes, v: int) -> Codes:
+        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
+        return predicted(self, rows, v)
+
+    def complete(self, rows: Codes) -> Codes:
+        """Returns the most probable completion of rows; see `inference.completion.completed`."""
+        from jtsolve.models.inference.completion import completed
+
+        return completed(self, rows)
+
+    def entropy(self) -> float:
+        """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
+        from jtsolve.models.inference.information import entropy
+
+        return entropy(self)
+
+    def junction_tree(self, what: str) -> JunctionTreeModel:
+        """Returns itself."""
+        del what
+        return self
+
+    def network(self, what: str, root: int = 0) -> Network:
+        """Returns the same distribution as a Bayesian network; see `directed.to_network`."""
+        from jtsolve.models.directed import to_network
+
+        del what
+        return to_network(self, root)
+
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree."""
+        del what
+        return self.tree
+
+    def describe(self) -> Description:
+        """Returns sizes, and entropies and mutual informations in nats, for people."""
+        from jtsolve.models.inference.information import described
+
+        return described(self)
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance."""
+        return {
+            "kind": "discrete",
+            "variables": [column_document(column) for column in self.columns],
+            **parts_document(self.tree, self.names, self.tables),
+            "mean": None,
+        }
 
 
 def model_of(

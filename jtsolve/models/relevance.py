@@ -23,12 +23,13 @@ from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError, LimitError
-from jtsolve.models.directed import columns_of, factor_of
-from jtsolve.models.inference.evidence import Conditioned, likelihoods
+from jtsolve.models.columns import Column
+from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
-from jtsolve.models.inference.mpe import Configuration, most_probable, require_lists
+from jtsolve.models.inference.mpe import most_probable, require_lists
 from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
 from jtsolve.models.maxima import maximum
+from jtsolve.models.protocol import Conditioned, Configuration, Explanation, StatePosterior
 from jtsolve.models.triangulation import Factor, calibrated_on
 
 if TYPE_CHECKING:
@@ -38,38 +39,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.columns import Column
-    from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Evidence
     from jtsolve.networks.network import Network
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Posterior:
-    """Answers of a network.
-
-    Attributes:
-        tables: of each group of targets, P(targets | evidence), one axis each.
-        log_probability: ln P(evidence), in nats; None if its tables do not fit in memory. The answers then
-            assume that the evidence is possible.
-        refusal: why it is None; otherwise empty.
-    """
-
-    tables: tuple[NDArray[np.float64], ...]
-    log_probability: float | None
-    refusal: str = ""
+def columns_of(network: Network) -> tuple[Column, ...]:
+    """Returns the variables of a network."""
+    return tuple(Column(node.name, node.states) for node in network.nodes)
 
 
-def require_targets(group: Sequence[str], names: Sequence[str], arities: Sequence[int]) -> VarSet:
-    """Returns the variables of a group.
-
-    Raises:
-        InputError: there is none, one is unknown, or one is named twice.
-        LimitError: their joint table is too large.
-    """
-    found = targets_of(group, names)
-    require_small(prod(arities[v] for v in found), len(found))
-    return varset(found)
+def factor_of(network: Network, v: int) -> Factor:
+    """Returns P(v | parents), with an axis for each parent and a last one for v."""
+    scope = (*network.nodes[v].parents, v)
+    return Factor(scope, network.nodes[v].table.reshape([network.arities[u] for u in scope]))
 
 
 def posterior(
@@ -79,7 +62,7 @@ def posterior(
     *,
     memory: int | None = None,
     run: Run | None = None,
-) -> Posterior:
+) -> StatePosterior:
     """Returns the joint distribution of each group of variables given evidence.
 
     The groups share a junction tree if it fits in memory and has no more cells than one for each of them.
@@ -89,7 +72,7 @@ def posterior(
         groups: names, at least one a group.
         evidence: hard and soft.
         memory: most bytes of tables; None for the free memory.
-        run: shows progress; None for none.
+        run: shows progress.
 
     Raises:
         InputError: a variable or state is unknown, or the evidence is impossible.
@@ -97,7 +80,10 @@ def posterior(
     """
     run = run or Run()
     entered = Entered.of(network, evidence)
-    wanted = [require_targets(group, network.names, network.arities) for group in groups]
+    columns = [[entered.columns[v] for v in targets_of(group, entered.columns)] for group in groups]
+    for members_ in columns:
+        require_small(prod(column.arity for column in members_), len(members_))
+    wanted = [varset(targets_of(group, entered.columns)) for group in groups]
     run.progress(note="ordering the elimination")
     parts = _plan(entered, wanted, memory)
     for part in parts:
@@ -111,12 +97,13 @@ def posterior(
         for k, (group, targets) in enumerate(zip(groups, wanted, strict=True)):
             if k not in tables and not targets & ~part.targets:
                 tables[k] = single[group[0]] if len(group) == 1 else marginal(model, group)
-    return Posterior(tuple(tables[k] for k in range(len(groups))), log_probability, refusal)
+    found = tuple(tables[k] for k in range(len(groups)))
+    return StatePosterior(tuple(map(tuple, columns)), found, log_probability, refusal)
 
 
 def explanation(
     network: Network, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
-) -> tuple[list[Configuration], float]:
+) -> Explanation:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
     A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables. One
@@ -135,7 +122,7 @@ def explanation(
         run.progress(note="passing messages")
         known = part.compiled()
         run.progress(note="following the maxima")
-        return most_probable(known.model, k), known.log_probability
+        return Explanation(most_probable(known.model, k), known.log_probability)
     log_probability = 0.0
     if entered.observed:
         above = entered.part(entered.observed, None)
@@ -144,7 +131,7 @@ def explanation(
     arities = [column.arity for column in part.columns]
     codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, run=run)
     states = tuple(column.states[code] for column, code in zip(part.columns, codes, strict=True))
-    return [Configuration(states, best - log_probability)], log_probability
+    return Explanation([Configuration(states, best - log_probability)], log_probability)
 
 
 def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[RelevantPart]:

@@ -1,7 +1,7 @@
 """From factors to a calibrated junction tree: moralisation, triangulation, message passing.
 
 The variables of each factor are made adjacent, and the graph is triangulated (`core.triangulation`). Each
-factor is multiplied into a clique that contains it, and messages (`kernels.cliques.propagate`) turn the
+factor is multiplied into a clique that contains it, and messages (`messages.propagate`) turn the
 tables into marginals.
 """
 
@@ -17,6 +17,7 @@ from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
 from jtsolve.models.layout import layout_of
+from jtsolve.models.messages import propagate
 from jtsolve.models.model import JunctionTreeModel, model_of
 
 if TYPE_CHECKING:
@@ -91,8 +92,6 @@ def calibrated_on(
         LimitError: the tables do not fit in memory.
         ValueError: a factor lies within no clique.
     """
-    from jtsolve.models.kernels.cliques import propagate
-
     layout = layout_of(tree, tuple(column.arity for column in columns))
     holding: list[list[int]] = [[] for _ in columns]
     for place, clique in enumerate(layout.cliques):
@@ -112,7 +111,7 @@ def calibrated_on(
             order = np.argsort(factor.variables)
             shape = [layout.arities[v] if scope >> v & 1 else 1 for v in layout.cliques[places[0]]]
             view += np.log(np.transpose(factor.table, order).reshape(shape))
-    log_sum = propagate(values, layout.shape)
+    log_sum = propagate(values, layout)
     if log_sum == -np.inf:
         raise InputError("network", "factors", "their product is 0 everywhere", "correct the tables")
     return Calibrated(model_of(columns, tree, layout.normalised(values), provenance), float(log_sum))

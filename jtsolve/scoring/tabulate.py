@@ -136,7 +136,7 @@ def proceed_in(run: Run, done: float) -> None:
     if done < 1:
         if run.stop is Stop.INTERRUPTED:
             raise StoppedError
-        run.require_time(f"the scoring after {100 * done:.0f} % of the sets", "smaller sets (--max-size)")
+        run.require_time(f"the scoring after {100 * done:.0f} % of the sets", f"smaller sets ({MAX_SIZE})")
 
 
 def tabulate_with(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.backends.registry import REGISTRY as BACKENDS
 from jtsolve.console import TerminalLine, display_here
 from jtsolve.core.machine import cores, memory_bytes
-from jtsolve.core.run import Console, Limits, Run
+from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND
 from jtsolve.scoring.registry import REGISTRY as SCORES
@@ -36,11 +36,11 @@ def run_of(
     seed: int,
     show_progress: bool | None,  # noqa: FBT001 - as the public functions have it
 ) -> Run:
-    """Returns the run of a Python call: findings are logged, and progress is shown if somebody watches."""
+    """Returns the run of a Python call: messages are logged, and progress is shown if somebody watches."""
     display = display_here() if show_progress is None else TerminalLine() if show_progress else None
     if show_progress and display_here() is not None:
         display = display_here()
-    return Run(Limits(time, memory_bytes(memory), threads, seed), Console(display))
+    return Run(Limits(time, memory_bytes(memory), threads, seed), Console(display, LOGGER.info))
 
 
 def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:

@@ -72,7 +72,7 @@ class AveragedTrees:
         rule = how.tabulation(table.n, size, run.limits, GRAPHS, drawn=True)
         problem = task.problem(run, rule)
         if (remark := remark_on_scores(problem)) is not None:
-            run.say(remark)
+            run.warn("weights of the drawn trees", [remark])
         draws = drawn(problem, self.draws, how, run)
         if draws is None:
             raise ChoiceError("no graph meets the constraints; leave some out")

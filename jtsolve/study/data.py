@@ -131,7 +131,8 @@ class Data:
             InputError: the rows cannot be read, or a value is not among declared states.
             ChoiceError: the data are numbers, or partitions that lack a state.
         """
-        from jtsolve.models.columns import columns_of, open_rows, states_of
+        from jtsolve.models.columns import columns_of, states_of
+        from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
 
         if unseen not in UNSEEN.choices:
@@ -157,4 +158,4 @@ class Data:
                 )
             remarks = {**table.provenance, "states_of_validation": more}
             table = replace(widened(table, more), provenance=MappingProxyType(remarks))
-        return table, found.codes(columns_of(table))
+        return table, found.coded(columns_of(table))

@@ -11,6 +11,7 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.task import FitTask
 from jtsolve.options import BACKEND, GRAPH, SMOOTHING, TREE, TREEWIDTH, VALIDATE
+from jtsolve.study.kinds import MODELS
 from jtsolve.tables.options import COLUMNS
 
 if TYPE_CHECKING:
@@ -85,9 +86,20 @@ def fitted(
     )
     with run.phase(f"fitting {kind.name}"), run.interruptible():
         try:
-            return Fitted(kind.fit(task, run), table)
+            model = kind.fit(task, run)
         except StoppedError:
             raise KeyboardInterrupt from None
+    return Fitted(
+        replace(model, provenance=MappingProxyType({**model.provenance, "method": _text(kind)})), table
+    )
+
+
+def _text(kind: ModelKind) -> str:
+    """Returns a kind of model as a text that makes it again; if its parts have no names, in Python."""
+    try:
+        return MODELS.text_of(kind)
+    except ChoiceError:
+        return repr(kind)
 
 
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:

@@ -134,9 +134,10 @@ def _entry(text: str) -> Mapping[str, Any]:
         }
     key = key.strip()
     if key in _NUMBERS:
-        if not value.strip().isdecimal():
-            raise ChoiceError(f"the constraint {text} is not a number; write for example {key}=2")
-        return {key: int(value)}
+        try:
+            return {key: int(value)}
+        except ValueError:  # or Python reads no number of so many digits
+            raise ChoiceError(f"the constraint {text} is not a number; write for example {key}=2") from None
     if key in _PAIRS:
         return {key: _pairs(key, [names_in(value)])}
     if key in _SETS:

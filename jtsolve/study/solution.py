@@ -214,6 +214,7 @@ class Solution:
 
         facts = {} if self.table is None else self.table.provenance
         lines = [f"{key}: {value}" for key, value in facts.items() if key in _SHOWN]
+        lines += [f"{one['sentence']}. {one['advice']}" for one in facts.get("warnings", ())]
         return as_html([repr(self), *self.result.remarks, *lines], self.result.tree, self.result.names)
 
 

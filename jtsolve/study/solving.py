@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from jtsolve.core.run import LOGGER
 from jtsolve.errors import InputError, JtsolveError, LimitError
 from jtsolve.kbest import choose_ranker, k_best, require_number, require_ranker
 from jtsolve.solving import Choice, choose, require_backend, solve
@@ -72,6 +73,7 @@ def answer(
         choice = Choice(backend, backend.estimate(problem, run.limits), "as asked for")
     else:
         choice = (choose_ranker if several else choose)(problem, run)
+        LOGGER.info("%s", choice.reason)
     if certificate is not None:
         from jtsolve.proving import require_exact
 

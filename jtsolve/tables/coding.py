@@ -17,7 +17,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import SCORE
 from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, SCHEMA, STATES
-from jtsolve.tables.raw import GAP, signed_type
+from jtsolve.tables.raw import GAP, GAP_STATE, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Coding, Discretisation
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.selection import Subtable
-
-GAP_STATE = "?"
-"""Label of the state that stands for a missing value."""
 
 FEW = 20
 """A column of at most this many distinct numbers counts as discrete, even if they are fractions."""

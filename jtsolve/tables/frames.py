@@ -15,13 +15,14 @@ from datetime import datetime, time
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.options import DROP
-from jtsolve.tables.raw import GAP
+from jtsolve.tables.raw import GAP, GAP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -219,14 +220,30 @@ class FrameStyle:
                 dtypes[name] = getattr(column, "dtype", None)
         return cls(is_pandas(data), values, dtypes)
 
+    def like(self, data: Frame, states: Mapping[str, Sequence[str]] = MappingProxyType({})) -> FrameStyle:
+        """Returns the style of answers about a frame: its container and, of the columns in it, its values.
+
+        Args:
+            data: the frame; a path, an array or a dictionary leaves the style as it is.
+            states: of the columns whose values answers have.
+        """
+        pandas = is_pandas(data)
+        if is_path(data) or not (pandas or hasattr(data, "__arrow_c_stream__") or hasattr(data, "collect")):
+            return self
+        own = FrameStyle.of(data, states) if states else FrameStyle(pandas)
+        kept = self.dtypes if pandas == self.pandas else {}
+        values = {
+            name: {**self.values.get(name, {}), **own.values.get(name, {})}
+            for name in {**self.values, **own.values}
+        }
+        return FrameStyle(pandas, values, {**kept, **own.dtypes})
+
     def column(self, name: str, states: Sequence[str], codes: NDArray[np.integer[Any]]) -> Any:
         """Returns a column of states, given by their codes; -1 for a missing value.
 
         States that are none of the original values, such as ranges, become ordered categories. The state for
         a missing value is missing again.
         """
-        from jtsolve.tables.coding import GAP_STATE
-
         known = self.values.get(name, {})
         if not known or any(label not in known and label != GAP_STATE for label in states):
             return self._categories(name, states, codes)
@@ -236,7 +253,9 @@ class FrameStyle:
 
             cells = np.empty(len(originals), dtype=object)
             cells[:] = originals
-            made, dtype = pd.Series(cells[codes], name=name), self.dtypes[name]
+            made, dtype = pd.Series(cells[codes], name=name), self.dtypes.get(name)
+            if dtype is None:
+                return made.infer_objects()
             holds = dtype.kind not in "biu" or isinstance(dtype, pd.api.extensions.ExtensionDtype)
             return made.astype(dtype) if holds or not made.isna().any() else made
         import polars as pl
@@ -255,6 +274,10 @@ class FrameStyle:
 
         places = np.where(codes == GAP, len(states), codes).astype(np.int64)
         return pl.Series(name, [*states, None], dtype=pl.Enum(states)).gather(places)
+
+    def words(self, name: str, values: list[str]) -> Any:
+        """Returns a column of texts, as a variable's values are held where it has none of its own."""
+        return FrameStyle(self.pandas).column(name, list(dict.fromkeys(values)), _codes_of(values))
 
     def numbers(self, name: str, values: NDArray[np.float64]) -> Any:
         """Returns a column of numbers."""
@@ -279,6 +302,12 @@ class FrameStyle:
     def labelled(self, made: Any, like: Frame) -> Any:
         """Returns a column or frame with the row labels of another; of polars, itself."""
         return made.set_axis(like.index) if self.pandas and is_pandas(like) else made
+
+
+def _codes_of(values: list[str]) -> NDArray[np.int64]:
+    """Returns the position of each value among the distinct ones."""
+    place = {value: code for code, value in enumerate(dict.fromkeys(values))}
+    return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def _distinct(column: Any) -> list[Any]:
@@ -307,8 +336,6 @@ def _few(values: list[Any]) -> list[Any]:
 
 def _numbers(labels: Sequence[str]) -> dict[str, Any]:
     """Returns the labels of a text file as numbers; empty unless all are, or a missing value."""
-    from jtsolve.tables.coding import GAP_STATE
-
     found: dict[str, Any] = {}
     for label in labels:
         try:

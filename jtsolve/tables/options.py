@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jtsolve.errors import ChoiceError, on_one_line
-from jtsolve.options import Option, options_of
+from jtsolve.options import READ, Option, options_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,9 +74,6 @@ def decimal_of(data: Any) -> Decimal:
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
-
-READ = "--read"
-"""The option of the shell that holds those of data that few users need."""
 
 HEADER = Option(
     "header",

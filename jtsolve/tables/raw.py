@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 GAP = -1
 """Code of a missing value."""
 
+GAP_STATE = "?"
+"""The state for a missing value, of columns that have one."""
+
 DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?(?:[eE][+-]?\d+)?")
 """A number with a decimal comma, and points between thousands, if any."""
 

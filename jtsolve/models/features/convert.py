@@ -1,30 +1,22 @@
-"""Junction trees as feature graphs, and feature trees as junction trees."""
+"""Junction trees as feature graphs."""
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from jtsolve.core.triangulation import triangulated
-from jtsolve.core.varset import members, varset
-from jtsolve.errors import LimitError
 from jtsolve.models.features.circuit import separator_first
 from jtsolve.models.features.context import Literal
-from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
-from jtsolve.models.features.queries import marginal
+from jtsolve.models.features.nodes import Product, Split
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.layout import strides, table_cells
-from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.layout import strides
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.features.nodes import Node
-
-MOST_CELLS = 1 << 26
-"""Default limit for the tables of a junction tree, all together: half a gigabyte."""
+    from jtsolve.models.model import JunctionTreeModel
 
 _Key: TypeAlias = tuple[int, int, tuple[int, ...], int]
 """A node of a feature graph: a clique, a cell of its separator, the states of its first variables, and how
@@ -89,47 +81,3 @@ def feature_graph(model: JunctionTreeModel) -> FeatureTree:
             failed = Literal(variable[key], key[3])
             linked.append(Split((failed,), share, (kids[0], kids[1])))
     return FeatureTree(model.columns, tuple(linked), model.provenance)
-
-
-def junction_tree(tree: FeatureTree, most_cells: int = MOST_CELLS) -> JunctionTreeModel:
-    """Returns the same distribution on one junction tree.
-
-    The variables of a path and those of a clique at its end have a common factor, so that they are adjacent;
-    the graph is triangulated by min-fill. Each table is a marginal of the feature tree.
-
-    Raises:
-        LimitError: the tables would have more than `most_cells` cells; raised before any is computed.
-    """
-    arities = tuple(column.arity for column in tree.columns)
-    found = triangulated(arities, _scopes(tree))
-    cells = table_cells(found, arities)
-    if cells > most_cells:
-        raise LimitError(
-            f"as a junction tree, the feature tree has treewidth {found.treewidth} and {cells:.3g} cells, "
-            f"{8 * cells / 1e9:.3g} GB; {most_cells:.3g} cells are allowed. Ways out: export it as a circuit "
-            "or as a log-linear model, whose sizes are linear"
-        )
-    tables = tuple(marginal(tree, [tree.names[v] for v in members(clique)]) for clique in found.cliques)
-    return JunctionTreeModel(tree.columns, found, tables, MappingProxyType(dict(tree.provenance)))
-
-
-def _scopes(tree: FeatureTree) -> list[int]:
-    """Returns the sets of variables that have a common factor."""
-    above = [0] * len(tree.nodes)  # of a shared node: on all paths to it
-    scopes = [1 << v for v in range(tree.n)]
-    for i, node in enumerate(tree.nodes):
-        if isinstance(node, TableLeaf):
-            scopes.append(above[i] | varset(node.variables))
-        elif isinstance(node, TreeLeaf):
-            cliques = node.model.layout.cliques
-            scopes += [above[i] | varset(node.variables[v] for v in clique) for clique in cliques]
-        here = above[i]
-        if isinstance(node, Split):
-            left = set(tree.contexts[i].domains)
-            for kid in node.kids:
-                here |= varset(left - set(tree.contexts[kid].domains))
-            here |= varset(v for v, _ in node.feature)
-            scopes.append(here)
-        for kid in kids_of(node):
-            above[kid] |= here
-    return scopes

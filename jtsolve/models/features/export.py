@@ -1,4 +1,4 @@
-"""Feature trees for people and other programs: boxes, log-linear features, arithmetic circuits.
+"""Feature trees for other programs: log-linear features, arithmetic circuits.
 
 The log-linear form is the Markov network of the paper: one feature for each leaf, the conjunction M of the
 assumptions on its path and of a cell of its table, with the logarithm of its probability as weight; and one
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.draw.branching import Box
-from jtsolve.draw.text import tree_text
 from jtsolve.errors import LimitError
+from jtsolve.models.features.boxes import words
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 
 if TYPE_CHECKING:
@@ -21,45 +20,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.features.context import Feature
     from jtsolve.models.features.tree import FeatureTree
 
 MOST_FEATURES = 1_000_000
 """Default limit for a log-linear list: a graph has one feature a path, and may have too many."""
-_MOST_LINES = 12
-"""Lines of a junction tree in a box."""
-
-
-def boxes(tree: FeatureTree) -> list[Box]:
-    """Returns a box for each node: the feature of a split, the cliques or variables of a leaf."""
-    found = []
-    for node, context in zip(tree.nodes, tree.contexts, strict=True):
-        if isinstance(node, Split):
-            labels = tuple(
-                f"{word} {p:.3g}" for word, p in (("no", 1 - node.probability), ("yes", node.probability))
-            )
-            found.append(Box((f"{words(tree, node.feature)}?",), node.kids, labels))
-        elif isinstance(node, Product):
-            text = "independent parts" if node.kids else "nothing open"
-            found.append(Box((text,), node.kids, ("",) * len(node.kids)))
-        elif isinstance(node, TableLeaf):
-            names = ", ".join(tree.names[v] for v in node.variables)
-            cells = int(context.is_allowed(node.variables).sum())
-            found.append(Box((f"{{{names}}}  {cells} cells",)))
-        else:
-            found.append(Box(_tree_lines(node)))
-    return found
-
-
-def _tree_lines(node: TreeLeaf) -> tuple[str, ...]:
-    lines = tree_text(node.model.tree, node.model.names).splitlines()
-    more = [f"… {len(lines) - _MOST_LINES} more cliques"] if len(lines) > _MOST_LINES else []
-    return (*lines[:_MOST_LINES], *more)
-
-
-def words(tree: FeatureTree, feature: Feature, sign: str = " ∧ ") -> str:
-    """Returns a feature in words."""
-    return sign.join(f"{tree.names[v]}={tree.columns[v].states[state]}" for v, state in feature)
 
 
 def log_linear(tree: FeatureTree, most: int = MOST_FEATURES) -> Iterator[tuple[str, float]]:
@@ -94,7 +58,7 @@ def _log_linear(tree: FeatureTree) -> Iterator[tuple[str, float]]:
         if isinstance(node, Product):
             stack += [(kid, path) for kid in reversed(node.kids)]
         elif isinstance(node, Split):
-            holds = words(tree, node.feature, " & ")
+            holds = words(tree.columns, node.feature, " & ")
             sides = [(f"!({holds})", 1 - node.probability), (holds, node.probability)]
             for kid, (side, _) in reversed(list(zip(node.kids, sides, strict=True))):
                 stack.append((kid, (*path, side)))

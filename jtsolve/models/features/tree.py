@@ -6,29 +6,63 @@ This is the locally normalised form of Definition 2 of V. Gogate, W. A. Webb and
 efficient Markov networks, NIPS 2010: it sums to 1 by induction, provided that the parts of a product share
 no variable and no clause (with the paper's division by the number of models #(M), a clause across two parts
 makes the recursion wrong). As a Markov network it has one log-linear feature a leaf.
+
+Queries are passes over the nodes of the circuit. Unlike a mixture, whose components overlap, a feature tree
+has exact best configurations: branches exclude each other. Time: linear in the circuit, times k log k for the
+k best configurations; a complete row visits its own path.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from jtsolve.models.columns import position
-from jtsolve.models.features.circuit import circuit_of
-from jtsolve.models.features.context import Context, Feature
+from jtsolve.core.triangulation import triangulated
+from jtsolve.core.varset import members, varset
+from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.models.columns import codes_of, position
+from jtsolve.models.documents import column_document, packed, parts_document
+from jtsolve.models.features.circuit import circuit_of, clique_nodes, separator_first
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
-from jtsolve.models.model import TOLERANCE
+from jtsolve.models.features.validity import contexts_of, leaf_columns
+from jtsolve.models.inference.evidence import impossible, likelihoods
+from jtsolve.models.inference.likelihood import gaps_of
+from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, posterior_of, predicted
+from jtsolve.models.inference.sampling import BLOCK
+from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.protocol import (
+    Conditioned,
+    Configuration,
+    Description,
+    Explanation,
+    require_draws,
+    undrawable,
+)
+from jtsolve.tables.table import DataTable, code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import NoReturn
 
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.features.circuit import Circuit
+    from jtsolve.models.features.context import Context
     from jtsolve.models.features.nodes import Node
+    from jtsolve.models.protocol import Evidence, StatePosterior
+    from jtsolve.networks.network import Network
+    from jtsolve.tables.table import Codes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +91,13 @@ class FeatureTree:
     nodes: tuple[Node, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     contexts: tuple[Context, ...] = field(init=False)
+    is_continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if len(set(self.names)) < self.n or not self.columns:
             raise ValueError("there is no column, or two have the same name")
         object.__setattr__(self, "provenance", MappingProxyType(dict(self.provenance)))
-        object.__setattr__(self, "contexts", _contexts(self.columns, self.nodes))
+        object.__setattr__(self, "contexts", contexts_of(self.columns, self.nodes))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: derived attributes are recomputed."""
@@ -134,15 +169,295 @@ class FeatureTree:
         """Returns the positions of variables; see `variable`."""
         return tuple(self.variable(name) for name in names)
 
+    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
+        (logs,) = self.log_likelihoods(rows, [self.circuit.log_weight])
+        return logs
 
-def leaf_columns(columns: tuple[Column, ...], variables: tuple[int, ...], context: Context) -> list[Column]:
-    """Returns the columns of a leaf's junction tree: names, and the states left."""
-    from jtsolve.models.columns import Column
+    def log_likelihoods(
+        self, rows: DataTable | Codes, log_weights: Sequence[NDArray[np.float64]]
+    ) -> list[NDArray[np.float64]]:
+        """Returns `log_likelihood` for each of several `Circuit.log_weight` in place of the tree's own."""
+        from jtsolve.models.features.kernels.circuits import complete_rows, partial_rows
 
-    return [
-        Column(columns[v].name, tuple(columns[v].states[state] for state in context.allowed(v)))
-        for v in variables
-    ]
+        codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
+        gaps = gaps_of(self.columns, codes)
+        codes = codes.astype(np.int32)
+        circuit, first = self.circuit, self.circuit.first
+        whole = np.ascontiguousarray(codes.T if not gaps.any() else codes[:, ~gaps].T)
+        open_rows = np.ascontiguousarray(codes[:, gaps])
+        found = []
+        for weights in log_weights:
+            complete, partial = np.empty(len(whole)), np.empty(open_rows.shape[1])
+            complete_rows(whole, weights, circuit.arrays, circuit.visits, complete)
+            if partial.size:
+                partial_rows(open_rows, first, weights, circuit.arrays, partial)
+                out = np.empty(len(gaps))
+                out[~gaps], out[gaps] = complete, partial
+            found.append(out if partial.size else complete)
+        return found
+
+    def condition(self, evidence: Evidence) -> Conditioned[FeatureTree]:
+        """Returns the distribution given hard and soft evidence; see `JunctionTreeModel.condition`."""
+        from jtsolve.models.features.kernels.circuits import upward
+
+        weights = likelihoods(self.columns, evidence)
+        if not weights:
+            return Conditioned(self, 0.0)
+        first = self.circuit.first
+        log_likelihoods = np.zeros(first[-1])
+        with np.errstate(divide="ignore"):
+            for v, weight in weights.items():
+                log_likelihoods[first[v] : first[v + 1]] = np.log(weight)
+        circuit = self.circuit
+        value, term = upward(circuit.log_weight, log_likelihoods, circuit.arrays)
+        if value[0] == -np.inf:
+            raise impossible(self.columns, self.marginals(), weights, evidence)
+        known = tuple(self._given(i, value, term) for i in range(len(self.nodes)))
+        return Conditioned(FeatureTree(self.columns, known, self.provenance), float(value[0]))
+
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """Returns P(v) for every variable v, one entry a state."""
+        _, out = self._expected(np.zeros(self.circuit.nodes), self.circuit.log_weight)
+        return tuple(out[start:stop] for start, stop in pairwise(self.circuit.first.tolist()))
+
+    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
+        """Returns the joint marginal of some variables; see `inference.marginals.marginal`.
+
+        Each cell is the probability of a row in which the other variables are missing: nothing larger than
+        the result is needed.
+        """
+        wanted = targets_of(names, self.columns)
+        dims = [self.columns[v].arity for v in wanted]
+        cells = prod(dims)
+        require_small(cells, len(wanted), most_cells)
+        out = np.empty(cells)
+        for start in range(0, cells, BLOCK):
+            at = np.arange(start, min(start + BLOCK, cells))
+            codes = np.full((self.n, at.size), -1, dtype=np.int32)
+            codes[list(wanted)] = np.unravel_index(at, dims)
+            out[at] = np.exp(self.log_likelihood(codes))
+        return out.reshape(dims)
+
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> StatePosterior:
+        """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
+        return posterior_of(self, groups, evidence, memory=memory, run=run)
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the k most probable configurations; see `protocol.Distribution`."""
+        if k < 1:
+            raise ChoiceError(f"{k} configurations are requested; give a number of 1 or more")
+        require_room(self.cells, *WITH_EVIDENCE, limit=memory)
+        if run is not None:
+            run.progress(note="passing messages")
+        known = self.condition(evidence)
+        if run is not None:
+            run.progress(note="following the maxima")
+        return Explanation(_best(known.model, k), known.log_probability)
+
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
+        """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
+        from jtsolve.models.features.kernels.circuits import draw
+
+        require_draws(rows, seed)
+        tree = self.condition(evidence).model
+        circuit, first = tree.circuit, tree.circuit.first
+        kind = np.dtype(code_type(max(column.arity for column in tree.columns)))
+        require_room(tree.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
+        sums = np.cumsum(np.exp(circuit.log_weight))
+        starts = circuit.arrays.branch
+        before = np.concatenate([[0.0], sums])[starts[:-1]]
+        sums -= np.repeat(before, np.diff(starts))
+        totals = np.repeat(sums[starts[1:] - 1], np.diff(starts))
+        np.divide(sums, totals, out=sums, where=totals > 0)
+        variable = np.searchsorted(first, circuit.arrays.literals, side="right") - 1
+        state = circuit.arrays.literals - first[variable]
+        out = np.zeros((tree.n, rows), dtype=np.int32)
+        generator = np.random.default_rng(seed)
+        for start in range(0, rows, BLOCK):
+            stop = min(start + BLOCK, rows)
+            uniform = generator.random((circuit.visits, stop - start))
+            draw(uniform, sums, circuit.arrays, variable, state, out[:, start:stop])
+        return out.astype(kind)
+
+    def predict(self, rows: Codes, v: int) -> Codes:
+        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
+        return predicted(self, rows, v)
+
+    def complete(self, rows: Codes) -> NoReturn:
+        """Refuses: rows are completed along one junction tree."""
+        del rows
+        raise self._undrawable("the completion of rows")
+
+    def entropy(self) -> float:
+        """Returns -Σ P ln P over all configurations, in nats."""
+        logs = self.circuit.log_weight
+        share, _ = self._expected(np.zeros(self.circuit.nodes), logs)
+        return -float(share[share > 0] @ logs[share > 0])
+
+    def junction_tree(self, what: str, most_cells: int = MOST_CELLS) -> JunctionTreeModel:
+        """Returns the same distribution on one junction tree; `what` needs it, for the refusal.
+
+        The variables of a path and those of a clique at its end have a common factor, so that they are
+        adjacent; the graph is triangulated by min-fill. Each table is a marginal of the feature tree.
+
+        Raises:
+            LimitError: the tables would have more than `most_cells` cells; raised before any is computed.
+        """
+        arities = tuple(column.arity for column in self.columns)
+        found = triangulated(arities, _scopes(self))
+        cells = table_cells(found, arities)
+        if cells > most_cells:
+            raise LimitError(
+                f"{what}: as a junction tree, the feature tree has treewidth {found.treewidth} and "
+                f"{cells:.3g} cells, {8 * cells / 1e9:.3g} GB; {most_cells:.3g} cells are allowed. Ways out: "
+                "export it as a circuit or as a log-linear model, whose sizes are linear"
+            )
+        tables = tuple(self.marginal([self.names[v] for v in members(clique)]) for clique in found.cliques)
+        return JunctionTreeModel(self.columns, found, tables, MappingProxyType(dict(self.provenance)))
+
+    def network(self, what: str, root: int = 0) -> Network:
+        """Returns the same distribution as a Bayesian network; see `junction_tree`."""
+        return self.junction_tree(what).network(what, root)
+
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree of the same distribution; see `junction_tree`."""
+        return self.junction_tree(what).tree
+
+    def _undrawable(self, what: str) -> ChoiceError:
+        return undrawable(what, f"a feature tree, with {len(self.leaves)} leaves", "fit a junction tree")
+
+    def describe(self) -> Description:
+        """Returns sizes, the entropy, in nats, and the nodes."""
+        from jtsolve.models.features.boxes import boxes
+
+        facts = {
+            "variables": self.n,
+            "splits": len(self.splits),
+            "leaves": len(self.leaves),
+            "a_nodes": self.a_nodes,
+            "longest_path": self.longest_path,
+            "cells": self.cells,
+            "parameters": self.parameters,
+            "entropy_nats": self.entropy(),
+        }
+        return Description(facts, boxes=(boxes(self.columns, self.nodes, self.contexts),))
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance."""
+        return {
+            "kind": "features",
+            "variables": [column_document(column) for column in self.columns],
+            "nodes": [self._node_document(i) for i in range(len(self.nodes))],
+        }
+
+    def _node_document(self, i: int) -> dict[str, Any]:
+        node = self.nodes[i]
+        if isinstance(node, Split):
+            pairs = [[self.columns[v].name, self.columns[v].states[state]] for v, state in node.feature]
+            return {
+                "node": "split",
+                "feature": pairs,
+                "probability": float(node.probability),
+                "kids": list(node.kids),
+            }
+        if isinstance(node, Product):
+            return {"node": "product", "kids": list(node.kids)}
+        columns = leaf_columns(self.columns, node.variables, self.contexts[i])
+        variables = [column_document(column) for column in columns]
+        if isinstance(node, TableLeaf):
+            return {"node": "table", "variables": variables, "values": packed(node.values)}
+        model = node.model
+        parts = parts_document(model.tree, model.names, model.tables)
+        return {"node": "tree", "variables": variables, **parts}
+
+    def _expected(
+        self, value: NDArray[np.float64], term: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the probability of each branch, and that of each state; for arguments, see `upward`."""
+        from jtsolve.models.features.kernels.circuits import downward
+
+        arrays = self.circuit.arrays
+        flow, single = np.zeros(len(term)), np.zeros(self.circuit.first[-1])
+        downward(value, term, arrays, 0, self.circuit.nodes, flow, single)
+        return flow, single
+
+    def _given(self, i: int, value: NDArray[np.float64], term: NDArray[np.float64]) -> Node:
+        """Returns a node given the evidence behind `value` and `term`; as it is, if it is impossible."""
+        from jtsolve.models.features.kernels.circuits import downward
+
+        node, place, arrays = self.nodes[i], self.circuit.place[i], self.circuit.arrays
+        if isinstance(node, Product) or value[place] == -np.inf:
+            return node
+        start, stop = arrays.branch[place : place + 2]
+        if not isinstance(node, TreeLeaf):
+            shares = np.exp(term[start:stop] - value[place])
+            if isinstance(node, Split):
+                return replace(node, probability=min(1.0, float(shares[1])))
+            return replace(node, values=shares.reshape(node.values.shape))
+        layout = node.model.layout
+        places = place + clique_nodes(layout)
+        flow = np.zeros(len(term))
+        downward(value, term, arrays, place, places[-1], flow, np.zeros(self.circuit.first[-1]))
+        tables = np.empty(layout.cells)
+        for c in range(len(layout.cliques)):
+            axes = separator_first(layout, c)
+            found = flow[arrays.branch[places[c]] : arrays.branch[places[c + 1]]]
+            dims = [layout.dims(c)[k] for k in axes]
+            layout.table(tables, c)[...] = np.transpose(found.reshape(dims), np.argsort(axes))
+        return replace(node, model=model_of(node.model.columns, node.model.tree, tables))
+
+
+def _best(tree: FeatureTree, k: int) -> list[Configuration]:
+    """Returns the k most probable configurations, best first; fewer if the others are impossible."""
+    from jtsolve.models.features.kernels.circuits import best, trace
+
+    circuit, first = tree.circuit, tree.circuit.first
+    slots = len(circuit.arrays.kids)
+    require_room((slots + 2 * circuit.nodes) * k, f"the {k} best configurations", "a smaller k", 16)
+    joined = np.zeros((slots, k, 2), dtype=np.int64)
+    own = np.zeros((circuit.nodes, k, 2), dtype=np.int64)
+    sizes = np.zeros(circuit.nodes, dtype=np.int64)
+    values = np.empty((circuit.nodes, k))
+    best(circuit.log_weight, circuit.arrays, k, joined, own, sizes, values)
+    found = []
+    for rank in range(int(sizes[0])):
+        codes = np.zeros(tree.n, dtype=np.int64)
+        trace(rank, circuit.arrays, joined, own, first, codes)
+        states = tuple(column.states[code] for column, code in zip(tree.columns, codes.tolist(), strict=True))
+        found.append(Configuration(states, float(values[0, rank])))
+    return found
+
+
+def _scopes(tree: FeatureTree) -> list[int]:
+    """Returns the sets of variables that have a common factor."""
+    above = [0] * len(tree.nodes)  # of a shared node: on all paths to it
+    scopes = [1 << v for v in range(tree.n)]
+    for i, node in enumerate(tree.nodes):
+        if isinstance(node, TableLeaf):
+            scopes.append(above[i] | varset(node.variables))
+        elif isinstance(node, TreeLeaf):
+            cliques = node.model.layout.cliques
+            scopes += [above[i] | varset(node.variables[v] for v in clique) for clique in cliques]
+        here = above[i]
+        if isinstance(node, Split):
+            left = set(tree.contexts[i].domains)
+            for kid in node.kids:
+                here |= varset(left - set(tree.contexts[kid].domains))
+            here |= varset(v for v, _ in node.feature)
+            scopes.append(here)
+        for kid in kids_of(node):
+            above[kid] |= here
+    return scopes
 
 
 def _cells(node: Node) -> int:
@@ -157,112 +472,3 @@ def _parameters(node: Node, context: Context) -> int:
     if isinstance(node, TreeLeaf):
         return node.model.parameters
     return int(context.is_allowed(node.variables).sum()) - 1 if isinstance(node, TableLeaf) else 0
-
-
-def _contexts(columns: tuple[Column, ...], nodes: tuple[Node, ...]) -> tuple[Context, ...]:
-    """Returns the context of each node; checks everything, from the root down."""
-    if not nodes:
-        raise ValueError("there is no node")
-    mentioned = _mentioned(nodes)
-    found: list[Context | None] = [None] * len(nodes)
-    came_by: list[tuple[int, str]] = [(-1, "the root")] * len(nodes)  # parent, and the step from it
-    found[0] = Context.of([column.arity for column in columns])
-    for i, node in enumerate(nodes):
-        context = found[i]
-        if context is None:
-            raise ValueError(f"node {i}: no node leads to it")
-        try:
-            after = _after(node, context, mentioned)
-            _require_distribution(node, context, columns)
-        except ValueError as error:
-            raise ValueError(f"node {i} ({_path(came_by, i)}): {error}") from None
-        for kid, (step, given) in zip(kids_of(node), after, strict=True):
-            earlier = found[kid]
-            if earlier is None:
-                found[kid], came_by[kid] = given, (i, step)
-            elif earlier != given:
-                raise ValueError(
-                    f"node {kid} ({_path(came_by, kid)}): another path, over node {i}, leaves it other "
-                    "variables, states or clauses"
-                )
-    return tuple(context for context in found if context is not None)
-
-
-def _path(came_by: list[tuple[int, str]], i: int) -> str:
-    """Returns the path to a node in words."""
-    steps = []
-    while i >= 0:
-        i, step = came_by[i]
-        steps.append(step)
-    return ", ".join(reversed(steps))
-
-
-def _mentioned(nodes: tuple[Node, ...]) -> list[frozenset[int]]:
-    """Returns for each node the variables that it or a descendant names."""
-    out: list[frozenset[int]] = [frozenset()] * len(nodes)
-    for i in reversed(range(len(nodes))):
-        node = nodes[i]
-        if any(not i < kid < len(nodes) for kid in kids_of(node)):
-            raise ValueError(f"node {i}: its kids {list(kids_of(node))} are not later nodes of the list")
-        own = (v for v, _ in node.feature) if isinstance(node, Split) else getattr(node, "variables", ())
-        out[i] = frozenset(own).union(*(out[kid] for kid in kids_of(node)))
-    return out
-
-
-def _after(node: Node, context: Context, mentioned: list[frozenset[int]]) -> list[tuple[str, Context]]:
-    """Returns the context of each kid, with the step to it in words."""
-    if isinstance(node, Split):
-        return [
-            (f"{_words(node.feature)} {words}", context.assume(node.feature, holds=holds)[0])
-            for holds, words in ((False, "fails"), (True, "holds"))
-        ]
-    if not isinstance(node, Product):
-        return []
-    parts: list[tuple[str, Context]] = []
-    left = set(context.domains)
-    groups = context.groups()
-    for kid in node.kids:
-        part = frozenset[int]().union(*(group for group in groups if group & mentioned[kid]))
-        if not part <= left:
-            raise ValueError("its parts share a variable, or a clause ties them together")
-        left -= part
-        parts.append((f"part {len(parts)}", context.onto(part)))
-    if left:
-        raise ValueError(f"no part holds the variables {sorted(left)}")
-    return parts
-
-
-def _words(feature: Feature) -> str:
-    return " ∧ ".join(f"[{v}={state}]" for v, state in feature)
-
-
-def _require_distribution(node: Node, context: Context, columns: tuple[Column, ...]) -> None:
-    """Checks the probabilities of a node, and that a leaf holds the open variables."""
-    if isinstance(node, Split):
-        if not 0 <= node.probability <= 1:
-            raise ValueError(f"the probability of its feature is {node.probability}")
-        return
-    if isinstance(node, Product):
-        return
-    if node.variables != tuple(sorted(context.domains)):
-        raise ValueError(
-            f"its variables are {list(node.variables)}, but the path leaves {sorted(context.domains)} open"
-        )
-    if isinstance(node, TableLeaf):
-        if node.values.shape != context.dims(node.variables):
-            raise ValueError(
-                f"its table has the shape {node.values.shape}, but the path leaves "
-                f"{context.dims(node.variables)} states"
-            )
-        if not (np.isfinite(node.values).all() and node.values.min() >= 0):
-            raise ValueError("its table has an entry that is not a probability")
-        if abs(node.values.sum() - 1) > TOLERANCE:
-            raise ValueError(f"its table sums to {node.values.sum():.12g}, not 1")
-        if node.values[~context.is_allowed(node.variables)].any():
-            raise ValueError("its table gives a probability to a cell that a clause forbids")
-        return
-    if context.clauses:
-        raise ValueError("a clause binds its variables, which a junction tree cannot heed; write a table")
-    own = [(column.name, column.states) for column in node.model.columns]
-    if own != [(column.name, column.states) for column in leaf_columns(columns, node.variables, context)]:
-        raise ValueError("the columns of its junction tree are not the open variables with the states left")

@@ -12,38 +12,27 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.files import read_file
 from jtsolve.io.documents import decode, json_bytes, json_schema
-from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.files.features import (
-    FeaturesDocument,
-    NodeDocument,
-    features_contents,
-    features_from,
-    nodes_contents,
-    tree_of_nodes,
-)
 from jtsolve.models.files.parts import (
     ColumnDocument,
     TreeDocument,
-    column_document,
     columns_from,
     file_error,
     file_order,
-    packed,
-    parts_document,
     tree_from,
     tree_model,
     unpacked,
 )
-from jtsolve.models.gaussian import GaussianTreeModel
-from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.models.components import Component
+    from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Distribution
 
     AnyModel = JunctionTreeModel | FeatureTree | Mixture | GaussianTreeModel
 
@@ -81,20 +70,6 @@ class MixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: dict[str, Any]
 
 
-class FeatureMixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve model file, version 1, of a mixture of feature trees: the nodes of each, as of one."""
-
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
-    kind: Literal["feature-mixture"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
-    weights: Annotated[list[float], msgspec.Meta(min_length=1)]
-    components: Annotated[
-        list[Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)
-    ]
-    provenance: dict[str, Any]
-
-
 class _Kind(msgspec.Struct):
     """The field that tells the documents apart."""
 
@@ -103,52 +78,23 @@ class _Kind(msgspec.Struct):
 
 def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
+    from jtsolve.models.files.features import FeatureMixtureDocument, FeaturesDocument
+
     return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, FeatureMixtureDocument)
 
 
-def model_to_json(model: AnyModel) -> bytes:
+def model_to_json(model: Distribution) -> bytes:
     """Returns the model as UTF-8 JSON; equal models give equal bytes.
 
     Of a mixture, the provenance of the components is not written.
     """
-    if isinstance(model, FeatureTree):
-        contents = features_contents(model)
-    else:
-        contents = _of_mixture(model) if isinstance(model, Mixture) else _of_tree(model)
-    document = {"format": FORMAT, "version": VERSION, **contents, "provenance": _plain(model.provenance)}
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        **model.to_document(),
+        "provenance": _plain(model.provenance),
+    }
     return json_bytes(document)
-
-
-def _of_mixture(mixture: Mixture) -> dict[str, Any]:
-    trees: list[Any] = [parts_document(one.tree, one.names, one.tables) for one in mixture.junction_trees]
-    return {
-        "kind": "mixture" if trees else "feature-mixture",
-        "variables": [column_document(entry) for entry in mixture.columns],
-        "weights": mixture.weights.tolist(),
-        "components": trees or [nodes_contents(one) for one in mixture.feature_trees],
-    }
-
-
-def _of_tree(model: JunctionTreeModel | GaussianTreeModel) -> dict[str, Any]:
-    if isinstance(model, GaussianTreeModel):
-        kind, tables, mean = "gaussian", model.covariances, packed(model.mean)
-    else:
-        kind, tables, mean = "discrete", model.tables, None
-    return {
-        "kind": kind,
-        "variables": [column_document(entry) for entry in model.columns],
-        **parts_document(model.tree, model.names, tables),
-        "mean": mean,
-    }
-
-
-def write_model(model: AnyModel, path: str | Path) -> None:
-    """Writes a model file atomically.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    write_atomically(path, model_to_json(model))
 
 
 def read_model(path: str | Path) -> AnyModel:
@@ -163,10 +109,10 @@ def read_model(path: str | Path) -> AnyModel:
     kind = _kind(data)
     if kind == "mixture":
         return _mixture(decode(data, MixtureDocument, source), source)
-    if kind == "feature-mixture":
-        return _mixture(decode(data, FeatureMixtureDocument, source), source)
-    if kind == "features":
-        return features_from(decode(data, FeaturesDocument, source), source)
+    if kind in ("features", "feature-mixture"):
+        from jtsolve.models.files.features import features_in
+
+        return features_in(data, kind, source)
     document = decode(data, ModelDocument, source)
     part = TreeDocument(document.cliques, document.tree_edges, document.tables)
     if document.kind == "gaussian":
@@ -185,19 +131,14 @@ def _kind(data: bytes) -> Any:
         return None  # full decoding reports the error
 
 
-def _mixture(document: MixtureDocument | FeatureMixtureDocument, source: str) -> Mixture:
+def _mixture(document: MixtureDocument, source: str) -> Mixture:
+    from jtsolve.models.mixture import Mixture
+
     columns = columns_from(document.variables, source, "$")
-    components: tuple[Component, ...]
-    if isinstance(document, FeatureMixtureDocument):
-        components = tuple(
-            tree_of_nodes(nodes, columns, source, f"$.components[{k}]", {})
-            for k, nodes in enumerate(document.components)
-        )
-    else:
-        components = tuple(
-            tree_model(part, columns, source, f"$.components[{k}]", {})
-            for k, part in enumerate(document.components)
-        )
+    components = tuple(
+        tree_model(part, columns, source, f"$.components[{k}]", {})
+        for k, part in enumerate(document.components)
+    )
     try:
         return Mixture(np.array(document.weights), components, MappingProxyType(document.provenance))
     except ValueError as error:
@@ -205,6 +146,8 @@ def _mixture(document: MixtureDocument | FeatureMixtureDocument, source: str) ->
 
 
 def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> GaussianTreeModel:
+    from jtsolve.models.gaussian import GaussianTreeModel
+
     for v, entry in enumerate(document.variables):
         if entry.states is not None or entry.cuts is not None or entry.hidden:
             raise file_error(source, f"$.variables[{v}]", "variables of a gaussian model have no states")

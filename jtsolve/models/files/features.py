@@ -6,21 +6,22 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 
+from jtsolve.io.documents import decode
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
-from jtsolve.models.features.tree import FeatureTree, leaf_columns
+from jtsolve.models.features.tree import FeatureTree
+from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.files.parts import (
     ColumnDocument,
     TreeDocument,
-    column_document,
     columns_from,
     file_error,
-    packed,
-    parts_document,
     tree_model,
     unpacked,
 )
+from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,50 +78,41 @@ class FeaturesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: dict[str, Any]
 
 
-def features_contents(tree: FeatureTree) -> dict[str, Any]:
-    """Returns the document of a feature tree, less what all kinds have."""
-    return {
-        "kind": "features",
-        "variables": [column_document(entry) for entry in tree.columns],
-        "nodes": nodes_contents(tree),
-    }
+class FeatureMixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve model file, version 1, of a mixture of feature trees: the nodes of each, as of one."""
+
+    format: Literal["jtsolve-model"]
+    version: Literal[1]
+    kind: Literal["feature-mixture"]
+    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
+    weights: Annotated[list[float], msgspec.Meta(min_length=1)]
+    components: Annotated[
+        list[Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)
+    ]
+    provenance: dict[str, Any]
 
 
-def nodes_contents(tree: FeatureTree) -> list[dict[str, Any]]:
-    """Returns the documents of the nodes."""
-    return [_node_contents(tree, i) for i in range(len(tree.nodes))]
-
-
-def _node_contents(tree: FeatureTree, i: int) -> dict[str, Any]:
-    node = tree.nodes[i]
-    if isinstance(node, Split):
-        pairs = [[tree.columns[v].name, tree.columns[v].states[state]] for v, state in node.feature]
-        return {
-            "node": "split",
-            "feature": pairs,
-            "probability": float(node.probability),
-            "kids": list(node.kids),
-        }
-    if isinstance(node, Product):
-        return {"node": "product", "kids": list(node.kids)}
-    columns = leaf_columns(tree.columns, node.variables, tree.contexts[i])
-    variables = [column_document(column) for column in columns]
-    if isinstance(node, TableLeaf):
-        return {"node": "table", "variables": variables, "values": packed(node.values)}
-    model = node.model
-    parts = parts_document(model.tree, model.names, model.tables)
-    return {"node": "tree", "variables": variables, **parts}
-
-
-def features_from(document: FeaturesDocument, source: str) -> FeatureTree:
-    """Returns the feature tree of a document.
+def features_in(data: bytes, kind: str, source: str) -> FeatureTree | Mixture:
+    """Returns the feature tree in a file, or the mixture of several.
 
     Raises:
         InputError: it is not valid; names the place, and the path to the node.
         LimitError: its tables do not fit in memory.
     """
-    columns = columns_from(document.variables, source, "$")
-    return tree_of_nodes(document.nodes, columns, source, "$.nodes", document.provenance)
+    if kind == "features":
+        document = decode(data, FeaturesDocument, source)
+        columns = columns_from(document.variables, source, "$")
+        return tree_of_nodes(document.nodes, columns, source, "$.nodes", document.provenance)
+    mixed = decode(data, FeatureMixtureDocument, source)
+    columns = columns_from(mixed.variables, source, "$")
+    components = tuple(
+        tree_of_nodes(nodes, columns, source, f"$.components[{k}]", {})
+        for k, nodes in enumerate(mixed.components)
+    )
+    try:
+        return Mixture(np.array(mixed.weights), components, MappingProxyType(mixed.provenance))
+    except ValueError as error:
+        raise file_error(source, "$.weights", str(error)) from None
 
 
 def tree_of_nodes(
@@ -130,7 +122,7 @@ def tree_of_nodes(
     at: str,
     provenance: dict[str, Any],
 ) -> FeatureTree:
-    """Returns the feature tree of the nodes at some place of a document; see `features_from`."""
+    """Returns the feature tree of the nodes at some place of a document; see `features_in`."""
     if len({column.name for column in columns}) < len(columns):
         raise file_error(source, "$.variables", "a name occurs twice")
     place = {column.name: v for v, column in enumerate(columns)}

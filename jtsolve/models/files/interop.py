@@ -14,15 +14,17 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column
-from jtsolve.models.directed import from_network, to_network
 from jtsolve.models.model import JunctionTreeModel
+from jtsolve.models.network import NetworkModel
 from jtsolve.networks.network import Network, NetworkNode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import networkx as nx
     from numpy.typing import NDArray
 
-    from jtsolve.core.triangulation import Heuristic
+    from jtsolve.models.protocol import Distribution
 
 
 def to_networkx(model: JunctionTreeModel) -> nx.Graph:
@@ -61,14 +63,13 @@ def from_networkx(graph: nx.Graph) -> JunctionTreeModel:
     return JunctionTreeModel(columns, tree, tuple(tables[clique] for clique in tree.cliques))
 
 
-def to_pyagrum(model: JunctionTreeModel, root: int = 0) -> Any:
-    """Returns the model as a `pyagrum.BayesNet`, rooted at a clique.
+def to_pyagrum(network: Network) -> Any:
+    """Returns a network as a `pyagrum.BayesNet`.
 
     Raises:
-        ChoiceError: pyAgrum is not installed, or there is no such clique.
+        ChoiceError: pyAgrum is not installed.
     """
     gum = _library("pyagrum", "pyagrum")
-    network = to_network(model, root)
     result = gum.BayesNet(network.name)
     for node in network.nodes:
         result.add(gum.LabelizedVariable(node.name, node.name, list(node.states)))
@@ -84,8 +85,8 @@ def to_pyagrum(model: JunctionTreeModel, root: int = 0) -> Any:
     return result
 
 
-def from_pyagrum(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
-    """Returns the distribution of a `pyagrum.BayesNet` on a junction tree of its moralised graph."""
+def from_pyagrum(network: Any) -> NetworkModel:
+    """Returns the distribution of a `pyagrum.BayesNet`."""
     order = sorted(network.nodes())
     place = {node: i for i, node in enumerate(order)}
     nodes = []
@@ -100,17 +101,16 @@ def from_pyagrum(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTre
         nodes.append(
             NetworkNode(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows)
         )
-    return from_network(Network("pyagrum", tuple(nodes)), heuristic)
+    return NetworkModel(Network("pyagrum", tuple(nodes)))
 
 
-def to_pgmpy(model: JunctionTreeModel, root: int = 0) -> Any:
-    """Returns the model as a `pgmpy.models.DiscreteBayesianNetwork`, rooted at a clique.
+def to_pgmpy(network: Network) -> Any:
+    """Returns a network as a `pgmpy.models.DiscreteBayesianNetwork`.
 
     Raises:
-        ChoiceError: pgmpy is not installed, or there is no such clique.
+        ChoiceError: pgmpy is not installed.
     """
     models, factors = _library("pgmpy.models", "pgmpy"), _library("pgmpy.factors.discrete", "pgmpy")
-    network = to_network(model, root)
     result = models.DiscreteBayesianNetwork()
     result.add_nodes_from([node.name for node in network.nodes])
     for node in network.nodes:
@@ -129,8 +129,8 @@ def to_pgmpy(model: JunctionTreeModel, root: int = 0) -> Any:
     return result
 
 
-def from_pgmpy(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
-    """Returns the distribution of a `DiscreteBayesianNetwork` on a junction tree of its moralised graph."""
+def from_pgmpy(network: Any) -> NetworkModel:
+    """Returns the distribution of a `DiscreteBayesianNetwork`."""
     names = list(network.nodes())
     nodes = []
     for name in names:
@@ -144,7 +144,28 @@ def from_pgmpy(network: Any, heuristic: Heuristic = "min-fill") -> JunctionTreeM
             values = np.take(values, [table.state_names[parent].index(state) for state in own], axis=axis)
         places = tuple(names.index(parent) for parent in parents)
         nodes.append(NetworkNode(str(name), states, places, values.reshape(-1, len(states))))
-    return from_network(Network("pgmpy", tuple(nodes)), heuristic)
+    return NetworkModel(Network("pgmpy", tuple(nodes)))
+
+
+def imported(given: Any) -> Distribution:
+    """Returns the distribution of an object of pyAgrum, pgmpy or networkx; see `from_networkx`.
+
+    Raises:
+        ChoiceError: it is none.
+    """
+    readers: dict[str, Callable[[Any], Distribution]] = {
+        "pyagrum": from_pyagrum,
+        "pgmpy": from_pgmpy,
+        "networkx": from_networkx,
+    }
+    modules = [kind.__module__.partition(".")[0] for kind in type(given).__mro__]
+    for name in modules:
+        if name in readers:
+            return readers[name](given)
+    raise ChoiceError(
+        f"a value of type {type(given).__name__} is no model; give a pyagrum.BayesNet, a "
+        "pgmpy.models.DiscreteBayesianNetwork, or a networkx.Graph as `Model.to_networkx` returns it"
+    )
 
 
 def _names(model: JunctionTreeModel, mask: int) -> tuple[str, ...]:

@@ -44,17 +44,6 @@ class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tables: list[str]
 
 
-def parts_document(
-    tree: JunctionTree, names: Sequence[str], tables: Sequence[NDArray[np.float64]]
-) -> dict[str, Any]:
-    """Returns the fields of a tree and its tables."""
-    return {
-        "cliques": [[names[v] for v in members(clique)] for clique in tree.cliques],
-        "tree_edges": [list(edge) for edge in tree.edges],
-        "tables": [packed(table) for table in tables],
-    }
-
-
 def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> tuple[Column, ...]:
     """Returns the columns of a discrete model, or of a part of one, at a place in the file."""
     columns = []
@@ -119,20 +108,6 @@ def file_order(part: TreeDocument, names: Sequence[str], tree: JunctionTree) -> 
     index = {name: v for v, name in enumerate(names)}
     position = {varset(index[name] for name in clique): i for i, clique in enumerate(part.cliques)}
     return [position[clique] for clique in tree.cliques]
-
-
-def column_document(entry: Column | str) -> dict[str, Any]:
-    """Returns a column as it is written; of a real variable, its name."""
-    if isinstance(entry, str):
-        return {"name": entry}
-    cuts = {} if entry.cuts is None else {"cuts": list(entry.cuts)}
-    hidden = {"hidden": True} if entry.hidden else {}
-    return {"name": entry.name, "states": list(entry.states), **cuts, **hidden}
-
-
-def packed(array: NDArray[np.float64]) -> str:
-    """Returns an array as base64 of little-endian 64-bit floats."""
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")
 
 
 def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArray[np.float64]:

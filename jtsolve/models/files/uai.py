@@ -1,12 +1,11 @@
-"""The UAI format of the inference competitions: networks and evidence, without names.
+"""The UAI format of the inference competitions: networks without names.
 
     MARKOV or BAYES; the number of variables; their numbers of states; the number of factors;
     for each factor its size and variables; for each factor its number of cells, and the cells, the last
     variable varying fastest
 
 In a factor of a Bayesian network the variable follows its parents; both kinds are products of factors.
-Evidence is the number of observed variables, then variable and state of each. Reference: UAI 2008 to 2022
-inference competitions, file formats.
+Reference: UAI 2008 to 2022 inference competitions, file formats.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from jtsolve.models.columns import Column
 from jtsolve.models.triangulation import Factor, calibrated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     from jtsolve.core.triangulation import Heuristic
-    from jtsolve.models.inference.evidence import Evidence
     from jtsolve.models.model import JunctionTreeModel
 
 MOST_VARIABLES = 1_000_000
@@ -44,19 +41,6 @@ def to_uai(model: JunctionTreeModel) -> str:
         table = np.exp(layout.table(model.families, place)).T.ravel().tolist()
         lines += ["", str(len(table)), " ".join(map(repr, table))]
     return "\n".join(lines) + "\n"
-
-
-def evidence_to_uai(model: JunctionTreeModel, evidence: Mapping[str, str]) -> str:
-    """Returns hard evidence as a UAI evidence file.
-
-    Raises:
-        InputError: a variable or state is unknown.
-    """
-    pairs = [
-        (model.variable(name), model.columns[model.variable(name)].code(state))
-        for name, state in evidence.items()
-    ]
-    return " ".join(map(str, [len(pairs), *(number for pair in sorted(pairs) for number in pair)])) + "\n"
 
 
 def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
@@ -88,25 +72,6 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
         factors.append(Factor(scope, table.reshape(dims)))
     numbers.end()
     return calibrated(columns, factors, heuristic=heuristic, provenance={"network": str(path)}).model
-
-
-def read_uai_evidence(path: str | Path, model: JunctionTreeModel) -> Evidence:
-    """Returns the evidence in a file, which refers to variables and states by number.
-
-    Raises:
-        InputError: the file cannot be read or is invalid, or a number is out of range.
-    """
-    numbers = _Numbers(path)
-    found: dict[str, str] = {}
-    for _ in range(numbers.whole("the number of observed variables", 0, model.n)):
-        column = model.columns[numbers.whole("a variable", 0, model.n - 1)]
-        if column.name in found:
-            raise numbers.error(f"'{column.name}' is observed twice", "remove one")
-        found[column.name] = column.states[
-            numbers.whole(f"the state of '{column.name}'", 0, column.arity - 1)
-        ]
-    numbers.end()
-    return found
 
 
 class _Numbers:

@@ -15,11 +15,11 @@ from jtsolve.models.inference.likelihood import gaps_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.layout import CliqueTables
     from jtsolve.tables.table import Codes
 
 
-def completed(model: JunctionTreeModel, rows: Codes) -> NDArray[np.int32]:
+def completed(model: CliqueTables, rows: Codes) -> NDArray[np.int32]:
     """Returns the rows with their missing values filled in, shape (variables, rows).
 
     A row whose observed values are impossible keeps its gaps.

@@ -7,15 +7,14 @@ which the distribution is multiplied. Time and memory: linear in the cells of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import marginals
-from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.messages import propagate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,59 +22,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-
-Evidence: TypeAlias = "Mapping[str, str | Sequence[float]]"
-"""By variable: the label of its state, or a non-negative likelihood for each of its states."""
-
-Model = TypeVar("Model")
+    from jtsolve.models.layout import CliqueTables
+    from jtsolve.models.protocol import Evidence
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Conditioned(Generic[Model]):
-    """A model given evidence.
-
-    Attributes:
-        model: P(x | evidence), on the same trees and columns.
-        log_probability: ln P(evidence), in nats; of soft evidence, ln of the expected likelihood.
-    """
-
-    model: Model
-    log_probability: float
-
-
-def condition(model: JunctionTreeModel, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
-    """Returns the distribution given evidence.
+def entered(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:
+    """Returns the tables given evidence, as in `Layout`, and ln P(evidence), in nats.
 
     Raises:
         InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is impossible.
-
-    >>> from jtsolve.models.columns import Column
-    >>> from jtsolve.core.tree import JunctionTree
-    >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
-    >>> tables = (np.array([[0.5, 0.25], [0.0, 0.25]]),)
-    >>> model = JunctionTreeModel(columns, JunctionTree(2, (0b11,), ()), tables)
-    >>> condition(model, {"wet": "yes"}).model.tables[0][:, 1].tolist()
-    [0.5, 0.5]
     """
-    from jtsolve.models.kernels.cliques import propagate
-
-    weights = likelihoods(model.columns, evidence)
-    if not weights:
-        return Conditioned(model, 0.0)
-    layout = model.layout
-    values = model.families.copy()
+    weights = likelihoods(tables.columns, evidence)
+    layout = tables.layout
+    values = tables.families.copy()
     with np.errstate(divide="ignore"):
         for v, weight in weights.items():
             place = layout.home[v]
             shape = [-1 if u == v else 1 for u in layout.cliques[place]]
             view = layout.table(values, place)
             view += np.log(weight).reshape(shape)
-    log_probability = propagate(values, layout.shape)
+    log_probability = propagate(values, layout)
     if log_probability == -np.inf:
-        raise impossible(model.names, marginals(model), weights, evidence)
-    probabilities = layout.normalised(values)
-    given = model_of(model.columns, model.tree, probabilities, model.provenance)
-    return Conditioned(given, float(log_probability))
+        raise impossible(tables.columns, marginals(tables), weights, evidence)
+    return layout.normalised(values), log_probability
 
 
 def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDArray[np.float64]]:
@@ -107,7 +76,7 @@ def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float6
 
 
 def impossible(
-    names: Sequence[str],
+    columns: Sequence[Column],
     single: Sequence[NDArray[np.float64]],
     weights: Mapping[int, NDArray[np.float64]],
     evidence: Evidence,
@@ -115,12 +84,12 @@ def impossible(
     """Returns the error for evidence of probability 0; names the variables that are impossible alone.
 
     Args:
-        names: of the variables.
+        columns: the variables.
         single: the marginal of each one.
         weights: the likelihood of each state, of the variables with evidence.
         evidence: as the user gave it.
     """
-    alone = [names[v] for v, weight in weights.items() if not (weight @ single[v] > 0)]
+    alone = [columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
     listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:

@@ -9,32 +9,36 @@ In a junction tree, the variables on the two sides of an edge are independent gi
 
 from __future__ import annotations
 
-from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from math import inf, prod
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError
+from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal
 from jtsolve.models.layout import rooted
-from jtsolve.tables.options import SCHEMA
+from jtsolve.models.protocol import Description
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.draw.text import Notes
+    from jtsolve.models.columns import Column
+    from jtsolve.models.layout import CliqueTables
 
 
-def entropy(model: JunctionTreeModel) -> float:
+def entropy(model: CliqueTables) -> float:
     """Returns -Σ P ln P over all configurations, in nats. Time: linear in the cells of the cliques."""
     return -_expectation(model.values, model.families)
 
 
-def divergence(p: JunctionTreeModel, q: JunctionTreeModel, *, most_cells: int = MOST_CELLS) -> float:
+def divergence(p: CliqueTables, q: CliqueTables, *, most_cells: int = MOST_CELLS) -> float:
     """Returns KL(p‖q) = E_p ln(p/q), in nats; inf if p has support outside that of q.
 
     The trees may differ: the marginals of p on the cliques of q are computed, in tables of at most
@@ -44,7 +48,8 @@ def divergence(p: JunctionTreeModel, q: JunctionTreeModel, *, most_cells: int = 
         InputError: the models have different variables or states.
         LimitError: a marginal needs a larger table.
     """
-    if set(p.names) != set(q.names):
+    mine = [column.name for column in p.columns]
+    if set(mine) != {column.name for column in q.columns}:
         raise InputError(
             "models", "", "they have different variables", "compare models of the same variables"
         )
@@ -64,11 +69,11 @@ def _expectation(probabilities: NDArray[np.float64], values: NDArray[np.float64]
 
 
 def _aligned(
-    table: NDArray[np.float64], axis: int, p: JunctionTreeModel, q: JunctionTreeModel, v: int
+    table: NDArray[np.float64], axis: int, p: CliqueTables, q: CliqueTables, v: int
 ) -> NDArray[np.float64]:
     """Returns a table of p with the states of an axis in q's order."""
     column = q.columns[v]
-    mine = p.columns[p.variable(column.name)].states
+    mine = next(one.states for one in p.columns if one.name == column.name)
     if mine == column.states:
         return table
     if set(mine) != set(column.states):
@@ -76,7 +81,7 @@ def _aligned(
             "models",
             f"column '{column.name}'",
             "its states differ between the models",
-            f"fit both to data with the same states ({SCHEMA})",
+            "fit both to data with the same states (--schema)",
         )
     return np.take(table, [mine.index(label) for label in column.states], axis=axis)
 
@@ -94,7 +99,7 @@ class EdgeInformation(NamedTuple):
     neighbours: float | None
 
 
-def across_separators(model: JunctionTreeModel, *, most_cells: int = 1 << 20) -> list[EdgeInformation]:
+def across_separators(model: CliqueTables, *, most_cells: int = 1 << 20) -> list[EdgeInformation]:
     """Returns the information across each of `model.tree.edges`; joint tables have up to `most_cells`."""
     found = []
     for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
@@ -113,7 +118,7 @@ def across_separators(model: JunctionTreeModel, *, most_cells: int = 1 << 20) ->
     return found
 
 
-def _onto(model: JunctionTreeModel, clique: int, variables: list[int]) -> NDArray[np.float64]:
+def _onto(model: CliqueTables, clique: int, variables: list[int]) -> NDArray[np.float64]:
     """Returns the marginal of some members of a clique, in this order."""
     inside = list(members(model.tree.cliques[clique]))
     axes = tuple(k for k, v in enumerate(inside) if v not in variables)
@@ -126,6 +131,44 @@ def _entropy(table: NDArray[np.float64]) -> float:
     return -float(positive @ np.log(positive))
 
 
+def described(model: CliqueTables) -> Description:
+    """Returns sizes, and the information at each separator, for people."""
+    edges: list[dict[str, Any]] = []
+    texts = []
+    across = across_separators(model)
+    for pair, separator, passed in zip(model.tree.edges, model.tree.separators, across, strict=True):
+        inner = [model.columns[v].name for v in members(separator)]
+        known = {"entropy": passed.separator, "mutual_information": passed.neighbours}
+        edges.append({"cliques": list(pair), "separator": inner, **known})
+        neighbours = "?" if passed.neighbours is None else f"{passed.neighbours:.3f}"
+        texts.append(f"H {passed.separator:.3f}, I {neighbours}")
+    sizes, notes = sizes_of(model.tree, model.columns)
+    facts = {
+        "variables": len(model.columns),
+        "cliques": len(model.tree.cliques),
+        "treewidth": model.tree.treewidth,
+        "parameters": model.layout.cells - model.layout.separator_cells,
+        "entropy_nats": entropy(model),
+        **sizes,
+        "separators": edges,
+    }
+    return Description(facts, trees=((model.tree, replace(notes, separators=tuple(texts))),))
+
+
+def sizes_of(tree: JunctionTree, columns: Sequence[Column]) -> tuple[dict[str, Any], Notes]:
+    """Returns the sizes of the tables of a tree, as facts and as notes."""
+    from jtsolve.draw.text import Notes
+
+    cliques = [[columns[v] for v in members(clique)] for clique in tree.cliques]
+    cells = [prod(column.arity for column in clique) for clique in cliques]
+    tables = [
+        {"clique": [column.name for column in clique], "cells": size}
+        for clique, size in zip(cliques, cells, strict=True)
+    ]
+    notes = tuple(f"{size} cell{'s' * (size > 1)}" for size in cells)
+    return {"cells": sum(cells), "tables": tables}, Notes(notes, ("",) * len(tree.edges))
+
+
 class ConditionalIndependence(NamedTuple):
     """Variables `left` are independent of `right` given `given`; all by name."""
 
@@ -134,7 +177,7 @@ class ConditionalIndependence(NamedTuple):
     given: tuple[str, ...]
 
 
-def independences(model: JunctionTreeModel) -> list[ConditionalIndependence]:
+def independences(model: CliqueTables) -> list[ConditionalIndependence]:
     """Returns one statement for each edge of the tree: its sides are independent given the separator."""
     tree = model.tree
     everything = (1 << tree.n) - 1
@@ -157,7 +200,7 @@ def independences(model: JunctionTreeModel) -> list[ConditionalIndependence]:
 
 
 def are_independent(
-    model: JunctionTreeModel, left: Iterable[str], right: Iterable[str], given: Iterable[str] = ()
+    model: CliqueTables, left: Iterable[str], right: Iterable[str], given: Iterable[str] = ()
 ) -> bool:
     """Tells whether `given` separates `left` and `right` in the graph.
 
@@ -166,7 +209,8 @@ def are_independent(
     Raises:
         InputError: a variable is unknown, or the sets overlap.
     """
-    a, b, s = (varset(model.variables(names)) for names in (left, right, given))
+    known = [column.name for column in model.columns]
+    a, b, s = (varset(position(known, name) for name in names) for names in (left, right, given))
     if a & b or a & s or b & s:
         raise InputError("query", "variables", "the three sets overlap", "name each variable once")
     return not _reached(model.tree, a, s) & b

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.layout import CliqueTables
     from jtsolve.tables.table import Codes
 
 
@@ -32,7 +32,7 @@ _SMALL = 1e-250
 """Above this, terms that are too small for 64 bits make no difference to a sum."""
 
 
-def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray[np.float64]:
+def log_likelihood(model: CliqueTables, rows: DataTable | Codes) -> NDArray[np.float64]:
     """Returns ln P(row) for every row, in nats; -inf for impossible rows.
 
     Args:
@@ -68,7 +68,7 @@ def log_likelihood(model: JunctionTreeModel, rows: DataTable | Codes) -> NDArray
     return out
 
 
-def forest_rows(model: JunctionTreeModel, codes: Codes) -> NDArray[np.float64]:
+def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
     """Returns ln P(observed values) of rows with missing values, for a model of treewidth 1.
 
     Messages are those of `kernels.rows.partial_rows`, without logarithms: one matrix product for all rows.

@@ -9,7 +9,6 @@ of the Royal Statistical Society B 50, 1988; section 4.5 for marginals across cl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -23,31 +22,30 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.layout import Layout
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.layout import CliqueTables, Layout
 
 MOST_CELLS = 1 << 26
 """Default limit for the largest table of a marginal: half a gigabyte."""
 
 
-def marginals(model: JunctionTreeModel) -> tuple[NDArray[np.float64], ...]:
+def marginals(model: CliqueTables) -> tuple[NDArray[np.float64], ...]:
     """Returns P(v) for every variable v, one entry a state."""
-    from jtsolve.models.kernels.cliques import single_marginals
-
     layout = model.layout
-    first = layout.first_states
-    out = np.zeros(first[-1])
-    single_marginals(model.values, layout.shape, np.array(layout.home), first, out)
-    return tuple(out[start:stop] for start, stop in pairwise(first.tolist()))
+    found = []
+    for v, place in enumerate(layout.home):
+        others = tuple(k for k, u in enumerate(layout.cliques[place]) if u != v)
+        found.append(layout.table(model.values, place).sum(axis=others))
+    return tuple(found)
 
 
-def marginal_cells(model: JunctionTreeModel, names: Sequence[str]) -> int:
+def marginal_cells(model: CliqueTables, names: Sequence[str]) -> int:
     """Returns the number of cells of the largest table that `marginal` needs."""
-    return _QuerySubtree.of(model.layout, targets_of(names, model.names)).cells
+    return _QuerySubtree.of(model.layout, targets_of(names, model.columns)).cells
 
 
 def marginal(
-    model: JunctionTreeModel, names: Sequence[str], *, most_cells: int = MOST_CELLS
+    model: CliqueTables, names: Sequence[str], *, most_cells: int = MOST_CELLS
 ) -> NDArray[np.float64]:
     """Returns the joint marginal of some variables, one axis each in the given order.
 
@@ -60,7 +58,7 @@ def marginal(
         InputError: a variable is unknown or named twice.
         LimitError: a table would be larger; raised before any work.
     """
-    wanted = targets_of(names, model.names)
+    wanted = targets_of(names, model.columns)
     layout = model.layout
     plan = _QuerySubtree.of(layout, wanted)
     require_small(plan.cells, len(wanted), most_cells)
@@ -91,12 +89,13 @@ def require_small(cells: int, variables: int, most_cells: int = MOST_CELLS) -> N
         )
 
 
-def targets_of(names: Sequence[str], known: Sequence[str]) -> tuple[int, ...]:
-    """Returns the positions of the variables of a query among those known.
+def targets_of(names: Sequence[str], columns: Sequence[Column | RealColumn]) -> tuple[int, ...]:
+    """Returns the positions of the variables of a query.
 
     Raises:
         InputError: there is none, one is unknown, or one is named twice.
     """
+    known = [column.name for column in columns]
     wanted = tuple(position(known, name) for name in names)
     if not wanted or len(set(wanted)) < len(wanted):
         raise InputError("query", "variables", "there are none, or one is named twice", "name each one once")
@@ -153,7 +152,7 @@ class _QuerySubtree:
         return () if self.parent[place] < 0 else layout.separators[place]
 
 
-def _conditional(model: JunctionTreeModel, place: int, parent: int) -> NDArray[np.float64]:
+def _conditional(model: CliqueTables, place: int, parent: int) -> NDArray[np.float64]:
     """Returns P(C | S), S the separator to the parent; P(C) at the root of the subtree."""
     if parent < 0:
         return model.layout.table(model.values, place)

@@ -8,7 +8,6 @@ neighbours; memory: cells × k × neighbours. Ties go to the first cells in the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,26 +15,13 @@ import numpy as np
 from jtsolve.core.tree import adjacency
 from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
+from jtsolve.models.protocol import Configuration
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.layout import Layout
-    from jtsolve.models.model import JunctionTreeModel
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """A state for every variable.
-
-    Attributes:
-        states: labels, by variable.
-        log_probability: ln P of the configuration, in nats.
-    """
-
-    states: tuple[str, ...]
-    log_probability: float
+    from jtsolve.models.layout import CliqueTables, Layout
 
 
 class _Backpointers(NamedTuple):
@@ -55,7 +41,7 @@ class _Backpointers(NamedTuple):
     width: int
 
 
-def most_probable(model: JunctionTreeModel, k: int = 1) -> list[Configuration]:
+def most_probable(model: CliqueTables, k: int = 1) -> list[Configuration]:
     """Returns the k most probable configurations, best first; fewer if the others are impossible.
 
     Args:
@@ -136,11 +122,11 @@ def _projection(layout: Layout, place: int, stride: NDArray[np.int64]) -> NDArra
 
 
 def _followed(
-    model: JunctionTreeModel, children: list[list[int]], choices: list[_Backpointers], entry: int
+    model: CliqueTables, children: list[list[int]], choices: list[_Backpointers], entry: int
 ) -> tuple[str, ...]:
     """Follows the backpointers from an entry of the root's list; returns its configuration."""
     layout = model.layout
-    codes = [0] * model.n
+    codes = [0] * len(model.columns)
     stack = [(0, 0, entry)]
     while stack:
         place, separator_cell, entry = stack.pop()

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
+from jtsolve.models.protocol import require_draws
 from jtsolve.tables.table import code_type
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.layout import CliqueTables
     from jtsolve.tables.table import Codes
 
 BLOCK = 1 << 14
 """Rows drawn at a time: the random numbers for 100 cliques take 13 MB."""
 
 
-def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
+def sample(model: CliqueTables, rows: int, seed: int = 0) -> Codes:
     """Returns independent rows as codes, shape (variables, rows).
 
     Reproducible by model, number of rows and seed (numpy's PCG64).
@@ -41,15 +41,14 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
     """
     from jtsolve.models.kernels.rows import draw
 
-    if rows < 0 or seed < 0:
-        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
+    require_draws(rows, seed)
     layout = model.layout
     shape = layout.shape
     cumulative, member, own = _cumulative(model)
     arity = np.where(member >= 0, np.array(layout.arities)[member], 0)
     kind = np.dtype(code_type(max(layout.arities)))
-    require_room(model.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
-    out = np.zeros((model.n, rows), dtype=kind)
+    require_room(len(model.columns) * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
+    out = np.zeros((len(model.columns), rows), dtype=kind)
     generator = np.random.default_rng(seed)
     for start in range(0, rows, BLOCK):
         stop = min(start + BLOCK, rows)
@@ -59,7 +58,7 @@ def sample(model: JunctionTreeModel, rows: int, seed: int = 0) -> Codes:
 
 
 def _cumulative(
-    model: JunctionTreeModel,
+    model: CliqueTables,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Returns arguments of `kernels.rows.draw`: cumulative sums, members separator first, separator sizes."""
     layout = model.layout

@@ -1,8 +1,9 @@
 """The most probable completion of rows with missing values: max-product messages, row by row.
 
-For the layout of the tables, see `cliques.Shape`. Messages go up as in `rows.partial_rows`, over the cells
+For the layout of the tables, see `layout.Shape`. Messages go up as in `rows.partial_rows`, over the cells
 consistent with the row, with the maximum in place of the sum; each cell of a separator remembers its best
-cell below, which is followed from the root down.
+cell below, which is followed from the root down. Time for a row: all cells once, plus those consistent with
+it twice.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
-from jtsolve.models.kernels.cliques import first_consistent, next_consistent
+from jtsolve.models.kernels.rows import first_consistent, next_consistent
 
 
 @kernel
@@ -22,7 +23,7 @@ def complete(codes, families, shape):
     Args:
         codes: (n, rows).
         families: ln P(C) - ln P(S) for every cell.
-        shape: see `cliques.Shape`.
+        shape: see `layout.Shape`.
     """
     count = shape.parent.size
     widest = shape.member.shape[1]

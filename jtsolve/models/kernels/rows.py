@@ -1,6 +1,6 @@
 """Log-likelihoods of rows of states, and sampling of rows.
 
-For the layout of the tables, see `cliques.Shape`. codes[v, r] is the state of variable v in row r. Complete
+For the layout of the tables, see `layout.Shape`. codes[v, r] is the state of variable v in row r. Complete
 rows are processed in blocks, clique by clique, so that the inner loops run along the rows.
 """
 
@@ -9,10 +9,44 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
-from jtsolve.models.kernels.cliques import first_consistent, next_consistent
 
 BLOCK = 512
 """Rows at a time: 4 kB of cell indices stay in the L1 cache."""
+
+
+@kernel
+def first_consistent(codes, r, shape, i, s, cell, steps, free):
+    """Returns the first cell of clique i consistent with row r, its place in separator s, and the gaps.
+
+    The positions of the gaps are written to `free`; `steps` are the strides of the members in the separator.
+    """
+    place = shape.separator[s]
+    gaps = 0
+    for k in range(shape.size[i]):
+        state = np.int64(codes[shape.member[i, k], r])
+        if state < 0:
+            free[gaps] = k
+            gaps += 1
+        else:
+            cell += state * shape.stride[i, k]
+            place += state * steps[s, k]
+    return cell, place, gaps
+
+
+@kernel
+def next_consistent(shape, i, s, steps, digits, free, gaps, cell, place):
+    """Advances the odometer of the gaps; returns the cell, its place, and whether there was one more."""
+    for j in range(gaps - 1, -1, -1):
+        k = free[j]
+        digits[j] += 1
+        cell += shape.stride[i, k]
+        place += steps[s, k]
+        if digits[j] < shape.arity[i, k]:
+            return cell, place, True
+        cell -= shape.stride[i, k] * shape.arity[i, k]
+        place -= steps[s, k] * shape.arity[i, k]
+        digits[j] = 0
+    return cell, place, False
 
 
 @kernel
@@ -22,7 +56,7 @@ def complete_rows(codes, families, shape, out):
     Args:
         codes: (n, rows).
         families: ln P(C) - ln P(S) for every cell.
-        shape: see `cliques.Shape`.
+        shape: see `layout.Shape`.
         out: (rows,).
     """
     cells = np.empty(BLOCK, np.int64)

@@ -32,7 +32,6 @@ from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
 from jtsolve.models.features.nodes import Product, Split, TreeLeaf
-from jtsolve.models.features.queries import log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import Counts, count
@@ -131,7 +130,7 @@ class ContextTrees:
     def facts(self, task: FitTask) -> dict[str, Any]:
         """See `ComponentKind`."""
         backend = task.learner(self.name).backend
-        return {"method": self.name} | task.searched("auto" if backend is None else backend.name)
+        return task.searched("auto" if backend is None else backend.name)
 
     def _chosen(self, table: DataTable, learner: Learner, task: FitTask, run: Run) -> FeatureTree:
         """Returns the context tree by the penalties and the prior for which validation rows are likeliest."""
@@ -468,7 +467,7 @@ class _HeldOut:
             if not kept[i] and part.counts is not None:
                 total += self.of_leaf(i)
         for k, ess in enumerate(self.candidates) if self.partial.size else ():
-            logs = log_likelihood(growth.tree(penalty, ess, {}), self.partial)
+            logs = growth.tree(penalty, ess, {}).log_likelihood(self.partial)
             total[k] += float(logs.sum())
         mean: NDArray[np.float64] = total / (self.codes.shape[1] + self.partial.shape[1])
         return mean

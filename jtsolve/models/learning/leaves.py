@@ -8,9 +8,10 @@ import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.models.features.tree import leaf_columns
+from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import cell_counts
+from jtsolve.models.messages import separator_sums
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -20,38 +21,39 @@ if TYPE_CHECKING:
 
     from jtsolve.models.columns import Column
     from jtsolve.models.features.context import Context
+    from jtsolve.models.layout import Layout
     from jtsolve.models.learning.fit import Counts
     from jtsolve.tables.table import Codes
 
 
 def likelihood(counts: Counts) -> tuple[float, int]:
     """Returns the largest log-likelihood of a junction tree, and its number of parameters."""
-    from jtsolve.models.kernels.cliques import separator_sums
-
     layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
-    below, _ = separator_sums(counts.cells, layout.shape)
-    value = _entropy_sum(counts.cells) - _entropy_sum(below)
-    return value, int(layout.cells - layout.shape.separator[-1])
+    value = _entropy_sum(counts.cells) - _entropy_sum(_separators(counts.cells, layout))
+    return value, layout.cells - layout.separator_cells
 
 
 def held_out(
     counts: Counts, codes: Codes, weights: NDArray[np.float64], candidates: Sequence[float]
 ) -> NDArray[np.float64]:
     """Returns the log-likelihood of other, complete rows under each equivalent sample size of the prior."""
-    from jtsolve.models.kernels.cliques import separator_sums
-
     layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
     found = np.zeros(len(candidates))
     inside, outside = counts.cells, cell_counts(layout, codes, weights)
     for sign, offset in ((1, layout.offset), (-1, layout.shape.separator)):
         if sign < 0:
-            inside, outside = (separator_sums(cells, layout.shape)[0] for cells in (inside, outside))
+            inside, outside = (_separators(cells, layout) for cells in (inside, outside))
         seen = outside > 0
         size = np.repeat(np.diff(offset), np.diff(offset))[seen]
         for k, ess in enumerate(candidates):
             logs = np.log((inside[seen] + ess / size) / (counts.total + ess))
             found[k] += sign * float(outside[seen] @ logs)
     return found
+
+
+def _separators(cells: NDArray[np.float64], layout: Layout) -> NDArray[np.float64]:
+    """Returns the counts of all separators side by side."""
+    return np.concatenate([table.ravel() for table in separator_sums(cells, layout)])
 
 
 def _entropy_sum(counts: NDArray[np.float64]) -> float:

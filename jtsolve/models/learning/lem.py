@@ -41,7 +41,6 @@ from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product
-from jtsolve.models.features.queries import log_likelihoods
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
 from jtsolve.models.learning.validation import PRIORS, Best
@@ -151,7 +150,7 @@ class Lem:
         if task.validation is None:
             growth = _Growth(table, self, run)
             growth.grow()
-            return growth.tree(task.ess, {"method": self.name, "jtsolve": __version__})
+            return growth.tree(task.ess, {"jtsolve": __version__})
         codes = task.validation
 
         def learn(threshold: float) -> tuple[tuple[_Growth, float], float]:
@@ -166,7 +165,6 @@ class Lem:
         assert best.model is not None, "there is a threshold to try"
         chosen, ess = best.model
         remarks = {
-            "method": self.name,
             "validation_log_likelihood": best.mean,
             "thresholds_tried": best.tried,
             "smoothing_candidates": list(PRIORS),
@@ -187,7 +185,7 @@ class Lem:
     def facts(self, task: FitTask) -> dict[str, Any]:
         """See `ComponentKind`."""
         del task
-        return {"method": self.name, "jtsolve": __version__}
+        return {"jtsolve": __version__}
 
     def at(self, threshold: float) -> Lem:
         """Returns the same options with the threshold of their test; that of BIC is fixed."""
@@ -206,7 +204,7 @@ def _means(growth: _Growth, rows: Codes, candidates: Sequence[float]) -> list[fl
     """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
     with np.errstate(divide="ignore"):
         logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
-    return [float(one.mean()) for one in log_likelihoods(growth.tree(candidates[0], {}), rows, logs)]
+    return [float(one.mean()) for one in growth.tree(candidates[0], {}).log_likelihoods(rows, logs)]
 
 
 class _Candidate(NamedTuple):

@@ -30,13 +30,13 @@ import numpy as np
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.components import log_likelihood as component_log_likelihood
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.refit import refitted
 from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the registry reads it
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.learning.validation import PRIORS, Best
-from jtsolve.models.mixture import Mixture, log_joint, log_likelihood, log_sum
+from jtsolve.models.messages import log_sum
+from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.components import Component
     from jtsolve.models.learning.refit import Structure
     from jtsolve.models.learning.task import FitTask
+    from jtsolve.models.mixture import Component
     from jtsolve.tables.table import DataTable
 
 _FIRST_SHARE = 0.9
@@ -151,7 +151,7 @@ class Mixtures:
                 if run.stop is None or (best is None and em.found is None):
                     raise
             if em.found is not None:
-                mean = _mean(log_likelihood(em.found, rows), times)
+                mean = _mean(em.found.log_likelihood(rows), times)
                 if best is None or mean > likelihood:
                     best, likelihood = em.found, mean
             if run.stop is not None:
@@ -178,7 +178,7 @@ class Mixtures:
                 mixture = self.em(at, size, run)
                 tried = () if run.stop else PRIORS
                 models = [mixture, *_with_priors(mixture, table, tried)]
-                means = [_mean(log_likelihood(one, rows), np.ones(rows.shape[1])) for one in models]
+                means = [_mean(one.log_likelihood(rows), np.ones(rows.shape[1])) for one in models]
                 k = int(np.argmax(means))
                 return models[k], means[k]
 
@@ -205,7 +205,7 @@ def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
 
 def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
     """Returns the responsibilities r_k(x), shape (components, rows): the E-step."""
-    logs = log_joint(mixture, rows)
+    logs = mixture.log_joint(rows)
     shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
     return shares
 
@@ -331,7 +331,7 @@ class _EmRun:
         model = self.fitted(structure, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
-        logs = component_log_likelihood(model, self.rows)
+        logs = model.log_likelihood(self.rows)
         return float(belongs @ logs) - 0.5 * log(size) * model.parameters
 
     def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
@@ -351,7 +351,7 @@ class _EmRun:
         before = -inf
         for step in range(self.kind.iterations):
             self.found = self.maximised(trees, shares)
-            logs = log_joint(self.found, self.rows)
+            logs = self.found.log_joint(self.rows)
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)

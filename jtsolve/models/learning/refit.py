@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.components import Component
     from jtsolve.models.features.nodes import Node
+    from jtsolve.models.mixture import Component
     from jtsolve.tables.table import Codes, DataTable
 
     Structure: TypeAlias = JunctionTree | FeatureTree

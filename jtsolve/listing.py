@@ -1,0 +1,56 @@
+"""Tables as text: headings over a rule, numbers right-aligned."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unicodedata import combining, east_asian_width
+
+from jtsolve.errors import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_BETWEEN = "   "
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str = "") -> str:
+    """Returns a table as text, with numbers right-aligned and control characters escaped.
+
+    >>> print(table(["name", "n"], [["a", 10], ["b", 2.5]]))
+     name     n
+     ──────────
+     a       10
+     b      2.5
+    """
+    cells = [[printable(shown(cell)) for cell in row] for row in rows]
+    columns = list(zip(headings, *cells, strict=True))
+    widths = [max(map(_width, column)) for column in columns]
+    right = [bool(cells) and all(map(_is_number, column[1:])) for column in columns]
+
+    def line(row: Sequence[str]) -> str:
+        parts = []
+        for cell, width, number in zip(row, widths, right, strict=True):
+            space = " " * (width - _width(cell))
+            parts.append(space + cell if number else cell + space)
+        return f" {_BETWEEN.join(parts)}".rstrip()
+
+    rule = " " + "─" * (sum(widths) + len(_BETWEEN) * (len(widths) - 1))
+    return "\n".join([*filter(None, [title]), line(headings), rule, *map(line, cells)]).strip("\n")
+
+
+def shown(cell: Any) -> str:
+    """Returns a cell as text, a fraction with six digits."""
+    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+def _width(text: str) -> int:
+    """Returns the number of columns of a terminal that a text takes."""
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text == ""
+    return True

@@ -1,0 +1,42 @@
+"""The contents of model files, as JSON values: columns, the tables of a junction tree, arrays as base64."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.core.varset import members
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.columns import Column, RealColumn
+
+
+def parts_document(
+    tree: JunctionTree, names: Sequence[str], tables: Sequence[NDArray[np.float64]]
+) -> dict[str, Any]:
+    """Returns the fields of a tree and its tables."""
+    return {
+        "cliques": [[names[v] for v in members(clique)] for clique in tree.cliques],
+        "tree_edges": [list(edge) for edge in tree.edges],
+        "tables": [packed(table) for table in tables],
+    }
+
+
+def column_document(column: Column | RealColumn) -> dict[str, Any]:
+    """Returns a column as it is written; of real numbers, its name."""
+    states = {} if column.states is None else {"states": list(column.states)}
+    cuts = {} if column.cuts is None else {"cuts": list(column.cuts)}
+    hidden = {"hidden": True} if column.hidden else {}
+    return {"name": column.name, **states, **cuts, **hidden}
+
+
+def packed(array: NDArray[np.float64]) -> str:
+    """Returns an array as base64 of little-endian 64-bit floats."""
+    return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")

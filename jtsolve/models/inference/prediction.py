@@ -1,0 +1,80 @@
+"""Queries of any distribution of states, by its likelihoods and marginals."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.models.inference.marginals import require_small, targets_of
+from jtsolve.models.layout import require_room
+from jtsolve.models.messages import log_sum
+from jtsolve.models.protocol import StatePosterior
+from jtsolve.tables.raw import GAP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.models.protocol import Evidence, StateDistribution
+    from jtsolve.tables.table import Codes
+
+WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
+"""What needs memory, and the way out, for `require_room`."""
+_BLOCK = 1 << 18
+"""Likelihoods, rows × states, computed at a time."""
+
+
+def posterior_of(
+    model: StateDistribution,
+    groups: Sequence[Sequence[str]],
+    evidence: Evidence,
+    *,
+    memory: int | None,
+    run: Run | None,
+) -> StatePosterior:
+    """Returns the joint distribution of each group of variables; see `protocol.Distribution.posterior`."""
+    wanted = [targets_of(group, model.columns) for group in groups]
+    for targets in wanted:
+        require_small(prod(model.columns[v].arity for v in targets), len(targets))
+    require_room(model.cells, *WITH_EVIDENCE, limit=memory)
+    if run is not None:
+        run.progress(note="passing messages")
+    known = model.condition(evidence)
+    single = known.model.marginals()
+    tables = [
+        single[targets[0]] if len(targets) == 1 else known.model.marginal(group)
+        for group, targets in zip(groups, wanted, strict=True)
+    ]
+    columns = tuple(tuple(model.columns[v] for v in targets) for targets in wanted)
+    return StatePosterior(columns, tuple(tables), known.log_probability)
+
+
+def state_log_probabilities(model: StateDistribution, rows: Codes, v: int) -> NDArray[np.float64]:
+    """Returns ln P(state of v | the rest of the row), shape (rows, states); NaN where the rest is impossible.
+
+    Args:
+        model: the distribution.
+        rows: codes as for `log_likelihood`; those of v do not count.
+        v: the position of a variable.
+    """
+    states = model.columns[v].arity
+    out = np.empty((rows.shape[1], states))
+    block = max(1, _BLOCK // states)
+    for start in range(0, rows.shape[1], block):
+        part = rows[:, start : start + block].astype(np.int32)
+        each = np.repeat(part, states, axis=1)
+        each[v] = np.tile(np.arange(states, dtype=np.int32), part.shape[1])
+        logs = model.log_likelihood(each).reshape(-1, states)
+        with np.errstate(invalid="ignore"):
+            out[start : start + block] = logs - log_sum(logs, axis=1)[:, None]
+    return out
+
+
+def predicted(model: StateDistribution, rows: Codes, v: int) -> Codes:
+    """Returns the most probable state of v given the rest of each row; -1 where the rest is impossible."""
+    logs = state_log_probabilities(model, rows, v)
+    return np.where(np.isnan(logs).any(axis=1), GAP, np.argmax(logs, axis=1))

@@ -1,0 +1,199 @@
+"""Bayesian networks as distributions: each question is answered from the part on which the answer depends.
+
+What needs all variables at once, such as another format or the completion of rows, triangulates the moralised
+graph (`triangulation`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jtsolve.core.triangulation import triangulated
+from jtsolve.core.varset import varset
+from jtsolve.models import ancestral, relevance
+from jtsolve.models.columns import codes_of
+from jtsolve.models.inference.information import sizes_of
+from jtsolve.models.inference.prediction import predicted
+from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
+from jtsolve.models.protocol import Conditioned, Description
+from jtsolve.models.triangulation import calibrated
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.triangulation import Heuristic
+    from jtsolve.models.columns import Column
+    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Evidence, Explanation, StatePosterior
+    from jtsolve.networks.network import Network
+    from jtsolve.tables.table import Codes
+
+MOST_SHOWN = 1 << 22
+"""Cells of the tables that are built to describe a network: a second, and 170 MB."""
+
+
+def from_network(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+    """Returns the distribution of a Bayesian network on a junction tree of its moralised graph.
+
+    Raises:
+        ChoiceError: there is no such heuristic.
+        LimitError: the tables need more memory than there is.
+    """
+    factors = [relevance.factor_of(network, v) for v in range(len(network.nodes))]
+    provenance = {"network": network.name, "triangulation": heuristic}
+    return calibrated(
+        relevance.columns_of(network), factors, heuristic=heuristic, provenance=provenance
+    ).model
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkModel:
+    """The distribution of a Bayesian network.
+
+    Args:
+        bayesian: the network.
+    """
+
+    bayesian: Network
+    is_continuous: ClassVar[bool] = False
+    provenance: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+
+    def __repr__(self) -> str:
+        return repr(self.bayesian)
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The variables."""
+        return relevance.columns_of(self.bayesian)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables."""
+        return self.bayesian.names
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.bayesian.nodes)
+
+    @property
+    def parameters(self) -> int:
+        """The number of free parameters."""
+        return self.bayesian.parameter_count
+
+    @cached_property
+    def cells(self) -> int:
+        """The number of cells of all tables of its junction tree."""
+        return table_cells(self._tree, self.bayesian.arities)
+
+    @cached_property
+    def _tree(self) -> JunctionTree:
+        """The junction tree of the moralised graph, by min-fill."""
+        scopes = [varset((*node.parents, v)) for v, node in enumerate(self.bayesian.nodes)]
+        return triangulated(self.bayesian.arities, scopes)
+
+    @cached_property
+    def _compiled(self) -> JunctionTreeModel:
+        return from_network(self.bayesian)
+
+    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """Returns ln P(row) for every row, in nats; see `ancestral.log_likelihood`."""
+        codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else rows
+        return ancestral.log_likelihood(self.bayesian, codes)
+
+    def condition(self, evidence: Evidence) -> Conditioned[JunctionTreeModel]:
+        """Returns the distribution of all variables given evidence, on a junction tree."""
+        return self.junction_tree("the distribution given evidence").condition(evidence)
+
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """Returns P(v) for every variable v, one entry a state."""
+        return self.posterior([(name,) for name in self.names], {}).tables
+
+    def marginal(self, names: Sequence[str], *, most_cells: int = 0) -> NDArray[np.float64]:
+        """Returns the joint marginal of some variables, an axis each; the size is limited by the memory."""
+        del most_cells
+        (table,) = self.posterior([names], {}).tables
+        return table
+
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> StatePosterior:
+        """Returns the joint distribution of each group given evidence; see `relevance.posterior`."""
+        return relevance.posterior(self.bayesian, groups, evidence, memory=memory, run=run)
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the k most probable configurations; see `relevance.explanation`."""
+        return relevance.explanation(self.bayesian, evidence, k, memory=memory, run=run)
+
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
+        """Returns independent rows as codes; only the ancestors of the evidence are triangulated."""
+        return ancestral.sample(self.bayesian, evidence, rows, seed)
+
+    def predict(self, rows: Codes, v: int) -> Codes:
+        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
+        return predicted(self, rows, v)
+
+    def complete(self, rows: Codes) -> Codes:
+        """Returns the most probable completion of rows; see `inference.completion.completed`."""
+        return self.junction_tree("the completion of rows").complete(rows)
+
+    def entropy(self) -> float:
+        """Returns -Σ P ln P over all configurations, in nats."""
+        return self.junction_tree("the entropy").entropy()
+
+    def junction_tree(self, what: str) -> JunctionTreeModel:
+        """Returns the junction tree of the network; `what` needs it, for the refusal.
+
+        Raises:
+            LimitError: its tables do not fit in memory; raised before they are built.
+        """
+        if "_compiled" not in self.__dict__:
+            way = "query it with evidence, which takes its variables out of the tables; more memory"
+            require_room(self.cells, f"{what} needs the tables of a junction tree", way, BYTES_PER_CELL)
+        return self._compiled
+
+    def network(self, what: str, root: int = 0) -> Network:
+        """Returns the network itself; rooted at another clique than the first, that of its junction tree."""
+        return self.bayesian if root == 0 else self.junction_tree(what).network(what, root)
+
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree of the moralised graph, without tables."""
+        del what
+        return self._tree
+
+    def describe(self) -> Description:
+        """Returns sizes, and informations if the tables of the junction tree are small."""
+        if self.cells <= MOST_SHOWN:
+            return self.junction_tree("its informations").describe()
+        tree = self._tree
+        sizes, notes = sizes_of(tree, self.columns)
+        facts = {
+            "variables": self.n,
+            "arcs": self.bayesian.arc_count,
+            "parameters": self.parameters,
+            "cliques": len(tree.cliques),
+            "treewidth": tree.treewidth,
+            **sizes,
+        }
+        remark = "The tables of the junction tree are too large to build for a picture: no entropies."
+        return Description(facts, trees=((tree, notes),), remark=remark)
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of the model file of its junction tree, less format and provenance."""
+        return self.junction_tree("a model file").to_document()

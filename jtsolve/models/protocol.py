@@ -1,0 +1,406 @@
+"""The questions that every distribution answers, and the form of the answers.
+
+Junction trees of states and of real numbers, feature trees, mixtures and Bayesian networks are distributions.
+Those that a question does not suit refuse it with a `ChoiceError`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.draw.branching import Box
+    from jtsolve.draw.text import Notes
+    from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.networks.network import Network
+    from jtsolve.tables.frames import FrameStyle
+    from jtsolve.tables.table import Codes, DataTable
+
+    Rows: TypeAlias = NDArray[Any]
+
+Evidence: TypeAlias = "Mapping[str, Any]"
+"""By variable: the label of its state, a non-negative likelihood for each of its states, or a real number."""
+
+Model_co = TypeVar("Model_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioned(Generic[Model_co]):
+    """A model given evidence.
+
+    Attributes:
+        model: P(x | evidence); of states, on the same trees and columns.
+        log_probability: ln P(evidence), in nats; of soft evidence, ln of the expected likelihood; of real
+            numbers, ln of their density.
+    """
+
+    model: Model_co
+    log_probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A value for every variable.
+
+    Attributes:
+        values: labels of states, or real numbers, by variable.
+        log_probability: ln P of the configuration, or of its density, in nats.
+    """
+
+    values: tuple[Any, ...]
+    log_probability: float
+
+
+class Explanation(NamedTuple):
+    """The most probable configurations given evidence.
+
+    Attributes:
+        best: with ln P(configuration | evidence), best first.
+        log_probability: ln P(evidence), in nats.
+    """
+
+    best: list[Configuration]
+    log_probability: float
+
+
+class Posterior(Protocol):
+    """The answer to a query: the distribution of each group of variables given evidence."""
+
+    @property
+    def log_probability(self) -> float | None:
+        """Ln P(evidence), in nats; None if it was not computed."""
+
+    @property
+    def refusal(self) -> str:
+        """Why ln P(evidence) was not computed; otherwise empty."""
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the answer as JSON values."""
+
+    def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
+        """Returns tables for people, headings and rows each."""
+
+    def frame(self, style: FrameStyle) -> Any:
+        """Returns the answer about a single group as a frame."""
+
+    def listed(self, style: FrameStyle) -> Any:
+        """Returns the answer about single variables as a frame."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatePosterior:
+    """Probabilities of states.
+
+    Attributes:
+        groups: the variables of each group.
+        tables: of each group, P(group | evidence), one axis each.
+        log_probability: ln P(evidence), in nats; None if its tables do not fit in memory. The answers then
+            assume that the evidence is possible.
+        refusal: why it is None; otherwise empty.
+    """
+
+    groups: tuple[tuple[Column, ...], ...]
+    tables: tuple[NDArray[np.float64], ...]
+    log_probability: float | None
+    refusal: str = ""
+
+    def _labelled(self) -> list[tuple[list[str], list[tuple[str, ...]], list[float]]]:
+        """Returns the names of each group, its configurations, and their probabilities."""
+        from itertools import product
+
+        return [
+            (
+                [one.name for one in group],
+                list(product(*(one.states for one in group))),
+                table.ravel().tolist(),
+            )
+            for group, table in zip(self.groups, self.tables, strict=True)
+        ]
+
+    def facts(self) -> dict[str, Any]:
+        """See `Posterior`."""
+        targets = [
+            {"variables": names, "states": labels, "probabilities": numbers}
+            for names, labels, numbers in self._labelled()
+        ]
+        return {"log_probability_of_evidence": self.log_probability, "targets": targets}
+
+    def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
+        """See `Posterior`: a table for each group."""
+        return [
+            ([*names, "P"], [[*label, number] for label, number in zip(labels, numbers, strict=True)])
+            for names, labels, numbers in self._labelled()
+        ]
+
+    def frame(self, style: FrameStyle) -> Any:
+        """See `Posterior`: a row for each combination of states."""
+        (group,), (table,) = self.groups, self.tables
+        codes = np.indices(table.shape).reshape(len(group), -1)
+        columns = [column.series(style, row) for column, row in zip(group, codes, strict=True)]
+        name = unused("probability", [column.name for column in group])
+        return style.frame([*columns, style.numbers(name, table.ravel())])
+
+    def listed(self, style: FrameStyle) -> Any:
+        """See `Posterior`: a row for each state of each variable."""
+        found = [
+            (name, label[0], p) for (name,), *rest in self._labelled() for label, p in zip(*rest, strict=True)
+        ]
+        words = (
+            style.words("variable", [one[0] for one in found]),
+            style.words("state", [one[1] for one in found]),
+        )
+        return style.frame([*words, style.numbers("probability", np.array([one[2] for one in found]))])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealPosterior:
+    """Means and covariances of real numbers.
+
+    Attributes:
+        groups: the names of each group.
+        means: of each group.
+        covariances: of each group, shape (members, members).
+        log_probability: ln of the density of the evidence, in nats.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    means: tuple[NDArray[np.float64], ...]
+    covariances: tuple[NDArray[np.float64], ...]
+    log_probability: float
+    refusal: str = ""
+
+    def facts(self) -> dict[str, Any]:
+        """See `Posterior`."""
+        targets = [
+            {"variables": list(group), "mean": mean.tolist(), "covariance": matrix.tolist()}
+            for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True)
+        ]
+        return {"log_density_of_evidence": self.log_probability, "targets": targets}
+
+    def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
+        """See `Posterior`: one table, with covariances in groups of several variables."""
+        rows = []
+        for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True):
+            deviations = np.sqrt(np.diag(matrix))
+            for k, name in enumerate(group):
+                more = matrix[k].tolist() if len(group) > 1 else []
+                rows.append([name, float(mean[k]), float(deviations[k]), *more])
+        widest = max(map(len, rows), default=3)
+        headings = ["variable", "mean", "deviation", *(f"cov {k + 1}" for k in range(widest - 3))]
+        return [(headings, [[*row, *[""] * (widest - len(row))] for row in rows])]
+
+    def frame(self, style: FrameStyle) -> Any:
+        """See `Posterior`: a row for each variable, with mean and deviation."""
+        names = [name for group in self.groups for name in group]
+        deviations = [np.sqrt(np.diag(matrix)) for matrix in self.covariances]
+        return style.frame(
+            [
+                style.words("variable", names),
+                style.numbers("mean", np.concatenate([*self.means, np.empty(0)])),
+                style.numbers("deviation", np.concatenate([*deviations, np.empty(0)])),
+            ]
+        )
+
+    listed = frame
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A model for people.
+
+    Attributes:
+        facts: sizes and informations, as JSON values; lists are for programs only.
+        parts: facts of each component of a mixture.
+        trees: of the model or its parts, with notes.
+        boxes: the nodes of feature trees, of the model or its parts.
+        remark: a sentence, or empty.
+    """
+
+    facts: dict[str, Any]
+    parts: tuple[dict[str, Any], ...] = ()
+    trees: tuple[tuple[JunctionTree, Notes], ...] = ()
+    boxes: tuple[list[Box], ...] = ()
+    remark: str = ""
+
+
+class Distribution(Protocol):
+    """A distribution of the rows of a table.
+
+    Rows are arrays of shape (variables, rows): codes of states, -1 for a missing value; or real numbers, NaN
+    for a missing value.
+    """
+
+    @property
+    def columns(self) -> tuple[Column | RealColumn, ...]:
+        """The variables."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables."""
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+
+    @property
+    def parameters(self) -> int:
+        """The number of free parameters."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Remarks on the origin."""
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether the variables are real numbers; probabilities are then densities."""
+
+    def log_likelihood(self, rows: Rows) -> NDArray[np.float64]:
+        """Returns ln P(row) for every row, in nats, missing values summed out; -inf for impossible rows."""
+
+    def condition(self, evidence: Evidence) -> Conditioned[Distribution]:
+        """Returns the model given evidence; raises InputError if it is unknown or impossible."""
+
+    def marginals(self) -> tuple[Any, ...]:
+        """Returns the distribution of every variable: a probability a state, or mean and variance."""
+
+    def marginal(self, names: Sequence[str]) -> Any:
+        """Returns the joint distribution of some variables: an axis each, or their covariances."""
+
+    def posterior(
+        self,
+        groups: Sequence[Sequence[str]],
+        evidence: Evidence,
+        *,
+        memory: int | None = None,
+        run: Run | None = None,
+    ) -> Posterior:
+        """Returns the joint distribution of each group of variables given evidence.
+
+        Names and sizes are checked first.
+
+        Args:
+            groups: names, at least one a group.
+            evidence: see `Evidence`.
+            memory: most bytes of tables; None for the free memory.
+            run: shows progress; None for none.
+
+        Raises:
+            InputError: a variable or state is unknown, a group names none or one twice, or the evidence is
+                impossible.
+            LimitError: the tables do not fit in memory; raised before they are built.
+        """
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the k most probable configurations given evidence; fewer if the others are impossible.
+
+        Raises:
+            ChoiceError: k is below 1, or more than the model can tell.
+            InputError, LimitError: see `posterior`.
+        """
+
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = ...) -> Rows:
+        """Returns independent rows given evidence, reproducible by model, number of rows and seed.
+
+        Raises:
+            ChoiceError: a number is negative.
+            InputError: see `condition`.
+            LimitError: the rows do not fit in memory.
+        """
+
+    def predict(self, rows: Rows, v: int) -> Rows:
+        """Returns the best value of variable v given the rest of each row; missing if that is impossible.
+
+        Of states the most probable one, of real numbers the mean.
+        """
+
+    def complete(self, rows: Rows) -> Rows:
+        """Returns rows with the most probable missing values; impossible rows keep their gaps."""
+
+    def entropy(self) -> float:
+        """Returns -E ln P, in nats."""
+
+    def junction_tree(self, what: str) -> Any:
+        """Returns the same distribution as a junction tree of states; `what` needs it, for the refusal."""
+
+    def network(self, what: str, root: int = 0) -> Network:
+        """Returns the same distribution as a Bayesian network; `what` needs it, for the refusal.
+
+        Args:
+            what: words of the refusal.
+            root: the root clique of a junction tree, by its position.
+
+        Raises:
+            ChoiceError: there is no such clique, or no junction tree of states.
+        """
+
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree without tables; `what` needs it, for the refusal."""
+
+    def describe(self) -> Description:
+        """Returns sizes, informations and drawings."""
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance."""
+
+
+class StateDistribution(Distribution, Protocol):
+    """A distribution of states.
+
+    Attributes:
+        cells: the number of cells of all tables.
+    """
+
+    @property
+    def cells(self) -> int: ...  # noqa: D102
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The variables."""
+
+    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+        """See `Distribution`; rows may be a table with the columns of the model."""
+
+    def condition(self, evidence: Evidence) -> Conditioned[StateDistribution]:
+        """See `Distribution`."""
+
+    def marginals(self) -> tuple[NDArray[np.float64], ...]:
+        """See `Distribution`."""
+
+    def marginal(self, names: Sequence[str], *, most_cells: int = ...) -> NDArray[np.float64]:
+        """See `Distribution`; tables have up to `most_cells` cells."""
+
+    def junction_tree(self, what: str) -> StateDistribution:
+        """See `Distribution`."""
+
+
+def unused(name: str, names: Sequence[str]) -> str:
+    """Returns the name of a further column, with an underscore if a variable has it."""
+    return name if name not in names else f"{name}_"
+
+
+def require_draws(rows: int, seed: int) -> None:
+    """Checks the number of rows to draw, and the seed.
+
+    Raises:
+        ChoiceError: one is negative.
+    """
+    if rows < 0 or seed < 0:
+        raise ChoiceError(f"{rows} rows with the seed {seed} cannot be drawn; give numbers of 0 or more")
+
+
+def undrawable(what: str, kind: str, way: str) -> ChoiceError:
+    """Returns the error for what needs a single junction tree."""
+    return ChoiceError(f"{what} is for models of one junction tree, and this one is {kind}; {way}")

@@ -1,0 +1,178 @@
+"""The rows of data files and frames in the coding of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import InputError
+from jtsolve.models.columns import columns_of, hidden_of, require_columns
+from jtsolve.tables.check import OF_ROWS, examine, report_findings
+from jtsolve.tables.gatherer import Intake
+from jtsolve.tables.options import GAPS, Coding, Dialect, gap_words
+from jtsolve.tables.raw import GAP, RawColumn, RawTable
+from jtsolve.tables.reading import opened_data, read_raw
+from jtsolve.tables.selection import row_weights
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Decimal
+    from jtsolve.tables.partitions import PartitionedTable
+    from jtsolve.tables.source import Source
+    from jtsolve.tables.table import DataTable
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The rows of a data file, not yet in the coding of a model.
+
+    Args:
+        columns: by the names of the model, in its order.
+        gaps: words that mean a missing value.
+        source: the file, for messages.
+        weights: shape (rows,), how often each row counts; None for once.
+    """
+
+    columns: tuple[RawColumn, ...]
+    gaps: tuple[str, ...]
+    source: str
+    weights: NDArray[np.int64] | None = None
+
+    def new_states(
+        self, table: DataTable | PartitionedTable, declared: Collection[str]
+    ) -> dict[str, list[str]]:
+        """Returns the values that the columns of a table do not have, by column.
+
+        Args:
+            table: its columns are those of the model.
+            declared: columns whose states are the user's choice, and complete.
+        """
+        found = {}
+        for raw, column in zip(self.columns, columns_of(table), strict=True):
+            if column.cuts is None and column.name not in declared:
+                known = {*column.states, *self.gaps}
+                new = [raw.labels[i] for i in raw.occurring() if raw.labels[i] not in known]
+                if new:
+                    found[column.name] = new
+        return found
+
+    def coded(self, columns: Sequence[Column | RealColumn], *, unseen: int | None = None) -> Any:
+        """Returns the rows in the coding of a model, shape (columns, rows); see `Column.read`.
+
+        Raises:
+            InputError: a value does not suit its column.
+        """
+        pairs = zip(self.columns, columns, strict=True)
+        return np.array([column.read(raw, self.gaps, self.source, unseen) for raw, column in pairs])
+
+
+def open_rows(
+    data: str | Path | Frame,
+    names: Sequence[str],
+    *,
+    gaps: Sequence[str] = GAPS,
+    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
+    decimal: Decimal = "point",
+    weights: str | None = None,
+    drop: Sequence[str] = (),
+    states: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    hidden: Collection[str] = (),
+    strict: bool = False,
+    run: Run | None = None,
+) -> FileRows:
+    """Returns the rows of a data file or frame for a model; extra columns are ignored.
+
+    Args:
+        data: the path of the file, or the frame; for formats, see `tables.reading`.
+        names: of the model's variables.
+        gaps: words that mean a missing value.
+        dialect: without a header, the columns are those of the model, in its order.
+        decimal: see `Coding`.
+        weights: the column that counts how often each row occurs, or None.
+        drop: variables that will not be used, and need no data check.
+        states: of columns whose values are states, for the data check.
+        hidden: names of columns that may be missing: all of their values are.
+        strict: whether findings of the data check (`check.OF_ROWS`) are errors.
+        run: shows the findings; None leaves the check out.
+
+    Raises:
+        InputError: the file cannot be read, or a column is missing.
+    """
+    source, place = opened_data(data, dialect.encoding)
+    raw, read = _raw_columns(source, place, names, dialect, weights=weights, hidden=hidden)
+    by_name = {column.name: column for column in raw.columns}
+    if weights is not None:
+        require_columns([weights], dict.fromkeys(by_name, 0), place)
+    if run is not None:
+        every = by_name | {name: replace(column, name=name) for name, column in read.items()}
+        unused = tuple(name for name in drop if name in read)
+        declared = {name: labels for name, labels in states.items() if name in read}
+        coding = Coding(
+            tuple(read), unused, weights=weights, missing_values=tuple(gaps), schema=declared, decimal=decimal
+        )
+        table = RawTable(tuple(every), tuple(every.values()), raw.typed)
+        report_findings(examine(table, coding, place, kinds=OF_ROWS), place, run, strict=strict)
+    if decimal == "comma":
+        read = {name: column.with_decimal_point(gaps, typed=raw.typed) for name, column in read.items()}
+    absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))
+    columns = tuple(read.get(name, absent) for name in names)
+    times = None
+    if weights is not None:
+        times, unit = row_weights(by_name[weights], None, place)
+        if unit != 1:
+            reason = "some weights are fractions, and rows are counted"
+            raise InputError(place, f"column '{weights}'", reason, "count how often each row occurs")
+    return FileRows(columns, gap_words(gaps, typed=raw.typed), place, times)
+
+
+def read_rows(
+    data: str | Path | Frame,
+    columns: Sequence[Column | RealColumn],
+    *,
+    gaps: Sequence[str] = GAPS,
+    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
+    decimal: Decimal = "point",
+) -> Any:
+    """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`."""
+    names, hidden = [column.name for column in columns], hidden_of(columns)
+    return open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal, hidden=hidden).coded(columns)
+
+
+def _raw_columns(
+    source: Source | Frame,
+    name: str,
+    names: Sequence[str],
+    dialect: Dialect,
+    *,
+    weights: str | None,
+    hidden: Collection[str],
+) -> tuple[RawTable, dict[str, RawColumn]]:
+    """Returns a table, and its columns of these names, or by position if it has no header.
+
+    It may lack those that are hidden.
+    """
+    intake = Intake(lambda one: not dialect.header or one in names or one == weights, together=False)
+    raw = read_raw(source, intake, dialect)
+    place = {column.name: i for i, column in enumerate(raw.columns)}
+    wanted = [name for name in names if name in place or name not in hidden]
+    if not dialect.header and not all(name in place for name in wanted):
+        if len(raw.columns) != len(wanted):
+            raise InputError(
+                name,
+                "",
+                f"it has {len(raw.columns)} columns and no header, but the model has {len(wanted)}",
+                "name the columns in a first line",
+            )
+        return raw, dict(zip(wanted, raw.columns, strict=True))
+    require_columns(wanted, place, name)
+    return raw, {name: raw.columns[place[name]] for name in wanted}

@@ -1,0 +1,80 @@
+"""Models as text, and as pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from jtsolve.draw.branching import branching_text, draw_branching
+from jtsolve.draw.picture import draw_graph, draw_tree
+from jtsolve.draw.text import graph_text, tree_text
+from jtsolve.errors import ChoiceError
+from jtsolve.listing import table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.models.protocol import Description, Distribution
+
+
+def model_text(described: Description, names: Sequence[str], title: str | None = None) -> str:
+    """Returns a model as text: its sizes, its parts, and its trees.
+
+    Args:
+        described: the model.
+        names: of the variables.
+        title: of the model, or None.
+    """
+    facts = {} if title is None else {"model": title}
+    shown = {
+        key.replace("_", " "): fact
+        for key, fact in (facts | described.facts).items()
+        if not isinstance(fact, list)
+    }
+    texts = ["\n".join([table(["", ""], list(shown.items())), *filter(None, [described.remark])])]
+    if described.parts:
+        plain = [
+            {key: fact for key, fact in part.items() if not isinstance(fact, list)}
+            for part in described.parts
+        ]
+        rows = [[k, *part.values()] for k, part in enumerate(plain, start=1)]
+        texts.append(table(["component", *(key.replace("_", " ") for key in plain[0])], rows))
+    drawn = [tree_text(tree, names, notes) for tree, notes in described.trees]
+    drawn += [branching_text(boxes) for boxes in described.boxes]
+    if described.parts:
+        drawn = [f"component {k}\n{text}" for k, text in enumerate(drawn, start=1)]
+    return "\n\n".join([*texts, *drawn])
+
+
+def graph_of(model: Distribution) -> str:
+    """Returns the graph of the variables as text."""
+    return graph_text(model.structure("a drawing"), model.names)
+
+
+def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
+    """Draws a model, or the graph of its variables, into a file.
+
+    Raises:
+        ChoiceError: the suffix is not .svg or .png, the model is a mixture, or it is too large for a picture.
+    """
+    kind = picture_format(path)
+    described = model.describe()
+    if graph:
+        draw_graph(model.structure("a drawing"), model.names, path, format=kind)
+    elif described.boxes and not described.parts:
+        draw_branching(described.boxes[0], path, format=kind)
+    else:
+        notes = described.trees[0][1] if len(described.trees) == 1 else None
+        draw_tree(model.structure("a drawing"), model.names, path, format=kind, notes=notes)
+
+
+def picture_format(path: str | Path) -> Literal["svg", "png"]:
+    """Returns the format of a picture.
+
+    Raises:
+        ChoiceError: the suffix is not .svg or .png.
+    """
+    kind = Path(path).suffix
+    if kind not in (".svg", ".png"):
+        raise ChoiceError(f"{path}: a picture is .svg or .png; give such a name, or none to print the model")
+    return "png" if kind == ".png" else "svg"
