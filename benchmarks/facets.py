@@ -35,6 +35,7 @@ from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
 from jtsolve.backends.clutter.simplex import CuttingPlanes
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.run import Limits, Run
+from jtsolve.core.scores import UNSTOPPABLE
 from jtsolve.core.varset import VarSet, is_subset, varset
 from jtsolve.families.families import choose_root, families_of
 from jtsolve.solving import Recorder, solve
@@ -97,7 +98,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     def look(point: Point, bound: Bound) -> bool:
         nonlocal violated
         exactly = InOutPoint(0.0, 0.0, 1e-6)
-        found = separate(subproblem, bound, point, exactly, pool=None, should_continue=lambda: True)
+        found = separate(subproblem, bound, point, exactly, pool=None, report=UNSTOPPABLE)
         violated = bool(found.clutters)
         complete.clear()
         for at, slot, value in zip(*(part.tolist() for part in point), strict=True):
@@ -109,7 +110,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
 
     while violated and not subproblem.closed:  # the loop also ends where branching would do more
         cuts = CuttingPlanes(subproblem, None)
-        cuts.run(look, lambda: True)
+        cuts.run(look, UNSTOPPABLE)
         if cuts.failures:
             raise RuntimeError("the LP solver failed")
     if subproblem.closed or subproblem.gap_of(subproblem.units) < _GAP:

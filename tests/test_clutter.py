@@ -48,7 +48,7 @@ from jtsolve.core.bounds import problem_bound
 from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
 from jtsolve.core.result import Outcome, Result, Status, Stop
 from jtsolve.core.run import Limits, Run
-from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
+from jtsolve.core.scores import UNSTOPPABLE, DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, is_subset, members, varset
 from jtsolve.errors import InputError, LimitError
@@ -215,8 +215,8 @@ def test_threads_find_the_same_cuts_and_bounds() -> None:
 def test_an_interrupted_separation_returns_some_of_the_cuts() -> None:
     families = families_of(named(gaussian(0, 40, 3)), root=3)
     point = capacities(families, random_point(0, families))
-    answers = iter([True, *[False] * 40])
-    some = violated(families, point, list(range(1, 41)), 1e-4, should_continue=lambda: next(answers))
+    report = Recording(patience=1, reason=Stop.TIME)
+    some = violated(families, point, list(range(1, 41)), 1e-4, report=report)
     every = violated(families, point, list(range(1, 41)), 1e-4)
     assert 0 < len(some) < len(every)
     assert set(some) <= set(every)
@@ -344,8 +344,8 @@ def test_an_interrupted_linear_program_can_be_solved_afterwards() -> None:
     families = families_of(named(gaussian(0, 9, 3)), root=0)
     pairs = [(1 + u, 1 + v) for v in range(9) for u in range(v)]
     master = Master(families, families.allowed, Rows(families, pairs), escape=10.0)
-    assert not master.solve(lambda: False)
-    assert master.solve(lambda: True)
+    assert not master.solve(Recording(patience=0, reason=Stop.TIME))
+    assert master.solve(UNSTOPPABLE)
     assert master.escaped == 0.0
     assert np.bincount(master.vertex, master.x) == pytest.approx(1.0)
 
@@ -435,7 +435,7 @@ def test_families_that_join_make_the_linear_program_of_all() -> None:
     part.add_cuts(pairs[20:])
     part.add_columns(union[1::2], slot[1::2])
     for master in (whole, part):
-        assert master.solve(lambda: True)
+        assert master.solve(UNSTOPPABLE)
     objectives = [master.solver.getInfo().objective_function_value for master in (whole, part)]
     assert objectives[0] == pytest.approx(objectives[1])
     assert whole.multipliers.cuts.any()

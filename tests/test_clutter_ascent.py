@@ -245,7 +245,7 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
             told.append(fallen)
             return next(steps, False)
 
-        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, should_continue=hear)
+        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, proceed=hear)
         falls.append(sum(raises.values()))
         assert told == sorted(told)
         assert told[-1] <= falls[-1]

@@ -30,8 +30,9 @@ from jtsolve.backends.clutter.kernels.potentials import (
 from jtsolve.backends.clutter.potentials import Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import ALL_FEATURES
-from jtsolve.core.result import Status
+from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits
+from jtsolve.core.scores import UNSTOPPABLE
 from jtsolve.errors import InternalError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
@@ -181,7 +182,7 @@ def test_turns_never_raise_the_bound_and_gain_what_ascent_cannot() -> None:
         for _ in range(10):
             units = subproblem.units
             for from_empty in (True, False):
-                assert potentials._turn(lambda: True, from_empty=from_empty)
+                assert potentials._turn(UNSTOPPABLE, from_empty=from_empty)
             potentials._evaluate_and_fix()
             assert subproblem.units <= units
             assert subproblem.best.scale.nats(subproblem.units) >= optimum - 1e-6 * abs(optimum)
@@ -213,7 +214,7 @@ def test_without_stretching_the_smoothed_bound_is_above_the_bound() -> None:
 
 def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() -> None:
     stretching = Stretching(Potentials(tight(3)))
-    once, least = stretching.minimum(lambda: False), stretching.minimum(lambda: True)
+    once, least = stretching.minimum(Recording(patience=0, reason=Stop.TIME)), stretching.minimum(UNSTOPPABLE)
     start = np.ones(stretching.lengths.size)
     values = [stretching.value(slopes)[0] for slopes in (least, once, start)]
     assert values == sorted(values)
@@ -225,7 +226,7 @@ def test_potentials_are_handed_over_as_cuts_near_them(monkeypatch: pytest.Monkey
         monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, levels=levels))
         subproblem = tight(1)
         potentials = Potentials(subproblem)
-        potentials.polish(lambda: True)
+        potentials.polish(UNSTOPPABLE)
         families, gap, sinks = subproblem.families, potentials.gap, potentials._sinks
         potentials.hand_over()
         rows = subproblem.rows
@@ -261,17 +262,10 @@ def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.Monk
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
     assert not subproblem.closed
-    asked = 0
-
-    def some_times() -> bool:
-        nonlocal asked
-        asked += 1
-        return asked < 4
-
-    assert not potentials.run(0, lambda *_: True, some_times)
+    assert not potentials.run(0, lambda *_: True, Recording(patience=3, reason=Stop.TIME))
     units, turns = subproblem.units, potentials.turns
     assert turns == 1
-    assert potentials.run(0, lambda *_: True, lambda: True)
+    assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
     assert potentials.turns > turns
     assert subproblem.units <= units
 
@@ -318,7 +312,7 @@ def test_where_a_better_tree_was_all_that_was_wanting_turns_end(monkeypatch: pyt
     potentials = Potentials(subproblem)
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
     assert not potentials.suited
-    assert potentials.run(0, lambda *_: True, lambda: True)
+    assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
     assert potentials.turns == 0
 
 

@@ -311,7 +311,7 @@ def test_members_end_when_the_parent_is_killed(tmp_path: Path) -> None:
         "import sys; sys.path[:] = eval(sys.argv[1])\n"
         "from test_portfolio import does, wide\n"
         "from problems import Recording\n"
-        "from jtsolve.core.backend import Limits\n"
+        "from jtsolve.core.run import Limits\n"
         f"does('hang', 'wait', path={str(path)!r}).solve(wide(), Limits(threads=2), Recording())\n"
     )
     parent = subprocess.Popen([sys.executable, "-c", script, repr(sys.path)])  # noqa: S603

@@ -41,13 +41,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.machine import free_memory
-from jtsolve.core.scores import SparseScores, StoppedError, colex_table
+from jtsolve.core.scores import UNSTOPPABLE, SparseScores, Stoppable, StoppedError, colex_table
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import InputError, LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
 
     from jtsolve.core.problem import Problem
@@ -64,17 +62,13 @@ _FEW = 0.01
 """Share of the sets: a round that drops fewer is the last. With 22 variables, a round takes 3.5 s."""
 
 
-def _always() -> bool:
-    return True
-
-
 def predicted_memory(problem: Problem) -> int:
     """Returns an upper bound on the bytes that `prune` needs besides the problem."""
     tables = 8 * (problem.n + 12) << problem.n
     return tables + _BYTES_A_SET * count_bounded_subsets(problem.n, problem.max_clique_size)
 
 
-def prune(problem: Problem, incumbent_score: float, should_continue: Callable[[], bool] = _always) -> Problem:
+def prune(problem: Problem, incumbent_score: float, report: Stoppable = UNSTOPPABLE) -> Problem:
     """Returns the problem without the sets that are in no tree as good as the incumbent.
 
     Every tree of the problem that scores at least `incumbent_score` is a tree of the pruned problem, with the
@@ -84,7 +78,7 @@ def prune(problem: Problem, incumbent_score: float, should_continue: Callable[[]
     Args:
         problem: at most `MOST_VARIABLES` variables; with or without a score for every set.
         incumbent_score: nats; at most the score of some tree of the problem, give or take 10⁻⁶.
-        should_continue: is asked many times in each round.
+        report: polled many times in each round.
 
     Returns:
         The problem with sparse scores, and `pruned_below`, the incumbent's score, in its provenance.
@@ -92,7 +86,7 @@ def prune(problem: Problem, incumbent_score: float, should_continue: Callable[[]
     Raises:
         InputError: the score is not finite, or provably above every tree's.
         LimitError: too many variables or too little memory; raised before any work.
-        StoppedError: `should_continue` answered False.
+        StoppedError: the work has to stop.
 
     >>> from jtsolve.core.problem import Problem, Variable
     >>> from jtsolve.core.scores import DenseScores
@@ -119,7 +113,7 @@ def prune(problem: Problem, incumbent_score: float, should_continue: Callable[[]
     before, count = 1 << 62, int(kept.sum())
     while before - count > _FEW * count:
         before = count
-        kept &= filled + best_completions(filled, kept, n, should_continue) >= least
+        kept &= filled + best_completions(filled, kept, n, report) >= least
         if not kept[0]:
             raise InputError(
                 "pruning",
@@ -141,7 +135,7 @@ def best_completions(
     filled: NDArray[np.float64],
     kept: NDArray[np.bool_],
     n: int,
-    should_continue: Callable[[], bool] = _always,
+    report: Stoppable = UNSTOPPABLE,
 ) -> NDArray[np.float64]:
     """Returns B(U) = max_{v∉U} [max_{P⊆U} w(v,P) + B(U∪v)] over the kept families P∪v; B(V) = 0.
 
@@ -149,22 +143,22 @@ def best_completions(
         filled: shape (2^n,), indexed by bit mask: a finite score for every kept set, in nats.
         kept: shape (2^n,), closed downwards.
         n: the number of variables.
-        should_continue: is asked for each variable and each size of sets.
+        report: polled for each variable and each size of sets.
 
     Returns:
         Shape (2^n,), in nats; -inf where some variable has no family left.
 
     Raises:
-        StoppedError: `should_continue` answered False.
+        StoppedError: the work has to stop.
     """
-    gains = _best_gains(filled, kept, n, should_continue)
+    gains = _best_gains(filled, kept, n, report)
     sizes = np.bitwise_count(np.arange(1 << n))
     by_size = np.argsort(sizes, kind="stable")
     layers = np.split(by_size, np.cumsum(np.bincount(sizes))[:-1])
     best = np.full(1 << n, -inf)
     best[-1] = 0.0
     for layer in reversed(layers[:-1]):
-        if not should_continue():
+        if report.stop is not None:
             raise StoppedError
         reached = np.full(layer.size, -inf)
         for v in range(n):  # a gain is -inf where v is in U
@@ -174,13 +168,13 @@ def best_completions(
 
 
 def _best_gains(
-    filled: NDArray[np.float64], kept: NDArray[np.bool_], n: int, should_continue: Callable[[], bool]
+    filled: NDArray[np.float64], kept: NDArray[np.bool_], n: int, report: Stoppable
 ) -> NDArray[np.float64]:
     """Returns max_{P⊆U} w(v,P) over the kept families, shape (n, 2^n), at [v, U]; -inf if v is in U."""
     gains = np.full((n, 1 << n), -inf)
     sets = np.flatnonzero(kept)
     for v in range(n):
-        if not should_continue():
+        if report.stop is not None:
             raise StoppedError
         families = sets[sets >> v & 1 == 1]
         parents = families ^ 1 << v

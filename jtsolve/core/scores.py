@@ -270,6 +270,16 @@ class Stoppable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Unstoppable:
+    """Work that never has to stop."""
+
+    stop: None = None
+
+
+UNSTOPPABLE = _Unstoppable()
+
+
 @runtime_checkable
 class Guarded(Protocol):
     """Scores computed on demand that ask within long batches whether to continue."""

@@ -76,7 +76,7 @@ is ahead from the third round on."""
 def ascend(
     subproblem: Subproblem,
     multipliers: RowVector,
-    should_continue: Callable[[int], bool],
+    proceed: Callable[[int], bool],
     *,
     rough: bool = False,
 ) -> tuple[Bound, NDArray[np.int64] | None]:
@@ -88,7 +88,7 @@ def ascend(
     Args:
         subproblem: feasible.
         multipliers: of its rows, in nats.
-        should_continue: called at every visit of a sink with the bound so far, in units; if it returns
+        proceed: called at every visit of a sink with the bound so far, in units; if it returns
             False, the ascent ends early.
         rough: whether it may end sooner and higher on large lattices, for `potentials` to take over.
 
@@ -101,7 +101,7 @@ def ascend(
     def on_fall(fallen: int) -> bool:
         nonlocal goes_on
         # The little that is left out covers multipliers that float64 rounds.
-        goes_on = should_continue(min(subproblem.units, start.units - fallen + (fallen >> 40)))
+        goes_on = proceed(min(subproblem.units, start.units - fallen + (fallen >> 40)))
         return goes_on
 
     raises = cuts_raised(
@@ -111,7 +111,7 @@ def ascend(
         start.units - subproblem.best.close,
         subproblem.centre,
         rough=rough,
-        should_continue=on_fall,
+        proceed=on_fall,
     )
     if not goes_on and subproblem.stages is None:
         return start, None
@@ -127,14 +127,14 @@ def ascend(
     return subproblem.improve(subproblem.evaluate(raised), raised)
 
 
-def bound_alone(subproblem: Subproblem, should_continue: Callable[[int], bool]) -> Stage:
+def bound_alone(subproblem: Subproblem, proceed: Callable[[int], bool]) -> Stage:
     """Bounds a subproblem by dual ascent, and returns the multipliers: its rows stay as they are.
 
     For lattices so large that there is no room for a bit for each set and cut.
 
     Args:
         subproblem: feasible.
-        should_continue: see `ascend`.
+        proceed: see `ascend`.
     """
     start = subproblem.evaluate(subproblem.multipliers)
     raises = cuts_raised(
@@ -143,7 +143,7 @@ def bound_alone(subproblem: Subproblem, should_continue: Callable[[int], bool]) 
         subproblem.sinks,
         start.units - subproblem.best.close,
         subproblem.centre,
-        should_continue=lambda fallen: should_continue(start.units - fallen),
+        proceed=lambda fallen: proceed(start.units - fallen),
     )
     amounts = np.array(list(raises.values()), dtype=np.int64)
     subproblem.units = start.units - int(amounts.sum())
@@ -159,7 +159,7 @@ def cuts_raised(
     guide: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     *,
     rough: bool = False,
-    should_continue: Callable[[int], bool] = lambda _: True,
+    proceed: Callable[[int], bool] = lambda _: True,
 ) -> dict[Clutter, int]:
     """Returns by how many units dual ascent raises the multipliers of cuts; their sum is the bound's fall.
 
@@ -170,7 +170,7 @@ def cuts_raised(
         enough: the fall of the bound, in units, at which the ascent ends.
         guide: the families of a good tree (positions, slots), or None.
         rough: see `ascend`.
-        should_continue: called at every visit of a sink with the fall so far, in units.
+        proceed: called at every visit of a sink with the fall so far, in units.
     """
     from jtsolve.backends.clutter.kernels.ascent import close_up, numbered, raise_cut
     from jtsolve.backends.clutter.kernels.cuts import arcs_up
@@ -209,13 +209,13 @@ def cuts_raised(
 
     raises: dict[Clutter, int] = {}
     # Only the sink in hand changes its F(a), so that the keys in the heap stay valid.
-    waiting = [(key(k), k) for k in range(len(sinks)) if should_continue(0) and not close(k, nothing)]
+    waiting = [(key(k), k) for k in range(len(sinks)) if proceed(0) and not close(k, nothing)]
     heapq.heapify(waiting)
     stay = (_STAY_ROUGH if rough else _STAY) if is_large else 1.0
     fallen = 0
     k = heapq.heappop(waiting)[1] if waiting else None
     # Invariant: all reduced costs are ≥ 0, no F(a) in the heap contains ∅, and D has fallen by `fallen`.
-    while k is not None and fallen < enough and should_continue(fallen):
+    while k is not None and fallen < enough and proceed(fallen):
         amount, free = raise_cut(reduced_cost, parents, entering[k], little, enough - fallen)
         if amount:  # otherwise, raises of other sinks have left families of little reduced cost
             clutter = tuple(sorted(generators[k].tolist()))

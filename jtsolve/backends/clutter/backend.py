@@ -51,7 +51,7 @@ from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.clutter.sparsest import sparsest, ties_with
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
-from jtsolve.backends.support.report import with_deadline
+from jtsolve.backends.support.report import ending_at
 from jtsolve.core import pruning
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of, objections_of
@@ -299,7 +299,7 @@ class ClutterCuts:
             # Without a tree there is no target, and nothing can be fixed: first any tree, by a search without
             # scores.
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
-            flat = whole(report=with_deadline(report, limits, half, bounds=False), flat=True)
+            flat = whole(report=ending_at(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
                 return flat, count, again
         search = whole(report=report)
@@ -332,10 +332,6 @@ class ClutterCuts:
         the completion bound leaves 6,392 of four million sets for the optimum, and millions for the forest.
         So `start` is asked even if there is an incumbent.
         """
-
-        def should_continue() -> bool:
-            return report.stop is None
-
         problem = tabulated(problem, limits, report)
         known = report.incumbent
         first, root = self._start(problem, limits, report)
@@ -343,9 +339,9 @@ class ClutterCuts:
             own = self.start.solve(problem, limits, report).tree
             found = [tree for tree in (first, own) if tree is not None]
             first = max(found, key=lambda tree: tree.score(problem.scores), default=None)
-        if first is not None and should_continue():
+        if first is not None and report.stop is None:
             report(tree=first, note="pruning")
-            problem = pruning.prune(problem, first.score(problem.scores), should_continue)
+            problem = pruning.prune(problem, first.score(problem.scores), report)
             report(note=f"{predicted_sets(problem)} sets left")
         return problem, first, root
 

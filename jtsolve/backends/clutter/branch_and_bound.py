@@ -243,24 +243,21 @@ class BranchAndBound:
             self.current = subproblem.units
             return self.report(bound=self.bound, note=f"{families} families")
 
-        def should_continue() -> bool:
-            return self.report.stop is None
-
         # 1. Dual ascent: the first bound, from which reduced costs fix most families.
         bound = subproblem.evaluate(subproblem.multipliers) if node.ascended else self._ascend(node)
         if bound is not None and not on_point(_NO_POINT, bound):
             return False
         # 2. Potentials where they suit, else the volume algorithm, until the families are few or the gain is
         # small.
-        if self._is_large(subproblem) and not self._take_turns(node, on_point, should_continue):
+        if self._is_large(subproblem) and not self._take_turns(node, on_point):
             return False
         takes_steps = self._is_large(subproblem) and not node.turned
-        if takes_steps and not self._take_steps(node, pool, on_point, should_continue):
+        if takes_steps and not self._take_steps(node, pool, on_point):
             return False
         # 3. The simplex method, which solves the LP of what is left.
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
             simplex = CuttingPlanes(subproblem, pool, polishes=node.turned)
-            finished = simplex.run(on_point, should_continue)
+            finished = simplex.run(on_point, self.report)
             self.rounds += simplex.rounds
             self.failures += simplex.failures
             return finished
@@ -274,7 +271,6 @@ class BranchAndBound:
         self,
         node: OpenNode,
         on_point: Callable[[Point, Bound], bool],
-        should_continue: Callable[[], bool],
     ) -> bool:
         """Bounds a node by potentials, if they suit it; returns False if it was interrupted."""
         if node.potentials is None:
@@ -283,7 +279,7 @@ class BranchAndBound:
             node.potentials = Potentials(node.subproblem)
         potentials = node.potentials
         turns = potentials.turns
-        finished = potentials.run(BRANCHING.turned * self.few, on_point, should_continue)
+        finished = potentials.run(BRANCHING.turned * self.few, on_point, self.report)
         self.steps += potentials.turns - turns
         if finished:
             node.turned, node.potentials = potentials.suited, None
@@ -296,11 +292,10 @@ class BranchAndBound:
         node: OpenNode,
         pool: ThreadPoolExecutor | None,
         on_point: Callable[[Point, Bound], bool],
-        should_continue: Callable[[], bool],
     ) -> bool:
         """Bounds a node by steps of the volume algorithm; returns False if it was interrupted."""
         volume = Volume(node.subproblem, node.creep, pool)
-        finished = volume.run(self.few, BRANCHING.many, on_point, should_continue)
+        finished = volume.run(self.few, BRANCHING.many, on_point, self.report)
         self.steps += volume.steps
         node.creep = volume.creep
         return finished

@@ -18,9 +18,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.core.scores import UNSTOPPABLE, Stoppable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -77,7 +78,7 @@ class Master:
         self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of cuts and vertices
         self.order: list[tuple[bool, int]] = []  # of the rows after the first n: (is a cut, number)
         self.age = np.zeros(0, dtype=np.int64)
-        self.should_continue: Callable[[], bool] = lambda: True
+        self.report: Stoppable = UNSTOPPABLE
         solver = self.solver = _silent_solver()()
         for name, value in _OPTIONS:
             solver.setOptionValue(name, value)
@@ -90,7 +91,7 @@ class Master:
 
     def _ask(self, event: Any) -> None:
         """Interrupts the solver if it has to stop; it asks at every iteration."""
-        event.interrupt(not self.should_continue())
+        event.interrupt(self.report.stop is not None)
 
     def _add_vertices(self, escape: float) -> None:
         """Adds a row for each vertex, then the escape."""
@@ -176,21 +177,21 @@ class Master:
         upper = np.full(len(lines), self.highspy.kHighsInf)
         self.solver.addRows(len(lines), limits, upper, index.size, starts, index, value)
 
-    def solve(self, should_continue: Callable[[], bool]) -> bool:
+    def solve(self, report: Stoppable) -> bool:
         """Solves for x and the multipliers; returns False if it was interrupted.
 
         Raises:
             LPFailure: the solver failed.
         """
         status = self.highspy.HighsModelStatus
-        self.should_continue = should_continue
+        self.report = report
         # Once from the basis at hand, and once more from scratch if that fails.
         for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
             if found == status.kOptimal:
                 break
-            if not should_continue():
+            if report.stop is not None:
                 return False
             self.solver.clearSolver()  # from scratch: the basis at hand was numerically bad
         else:

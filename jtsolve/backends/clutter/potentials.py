@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.clutter.inequalities import Clutter
     from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.scores import Stoppable
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class Potentials:
         self,
         enough: int,
         on_point: Callable[[Point, Bound], bool],
-        should_continue: Callable[[], bool],
+        report: Stoppable,
     ) -> bool:
         """Takes turns until the bound stalls or meets the best tree, or few families are left.
 
@@ -172,7 +173,7 @@ class Potentials:
             enough: how many families are few.
             on_point: is called with the families of the maxima and the bound after each round of turns;
                 answers whether to continue.
-            should_continue: is asked all the time.
+            report: polled all the time.
 
         Returns:
             False if it was interrupted; a later call goes on.
@@ -183,7 +184,7 @@ class Potentials:
             if not self.suited:  # a better tree has come, and that was all that was wanting
                 return True
             gap = self.gap
-            if not self._take_round(should_continue):
+            if not self._take_round(report):
                 return subproblem.closed
             if not on_point(self.point, self.bound):
                 return False
@@ -202,18 +203,18 @@ class Potentials:
                 self.temperature = max(POTENTIALS.coldest, POTENTIALS.cooling * self.temperature)
             if fruitless == POTENTIALS.fruitless:
                 return True
-            self._stretch(should_continue)
+            self._stretch(report)
             since = 0
-            if not should_continue():
+            if report.stop is not None:
                 return subproblem.closed
         return True
 
-    def polish(self, should_continue: Callable[[], bool]) -> None:
+    def polish(self, report: Stoppable) -> None:
         """Takes turns while rounds of them gain."""
         gap = inf
         while not self.subproblem.closed and self.gap < (1 - POTENTIALS.little) * gap:
             gap = self.gap
-            if not self._take_round(should_continue):
+            if not self._take_round(report):
                 return
 
     def hand_over(self) -> None:
@@ -222,9 +223,9 @@ class Potentials:
         multipliers = subproblem.multipliers._replace(cuts=np.array(list(cuts.values())))
         subproblem.take(multipliers, Rows(subproblem.families, list(cuts), subproblem.rows.set_rows))
 
-    def _take_round(self, should_continue: Callable[[], bool]) -> bool:
+    def _take_round(self, report: Stoppable) -> bool:
         """Takes a round of turns; returns False if it was interrupted."""
-        finished = all(self._turn(should_continue, from_empty=kind) for kind in _ROUND)
+        finished = all(self._turn(report, from_empty=kind) for kind in _ROUND)
         self._evaluate_and_fix()
         return finished
 
@@ -351,7 +352,7 @@ class Potentials:
             self.shift,
         )
 
-    def _turn(self, should_continue: Callable[[], bool], *, from_empty: bool) -> bool:
+    def _turn(self, report: Stoppable, *, from_empty: bool) -> bool:
         """Renews all potentials in random order; returns False if it was interrupted."""
         from jtsolve.backends.clutter.kernels.potentials import exchange, renew
 
@@ -363,7 +364,7 @@ class Potentials:
         last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
         for k in self.random.permutation(len(self.inside)):
-            goes_on = should_continue()
+            goes_on = report.stop is None
             if not goes_on:
                 break
             exchange(self.reduced, last, self.potentials[k], runs)
@@ -373,12 +374,12 @@ class Potentials:
         self.turns += 1
         return goes_on
 
-    def _stretch(self, should_continue: Callable[[], bool]) -> None:
+    def _stretch(self, report: Stoppable) -> None:
         """Stretches the potentials to a lower smoothed bound, for the next turns to begin there."""
         from jtsolve.backends.clutter.kernels.potentials import stretch
 
         stretching = Stretching(self)
-        slopes = stretching.minimum(should_continue)
+        slopes = stretching.minimum(report)
         self.stretched += 1
         for k, potential in enumerate(self.potentials):
             stretch(potential, stretching.bits, slopes[stretching.ends[k] : stretching.ends[k + 1]])
@@ -434,12 +435,12 @@ class Stretching:
         gradient = cover * self.step_unit - self.lengths
         return float(maxima.sum() - self.lengths @ slopes - self.target), gradient
 
-    def minimum(self, should_continue: Callable[[], bool]) -> NDArray[np.float64]:
+    def minimum(self, report: Stoppable) -> NDArray[np.float64]:
         """Returns slopes of a low smoothed bound, shape (ends[-1],)."""
         from scipy.optimize import minimize
 
         def stop_early(_: NDArray[np.float64]) -> None:
-            if not should_continue():
+            if report.stop is not None:
                 raise StopIteration
 
         found = minimize(

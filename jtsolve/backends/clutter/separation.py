@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.backends.clutter.inequalities import SetRow, no_good
+from jtsolve.core.scores import UNSTOPPABLE, Stoppable
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
@@ -102,7 +103,7 @@ def separate(
     *,
     known: Collection[Clutter | SetRow] | None = None,
     pool: ThreadPoolExecutor | None,
-    should_continue: Callable[[], bool],
+    report: Stoppable,
 ) -> Found:
     """Returns rows violated at a point between `point` and the stability centre, the best tree's families.
 
@@ -122,7 +123,7 @@ def separate(
         where: see `InOutPoint`.
         known: rows to leave out; by default those of the subproblem.
         pool: to share the work among its threads, or None.
-        should_continue: is asked now and then; if it answers False, fewer rows are found.
+        report: polled now and then; if it has to stop, fewer rows are found.
     """
     families = subproblem.families
     capacity = np.zeros(families.allowed.shape)
@@ -137,9 +138,7 @@ def separate(
     capacity[point.union, point.slot] += (1.0 if centre is None else 1 - mix) * point.value
     if centre is not None:
         capacity[centre] += mix
-    clutters = violated(
-        families, capacity, subproblem.sinks, tolerance, pool=pool, should_continue=should_continue
-    )
+    clutters = violated(families, capacity, subproblem.sinks, tolerance, pool=pool, report=report)
     set_rows = _violated_set_rows(families, point, tolerance) + _violated_graphs(families, point, tolerance)
     known = subproblem.rows.known if known is None else known
     return Found(
@@ -230,7 +229,7 @@ def violated(
     tolerance: float,
     *,
     pool: ThreadPoolExecutor | None = None,
-    should_continue: Callable[[], bool] = lambda: True,
+    report: Stoppable = UNSTOPPABLE,
 ) -> list[Clutter]:
     """Returns clutters whose inequalities the point violates by more than the tolerance; none iff none is.
 
@@ -240,7 +239,7 @@ def violated(
         sinks: positions of the sets that are complete in every tree.
         tolerance: of the violation.
         pool: to share the sinks among its threads, or None.
-        should_continue: is asked before each share of the sinks; if it answers False, the rest is left out.
+        report: polled before each share of the sinks; if it has to stop, the rest is left out.
     """
     from jtsolve.backends.clutter.kernels.cuts import arcs_up, minimum_cuts
 
@@ -260,7 +259,7 @@ def violated(
     room = capacity[nodes].ravel()
 
     def part(mine: list[int]) -> list[Clutter]:
-        if not should_continue():
+        if report.stop is not None:
             return []
         generators, ends = minimum_cuts(lattice, room, local[mine], SEPARATION.depth, tolerance)
         at = nodes[generators].tolist()

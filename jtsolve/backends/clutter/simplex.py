@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.scores import Stoppable
     from jtsolve.families.families import Families
 
 
@@ -89,12 +90,12 @@ class CuttingPlanes:
         self.subproblem, self.pool, self.polishes = subproblem, pool, polishes
         self.rounds = self.failures = 0
 
-    def run(self, on_point: Callable[[Point, Bound], bool], should_continue: Callable[[], bool]) -> bool:
+    def run(self, on_point: Callable[[Point, Bound], bool], report: Stoppable) -> bool:
         """Runs rounds until the LP is solved, closed or stalled; returns False if it was interrupted.
 
         Args:
             on_point: is called with every solution and its bound; answers whether to continue.
-            should_continue: is asked all the time.
+            report: polled all the time.
         """
         subproblem = self.subproblem
         rows, multipliers = _with_multiplier(subproblem.rows, subproblem.multipliers)
@@ -117,7 +118,7 @@ class CuttingPlanes:
                 columns[subproblem.centre] = True
             master = Master(families, columns, Rows(families, first, rows.set_rows), SIMPLEX.escape)
             master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
-            return self._rounds(master, bound.units, on_point, should_continue)
+            return self._rounds(master, bound.units, on_point, report)
         except LPFailure:  # the best multipliers stay, and branching goes on from them
             self.failures += 1
             return True
@@ -127,7 +128,7 @@ class CuttingPlanes:
         master: Master,
         least: int,
         on_point: Callable[[Point, Bound], bool],
-        should_continue: Callable[[], bool],
+        report: Stoppable,
     ) -> bool:
         """Solves and adds rows until none is violated; returns False if it was interrupted.
 
@@ -136,10 +137,10 @@ class CuttingPlanes:
         subproblem = self.subproblem
         gaps: list[float] = []
         while True:
-            if not master.solve(should_continue):
+            if not master.solve(report):
                 return False
             self.rounds += 1
-            bound = self._improve(master, should_continue)
+            bound = self._improve(master, report)
             if subproblem.closed:
                 return True
             # Sifting: the LP over some columns bounds the rest only by exact evaluation. If that is worse
@@ -160,7 +161,7 @@ class CuttingPlanes:
                 if dear or is_worse:
                     continue
             master.purge(SIMPLEX.patience)
-            if not self._cut(master, point, bound, should_continue) and not union.size:
+            if not self._cut(master, point, bound, report) and not union.size:
                 return True
             # The least gap so far after each round; tailing off, branching gains more than further cuts.
             gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
@@ -174,7 +175,7 @@ class CuttingPlanes:
         scale = self.subproblem.best.scale
         return 0.8 * scale.room * scale.unit
 
-    def _improve(self, master: Master, should_continue: Callable[[], bool]) -> Bound:
+    def _improve(self, master: Master, report: Stoppable) -> Bound:
         """Hands the LP's multipliers to the subproblem; the LP follows where families are dropped.
 
         Turns of potentials from there halve the gap that the LP leaves, in a tenth of its time.
@@ -189,7 +190,7 @@ class CuttingPlanes:
             if position is None:  # or improve has taken them
                 subproblem.take(multipliers, rows)
             potentials = Potentials(subproblem, master.multipliers, master.rows)
-            potentials.polish(should_continue)
+            potentials.polish(report)
             if potentials.position is not None and subproblem.feasible:
                 self._follow(master, potentials.position)
                 bound = subproblem.evaluate(master.multipliers, master.rows)
@@ -200,7 +201,7 @@ class CuttingPlanes:
         master.follow(self.subproblem.families, position)
         self.waiting = self.waiting.moved(self.subproblem.families, position)
 
-    def _cut(self, master: Master, point: Point, bound: Bound, should_continue: Callable[[], bool]) -> bool:
+    def _cut(self, master: Master, point: Point, bound: Bound, report: Stoppable) -> bool:
         """Adds rows that the point violates, found at or near it; tells whether there were any."""
         families = self.subproblem.families
         parents = families.facets[point.union, point.slot].astype(np.int64)
@@ -222,7 +223,7 @@ class CuttingPlanes:
                 where,
                 known=master.rows.known,
                 pool=self.pool,
-                should_continue=should_continue,
+                report=report,
             )
             # A cut that is deep inside may hold at the solution.
             violation = Rows(families, found.clutters).violation(point.union, parents, point.value).cuts

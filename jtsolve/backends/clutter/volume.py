@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.clutter.bound import Bound
     from jtsolve.backends.clutter.subproblem import Subproblem
+    from jtsolve.core.scores import Stoppable
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Volume:
         enough: int,
         many: int,
         on_point: Callable[[Point, Bound], bool],
-        should_continue: Callable[[], bool],
+        report: Stoppable,
     ) -> bool:
         """Takes steps until the bound stalls or meets the best tree, or few families are left.
 
@@ -127,7 +128,7 @@ class Volume:
             many: how many are not too many for another method, once the steps gain little.
             on_point: is called with the average point and the last bound after each separation; answers
                 whether to continue.
-            should_continue: is asked at every step, and during separation.
+            report: polled at every step, and during separation.
 
         Returns:
             False if it was interrupted.
@@ -139,12 +140,12 @@ class Volume:
         check = 0
         while not subproblem.closed:
             target = subproblem.best.target
-            if not on_point(self._renew_rows(should_continue), self.last):
+            if not on_point(self._renew_rows(report), self.last):
                 return False
             if subproblem.best.target > target:  # a better tree fixes families at the bound at hand
                 multipliers = subproblem.multipliers
                 self._follow(*subproblem.improve(subproblem.evaluate(multipliers), multipliers))
-            self._ascend(should_continue)
+            self._ascend(report)
             if subproblem.closed:
                 return True
             # Progress is judged by rounds whose bound holds over all families, not by those that were taken
@@ -174,7 +175,7 @@ class Volume:
             self._choose_near()
             for _ in range(VOLUME.between_cuts):
                 self._step()
-                if not should_continue():
+                if report.stop is not None:
                     self._confirm()
                     return False
             self._confirm()
@@ -258,7 +259,7 @@ class Volume:
         else:
             self.share *= VOLUME.more
 
-    def _ascend(self, should_continue: Callable[[], bool]) -> None:
+    def _ascend(self, report: Stoppable) -> None:
         """Ascends from the best multipliers, unless the last ascent gained less than steps do in its time."""
         subproblem = self.subproblem
         began, units = perf_counter(), subproblem.units
@@ -266,7 +267,7 @@ class Volume:
         # Both are in units per second, so that the cheaper of the two methods has the time.
         if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
             return  # without a gain since, the last ascent ended at these multipliers
-        bound, position = ascend(subproblem, subproblem.multipliers, lambda _: should_continue())
+        bound, position = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
         self.idle = np.append(
             self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
         )
@@ -304,7 +305,7 @@ class Volume:
         self.length, self.alpha, self.null_steps = VOLUME.first_length, VOLUME.first_alpha, 0
         self.age = 0
 
-    def _renew_rows(self, should_continue: Callable[[], bool]) -> Point:
+    def _renew_rows(self, report: Stoppable) -> Point:
         """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
         subproblem = self.subproblem
         # Dropping rebuilds the words of all cuts, so that it waits until a sixth of them is slack.
@@ -316,7 +317,7 @@ class Volume:
         large = self.point.value > VOLUME.support
         point = Point(self.point.union[large], self.point.slot[large], self.point.value[large])
         where = InOutPoint(VOLUME.mix, self.creep, VOLUME.tolerance)
-        found = separate(subproblem, self.last, point, where, pool=self.pool, should_continue=should_continue)
+        found = separate(subproblem, self.last, point, where, pool=self.pool, report=report)
         # Fewer cuts than half of the sinks: the strongest are used up, and the creep falls to let weaker ones
         # in.
         if len(found.clutters) < VOLUME.few_cuts * len(subproblem.sinks):

@@ -43,7 +43,7 @@ from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
 from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
-from jtsolve.backends.support.report import NewIncumbents, with_deadline
+from jtsolve.backends.support.report import NewIncumbents, ending_at
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of
@@ -216,7 +216,7 @@ def _for_half(report: Report, limits: Limits) -> Report:
     """Returns a report for a search at a smaller treewidth, which has half of the time left."""
     half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
     # Neither its bounds nor the trees of others hold for both problems.
-    return replace(with_deadline(report, limits, half, bounds=False), same_problem=False)
+    return replace(ending_at(report, limits, half, bounds=False), same_problem=False)
 
 
 class _RegionSearch:

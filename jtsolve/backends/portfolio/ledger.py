@@ -66,7 +66,7 @@ class Ledger:
         self._lock = threading.RLock()
         self.proving: set[str] = set()
         self.ties: str | None = None
-        self.ties_deadline = inf
+        self.ties_end = inf
 
     @property
     def closed(self) -> bool:
@@ -78,7 +78,7 @@ class Ledger:
     def stop(self) -> Stop | None:
         """Why all members have to stop, or None."""
         if self.closed:
-            breaking_ties = self.proving and self.ties is None and self.limits.elapsed < self.ties_deadline
+            breaking_ties = self.proving and self.ties is None and self.limits.elapsed < self.ties_end
             return self.report.stop or (None if breaking_ties else Stop.FINISHED)
         return self.report.stop or (Stop.STEPS if self._is_late else None)
 
@@ -125,9 +125,9 @@ class Ledger:
             if score > self.score:
                 self.tree, self.score, self.best = tree, score, job.label
                 self.report(tree=tree, note=job.label)
-        if self.closed and self.ties_deadline == inf:
+        if self.closed and self.ties_end == inf:
             elapsed = self.limits.elapsed
-            self.ties_deadline = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
+            self.ties_end = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Records the outcome of a member.

@@ -19,7 +19,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeGuard
 
 from jtsolve.backends.support.relaxation import Relaxes
-from jtsolve.backends.support.report import with_deadline
+from jtsolve.backends.support.report import ending_at
 from jtsolve.core import pruning
 from jtsolve.core.machine import resident_memory
 from jtsolve.families.families import choose_root, families_of, predicted_memory
@@ -108,7 +108,7 @@ def prepare(
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):
-        half = with_deadline(report, limits, _half_time(limits))
+        half = ending_at(report, limits, _half_time(limits))
         left, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, half)
         report(tree=tree, bound=bound)
         families = left if prune else families

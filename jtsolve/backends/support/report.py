@@ -60,17 +60,17 @@ class NewIncumbents:
         return None if self.last is last else self.last
 
 
-def with_deadline(report: Report, limits: Limits, deadline: float, *, bounds: bool = True) -> DerivedReport:
-    """Returns a report with an earlier deadline, in seconds since the start of the whole.
+def ending_at(report: Report, limits: Limits, end: float, *, bounds: bool = True) -> DerivedReport:
+    """Returns a report that has an earlier end, in seconds since the start of the whole.
 
     Args:
         report: on the whole.
         limits: of the whole; their clock counts.
-        deadline: of the part.
+        end: of the part.
         bounds: whether bounds are passed on; not where they hold for some of the trees only.
     """
 
     def hear(news: News) -> None:
         report(**(news if bounds else {**news, "bound": None}))
 
-    return DerivedReport(report, hear, lambda: Stop.TIME if limits.elapsed >= deadline else None)
+    return DerivedReport(report, hear, lambda: Stop.TIME if limits.elapsed >= end else None)

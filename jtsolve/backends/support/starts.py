@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backends.support.report import with_deadline
+from jtsolve.backends.support.report import ending_at
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.result import Outcome
 
@@ -52,9 +52,9 @@ def best_start(
             continue
         started = True
         now = limits.elapsed
-        deadline = inf if best is None else now + max(_AT_LEAST, now - began)
+        end = inf if best is None else now + max(_AT_LEAST, now - began)
         # A bound at treewidth 1 is none at any other.
-        hears = with_deadline(report, limits, deadline, bounds=own is problem)
+        hears = ending_at(report, limits, end, bounds=own is problem)
         tree = backend.solve(own, limits, hears).tree
         if tree is not None and (score := tree.score(problem.scores)) > best_score:
             best, best_score = tree, score

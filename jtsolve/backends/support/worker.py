@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import atexit
 import subprocess
-from collections.abc import Callable
 from threading import Lock
 from time import monotonic
 from traceback import format_exc
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import function_named, start_python
@@ -25,13 +24,11 @@ from jtsolve.errors import InternalError
 from jtsolve.options import MEMORY
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
     from jtsolve.core.backend import Report
     from jtsolve.core.run import Limits
-
-Say: TypeAlias = Callable[[Any], None]
-"""Sends a message from the worker; any thread may call it."""
 
 _POLL = 0.1
 """Seconds between two questions whether to stop."""

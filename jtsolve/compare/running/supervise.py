@@ -151,7 +151,7 @@ class _SupervisedRun:
     def wait(self, cancelled: threading.Event) -> RunStatus | None:
         """Waits for the end; returns why the process has to be killed, or None if it has ended."""
         memory = inf if self.spec.memory_limit is None else self.spec.memory_limit * 1e9
-        deadline = inf if self.spec.time_limit is None else self.spec.time_limit + self.spec.grace
+        end = inf if self.spec.time_limit is None else self.spec.time_limit + self.spec.grace
         process, verdict = self.tree.process, None
         while process.returncode is None and verdict is None and not cancelled.is_set():
             with suppress(subprocess.TimeoutExpired):
@@ -161,7 +161,7 @@ class _SupervisedRun:
             self._hear()
             if process.returncode is None and self.peak > memory:
                 verdict = RunStatus.OUT_OF_MEMORY
-            elif process.returncode is None and self.seconds > deadline:
+            elif process.returncode is None and self.seconds > end:
                 verdict = RunStatus.OUT_OF_TIME
         self._hear()
         return verdict

@@ -82,7 +82,7 @@ def _aligned(
             "models",
             f"column '{column.name}'",
             "its states differ between the models",
-            f"fit both to data with the same states ({SCHEMA})",
+            f"fit both to data with the same states; declare them with {SCHEMA}",
         )
     return np.take(table, [mine.index(label) for label in column.states], axis=axis)
 

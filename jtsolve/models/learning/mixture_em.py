@@ -6,7 +6,7 @@ from rows sampled by their r_k since scores need whole counts, and replaces the 
 
     Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x).
 
-EM ends when no tree changes, or, at a deadline or by Ctrl-C, with the mixture of the last M-step. On fixed
+EM ends when no tree changes, or, at the end of the run, with the mixture of the last M-step. On fixed
 trees the likelihood does not decrease, up to the effect of the prior.
 
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
