@@ -276,7 +276,7 @@ def test_a_grid_file_has_constraints_and_options_of_data(command: Call, chain: P
     grid = tmp_path / "grid.toml"
     grid.write_text(
         'instances = ["chain.csv"]\nbackends = ["brute"]\ntreewidths = [1]\n'
-        '[score]\nname = "bdeu"\ness = 2.0\ncolumns = "a,b,c"\n'
+        '[score]\nname = "bdeu:ess=2"\ncolumns = "a,b,c"\n'
         '[constraints]\nforbidden_edges = [["a", "b"]]\n'
     )
     assert command("compare", grid, "--output", tmp_path / "run", "--plan")[0] == 0

@@ -264,7 +264,7 @@ def _scored(
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
-    score = score_of(choice.name if choice.ess is None else f"{choice.name}:ess={choice.ess!r}")
+    score = score_of(choice.name)
     widths = [treewidth for treewidth in grid.treewidths if isinstance(treewidth, int)]
     max_size = choice.max_size or (max(widths) + 1 if len(widths) == len(grid.treewidths) else None)
     if max_size is None and restrictions.treewidth is not None:

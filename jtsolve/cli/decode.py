@@ -7,7 +7,6 @@ import typer
 
 from jtsolve.cli.options import Instance, Json, ResultFile
 from jtsolve.cli.output import emit, require_writable
-from jtsolve.core.run import Run
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Capabilities, Estimate, Report
@@ -39,7 +38,7 @@ def decode(
 
     from jtsolve.cli.summary import describe
     from jtsolve.core.files import read_file, write_atomically
-    from jtsolve.core.run import Limits
+    from jtsolve.core.run import Limits, Run
     from jtsolve.encodings.answers import read_answer
     from jtsolve.errors import InputError, InternalError
     from jtsolve.io.instance import read_problem
