@@ -80,7 +80,7 @@ def average(
     trees: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Draw N trees instead: a line of JSON each.", rich_help_panel=SEARCH
+            metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH
         ),
     ] = 0,
     threshold: Annotated[
