@@ -195,7 +195,7 @@ def solve(
     >>> solution.status, round(solution.score, 3)
     ('optimal', -689.216)
     >>> [round(one.score, 1) for one in jt.solve(jt.example("zoo"), treewidth=1, k_best=2)]
-    [-689.2, -689.5]
+    [-689.2, -689.7]
     """
     run = run_of(time, memory, threads, seed, show_progress)
     task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))

@@ -68,6 +68,16 @@ def test_a_mixture_of_drawn_trees_is_near_the_sum_over_all_graphs() -> None:
     assert np.abs(np.exp(mixture.log_likelihood(data)) / exact - 1).max() < 0.02
 
 
+def test_draws_of_one_graph_are_one_component_as_heavy_as_their_share() -> None:
+    data = table()
+    draws = draw_trees(problem_from_table(data, Bdeu(1.0), treewidth=2), 50)
+    assert draws is not None
+    mixture = fitted(AveragedTrees(50), data, treewidth=2, score=Bdeu(1.0))
+    shares = {part.tree: weight for part, weight in zip(mixture.components, mixture.weights, strict=True)}
+    assert len(shares) == len(mixture.components) > 1
+    assert shares == {tree: draws.trees.count(tree) / 50 for tree in draws.trees}
+
+
 def test_draws_of_one_graph_are_no_mixture() -> None:
     apart = Constraints(max_treewidth=0)
     found = fitted(AveragedTrees(5), table(), None, 1, score=Bdeu(1.0), constraints=apart)
@@ -88,6 +98,18 @@ def test_the_same_seed_draws_the_same_mixture_and_numbers_are_refused() -> None:
         jt.fit(numbers, "average:3", treewidth=1, score="bge")
     with pytest.raises(ChoiceError, match="at least 1"):
         jt.fit(frame, "average:0", treewidth=1)
+
+
+def test_what_was_learned_is_averaged_from_its_data_without_its_tree() -> None:
+    frame = {name: column.tolist() for name, column in zip("abcd", table().codes, strict=True)}
+    learned = jt.learn(frame, treewidth=2, score="bdeu")
+    beside = jt.fit(learned, "average:50", seed=2).model
+    drawn = jt.fit(frame, "average:50", treewidth=2, seed=2).model
+    assert isinstance(beside, Mixture)
+    assert isinstance(drawn, Mixture)
+    assert beside.weights.tolist() == drawn.weights.tolist()
+    with pytest.raises(ChoiceError, match="does not use tree"):
+        jt.fit(frame, "average:3", treewidth=1, tree=learned)
 
 
 def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:

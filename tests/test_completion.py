@@ -30,7 +30,7 @@ def offered(words: str) -> list[str]:
         ("solve --backend cl", ["clutter"]),
         ("score --score b", ["bdeu", "bdj", "bic", "bge"]),
         ("fit --missing drop", ["drop-rows", "drop-columns"]),
-        ("fit --separator s", ["semicolon"]),
+        ("fit --model h", ["hidden"]),
         ("export --to bif", ["bif", "bifxml"]),
         ("encode --to w", ["wcnf"]),
     ],

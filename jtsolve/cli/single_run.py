@@ -8,7 +8,7 @@ import typer
 from jtsolve.cli.output import emit, require_writable
 
 
-def run_one(
+def run(
     context: typer.Context,
     spec: Annotated[
         Path, typer.Argument(readable=False, metavar="SPEC", help="The run specification (JSON).")

@@ -66,7 +66,6 @@ class ScoreChoice(_keys()):  # type: ignore[misc]
     """
 
     name: Name = DEFAULT_SCORE
-    ess: Positive | None = None
     max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
     def reading(self) -> Reading:

@@ -63,7 +63,7 @@ def fitted(
     _require_meaning(kind, study, structure)
     if smoothing is not None and validate is not None:
         raise ChoiceError(f"{SMOOTHING} fixes the prior, and {VALIDATE} chooses it; give one of the two")
-    if structure is not None:
+    if structure is not None and table is None:
         if study.data.reading.coding.columns is not None:
             raise ChoiceError(f"the tree names the columns that are needed; leave out {COLUMNS}")
         study = replace(study, data=study.data.columns(structure.names))

@@ -123,6 +123,10 @@ def triangulate(graph: Any) -> NamedTree:
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.
+
+    >>> import jtsolve as jt
+    >>> jt.triangulate([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).separators
+    [('b', 'd')]
     """
     from jtsolve.core.triangulation import triangulation
     from jtsolve.study.graphs import graph_in

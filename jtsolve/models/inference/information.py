@@ -21,6 +21,7 @@ from jtsolve.models.columns import position
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal
 from jtsolve.models.layout import rooted
 from jtsolve.models.protocol import Description
+from jtsolve.tables.options import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,7 +82,7 @@ def _aligned(
             "models",
             f"column '{column.name}'",
             "its states differ between the models",
-            "fit both to data with the same states (--schema)",
+            f"fit both to data with the same states; declare them with {SCHEMA}",
         )
     return np.take(table, [mine.index(label) for label in column.states], axis=axis)
 
