@@ -192,7 +192,7 @@ KEEP = Option("keep", Path, "Of partitions: keep the counts here.", metavar="FOL
 MODEL = Option(
     "model",
     str,
-    "The kind of model, with options as in mixture:components=1,2,4; see 'jtsolve models'.",
+    "The kind of model; see 'jtsolve models'.",
     "tree",
     "KIND",
 )

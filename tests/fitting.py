@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,22 @@ class WatchedRun(Run):
         super().__init__(limits, Console())
         self.notes: list[str] = []
         self.act = act
+
+    def part(
+        self,
+        seconds: float = inf,
+        *,
+        threads: int | None = None,
+        seed: int | None = None,
+        silent: bool = False,
+    ) -> Run:
+        """See `Run`; the notes of a part that is not silent are recorded too."""
+        part = super().part(seconds, threads=threads, seed=seed, silent=silent)
+        if silent:
+            return part
+        watched = WatchedRun(part.limits, self.act)
+        watched.notes, watched._interruption, watched._screen = self.notes, part._interruption, part._screen
+        return watched
 
     def progress(
         self,

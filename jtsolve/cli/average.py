@@ -54,7 +54,7 @@ def average(
         str,
         typer.Option(
             metavar="METHOD",
-            help="With options, as in chains:rounds=400; see 'jtsolve methods'.",
+            help="Exact sums, chains or bootstrap; see 'jtsolve methods'.",
             rich_help_panel=SEARCH,
             autocompletion=completion.among(completion.methods),
         ),
@@ -64,7 +64,7 @@ def average(
         float,
         typer.Option(
             metavar="X",
-            help="Prior odds of an edge; 1: all graphs are equally likely.",
+            help="Prior odds of an edge.",
             rich_help_panel=SEARCH,
         ),
     ] = 1.0,
@@ -80,7 +80,7 @@ def average(
     trees: Annotated[
         int,
         typer.Option(
-            metavar="N", min=0, help="Draw N trees instead: a line of JSON each.", rich_help_panel=SEARCH
+            metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH
         ),
     ] = 0,
     threshold: Annotated[
@@ -103,16 +103,11 @@ def average(
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
 
-    Data are scored by bdeu unless --score names another; a file whose name does not say that it holds data
-    is read as such with --score.
+    Data are scored by bdeu unless --score names another; with --score, a file of any name is read as data.
 
-    Each graph counts once, weighted by its score and the prior. Exact sums give probabilities of edges,
-    cliques and separators without samples; chains serve where the tables do not fit, and say whether they
-    converged. --method bootstrap:200 finds the best trees of 200 resamples of the rows, and reports the share
-    of those that have each edge. Ctrl-C and the time limit keep the resamples done.
-
-    With --trees: exact draws are independent; graphs of chains are equally spaced, and none is drawn if these
-    have not converged. Each comes with its score and its canonical junction tree.
+    Each graph counts once, weighted by its score and the prior. Exact sums need no samples; chains serve
+    where the tables do not fit, and say whether they converged; 'jtsolve methods' explains both, and the
+    bootstrap. With --trees, graphs are drawn, independently or from chains that have converged.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.

@@ -31,7 +31,7 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.tables.options import DATA, all_names_in, names_in
+from jtsolve.tables.options import CLASS_COLUMN, DATA, SCHEMA, STATES, all_names_in, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -155,6 +155,10 @@ class LimitOptions:
         return Run(limits, console)
 
 
+_OF_EXPERTS = (CLASS_COLUMN, SCHEMA, STATES)
+"""Options of data that only `--help-all` lists."""
+
+
 def _group(options: "Sequence[Option]") -> Any:
     """Returns a dataclass of options: None, or False for a flag, if one is not given."""
     kinds: dict[type, tuple[Any, Any]] = {tuple: (list[str] | None, None), bool: (bool, False)}
@@ -162,7 +166,8 @@ def _group(options: "Sequence[Option]") -> Any:
     for option in options:
         kind, absent = kinds.get(option.type, (option.type | None, None))
         entry = field(default=absent, metadata={"option": option})
-        held.append((option.name, Annotated[kind, declared(option, OF_DATA)], entry))
+        declaration = declared(option, OF_DATA, expert=option in _OF_EXPERTS)
+        held.append((option.name, Annotated[kind, declaration], entry))
     return make_dataclass("Group", held, frozen=True)
 
 
