@@ -79,9 +79,7 @@ def average(
     ] = "graphs",
     trees: Annotated[
         int,
-        typer.Option(
-            metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH
-        ),
+        typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH),
     ] = 0,
     threshold: Annotated[
         float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
