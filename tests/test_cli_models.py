@@ -95,7 +95,7 @@ def discrete(path: Path) -> JunctionTreeModel:
 
 def test_a_model_is_fitted_on_a_tree_that_is_looked_for(command: Command, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.json"
-    facts = command.json("fit", data, "--treewidth", "1", "--ess", "2", "--output", out)
+    facts = command.json("fit", data, "--treewidth", "1", "--score", "bdeu:ess=2", "--output", out)
     found = discrete(out)
     assert facts["smoothing_ess"] == 2.0
     assert facts["parameters"] == found.parameters
@@ -124,25 +124,19 @@ def test_fit_takes_the_options_of_data_that_score_takes(command: Command, data: 
     text.write_text(
         data.read_text(encoding="utf-8").replace(",", ";").replace("0;0;", "none;0;"), encoding="utf-8"
     )
-    options = (
-        "--columns",
-        "e,a,b",
-        "--separator",
-        "semicolon",
-        "--missing",
-        "state",
-        "--missing-values",
-        "none",
-    )
+    read = ("--read", "separator=semicolon,missing_values=none")
+    options = ("--columns", "e,a,b", "--missing", "state", *read)
     cuts = ("--discretise", "mdlp", "--class", "c", "--validate", text)
     assert command("fit", text, "--treewidth", "1", *options, *cuts, "--output", out) == 0
     found = discrete(out)
     assert found.names == ("e", "a", "b")
     assert found.columns[1].states == ("1", "2", "?")
-    assert command("loglik", out, text, "--missing-values", "none", "--separator", "semicolon") == 0
-    assert command("loglik", out, text, "--separator", "dot") == 2
+    assert command("loglik", out, text, *read) == 0
+    assert command("loglik", out, text, "--read", "separator=dot") == 2
     assert "there is no separator 'dot'" in command.err
-    assert command("fit", data, "--tree", out, "--columns", "a", "--output", tmp_path / "n.json") == 2
+    result = tmp_path / "r.json"
+    assert command("solve", data, "--treewidth", "1", "--output", result, "--quiet") == 0
+    assert command("fit", data, "--tree", result, "--columns", "a", "--output", tmp_path / "n.json") == 2
     assert "leave out --columns" in command.err
 
 
@@ -164,7 +158,7 @@ def test_a_model_is_fitted_on_the_tree_of_a_result(command: Command, data: Path,
     assert found.provenance["smoothing_ess"] == 0
     assert found.provenance["tree"] == "r.json"
     assert command("fit", data, "--tree", result, "--drop", "a", "--output", out) == 2
-    assert "leaves out columns of the tree" in command.err
+    assert "the columns lack 'a'" in command.err
 
 
 def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tmp_path: Path) -> None:
@@ -176,10 +170,10 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "either --tree RESULT, --graph GRAPH, or --treewidth K"),
-        (["--tree", "r.json", "--treewidth", "1"], "either --tree RESULT, --graph GRAPH, or --treewidth K"),
+        ([], "give --treewidth, --tree or --graph"),
+        (["--tree", "r.json", "--graph", "g.json"], "give one of the two"),
         (["--treewidth", "1", "--smoothing", "1", "--validate", "v.csv"], "give one of the two"),
-        (["--treewidth", "1", "--option", "a=1"], "auto chooses that"),
+        (["--treewidth", "1", "--backend", "auto:a=1"], "has no options"),
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
         (
             ["--treewidth", "1", "--score", "gaussian-bic", "--validate", "v.csv"],
@@ -209,17 +203,17 @@ def test_no_tree_within_the_limits_is_no_model(
 ) -> None:
     from dataclasses import replace
 
-    import jtsolve.solving
     from jtsolve.core.result import Status
+    from jtsolve.models.learning import tree
 
-    solve = jtsolve.solving.solve
+    solve = tree.solve
 
     def nothing(*arguments: Any) -> Any:
         return replace(solve(*arguments), tree=None, score=None, status=Status.UNKNOWN)
 
-    monkeypatch.setattr("jtsolve.solving.solve", nothing)
+    monkeypatch.setattr(tree, "solve", nothing)
     assert command("fit", data, "--treewidth", "1", "--output", tmp_path / "m.json") == 4
-    assert "no tree was found" in command.err
+    assert "found no tree within the limits" in command.err
 
 
 def test_log_likelihoods_of_rows_with_gaps_are_told_and_written(
@@ -269,7 +263,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     each = found.log_likelihood(np.array([[np.nan, np.nan], [0.5, np.nan], [1.5, np.nan]]))
     assert command.json("loglik", out, gaps)["mean"] == pytest.approx(each.mean())
     gaps.write_text("0.1,high,1\n", encoding="utf-8")
-    assert command("loglik", out, gaps, "--no-header") == 2
+    assert command("loglik", out, gaps, "--read", "header=false") == 2
     assert "'high' is not a finite number" in command.err
     answer = command.json("query", out, "--target", "x,z", "--given", "y=1.5")
     assert len(answer["targets"][0]["covariance"]) == 2

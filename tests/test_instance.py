@@ -319,8 +319,12 @@ def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path: Path, monkeypatch:
     with pytest.raises(InputError, match="cannot be read"):
         read_problem(saved(tmp_path, b"x", "file") / "below.json")
 
-    def refuse(*_: Any) -> None:
+    def refuse(path: Any, *arguments: Any, **options: Any) -> Any:
+        if not str(path).endswith("a.json"):
+            return opened(path, *arguments, **options)
         raise PermissionError(errno.EACCES, "Permission denied")
+
+    opened = open
 
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(InputError, match="no permission to read it"):

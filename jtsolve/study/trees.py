@@ -87,9 +87,10 @@ class NamedTree:
         Raises:
             InputError: these are other variables.
         """
-        if set(names) != set(self.names):
-            reason = "its variables are not the columns of the data"
-            raise InputError(self.source, "", reason, "name the same columns")
+        if missing := [name for name in self.names if name not in names]:
+            remedy = "keep the columns of the tree, or solve again"
+            raise InputError(self.source, "", f"the columns lack '{missing[0]}'", remedy)
+        assert len(names) == len(self.names), "columns are those of the tree"
         return self.tree.relabelled([list(names).index(name) for name in self.names])
 
     def __repr__(self) -> str:
