@@ -273,7 +273,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert "cov 2" in command.out
     answer = command.json("mpe", out, "--given", "y=1.5")
     (best,) = answer["best"]
-    y = found.variable("y")
+    y = found.names.index("y")
     sigma = np.linalg.inv(precision_matrix(found))
     mean = found.mean + sigma[:, y] / sigma[y, y] * (1.5 - found.mean[y])
     assert [best["values"][name] for name in found.names] == pytest.approx(mean)

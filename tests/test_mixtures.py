@@ -252,7 +252,7 @@ def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts(
     assert len(feature_trees(mixture)) == 2
     assert any(one.splits for one in feature_trees(mixture))
     rows = np.array(list(product((0, 1), repeat=6))).T
-    parts = [np.exp(one.log_likelihood(rows)) for one in mixture.feature_trees]
+    parts = [np.exp(one.log_likelihood(rows)) for one in feature_trees(mixture)]
     P = mixture.weights @ np.array(parts)
     assert P.sum() == pytest.approx(1)
     assert np.exp(mixture.log_likelihood(rows)) == pytest.approx(P)

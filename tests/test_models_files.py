@@ -61,10 +61,9 @@ def same(a: JunctionTreeModel, b: JunctionTreeModel, tolerance: float = 1e-12) -
     """Both have the same columns in some order, and the same distribution."""
     assert divergence(a, b) == pytest.approx(0, abs=1e-9)
     for column, single in zip(a.columns, marginals(a), strict=True):
-        assert set(b.columns[b.variable(column.name)].states) == set(column.states)
-        other = dict(
-            zip(b.columns[b.variable(column.name)].states, marginals(b)[b.variable(column.name)], strict=True)
-        )
+        v = b.names.index(column.name)
+        assert set(b.columns[v].states) == set(column.states)
+        other = dict(zip(b.columns[v].states, marginals(b)[v], strict=True))
         np.testing.assert_allclose([other[s] for s in column.states], single, atol=tolerance)
 
 

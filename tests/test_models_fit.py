@@ -14,7 +14,7 @@ from random_models import brute, chain, columns_for, models, random_model, rando
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.columns import Column, codes_of, columns_of
+from jtsolve.models.columns import Column, codes_of, columns_of, position
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import count, fit, fit_validated
@@ -260,9 +260,9 @@ def test_a_column_has_a_name_different_states_and_increasing_cuts(
 
 def test_variables_are_found_by_name() -> None:
     model = chain(3)
-    assert model.variables(["V2", "V0"]) == (2, 0)
+    assert position(model.names, "V2") == 2
     with pytest.raises(InputError, match="there is no 'X'"):
-        model.variable("X")
+        position(model.names, "X")
     assert model.columns[0].code("s1") == 1
     with pytest.raises(InputError, match="no state 'maybe'"):
         model.columns[0].code("maybe")

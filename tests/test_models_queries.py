@@ -180,7 +180,7 @@ def test_statements_of_independence_hold_in_the_distribution(seed: int) -> None:
     assert len(statements) == len(model.tree.edges)
     for left, right, given_names in statements:
         assert are_independent(model, left, right, given_names)
-        a, b, s = (model.variables(names) for names in (left, right, given_names))
+        a, b, s = (tuple(map(model.names.index, names)) for names in (left, right, given_names))
         assert sorted(a + b + s) == list(range(model.n))
         table = summed(joint, a + b + s)
         shape = [int(np.prod([model.columns[v].arity for v in part])) for part in (a, b, s)]

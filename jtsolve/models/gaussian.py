@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.inference.gaussian import GaussianClique
-    from jtsolve.models.protocol import Evidence
+    from jtsolve.models.protocol import Evidence, Groups
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -113,17 +113,13 @@ class GaussianTreeModel:
         """The number of free parameters: a mean and a variance for each variable, and the graph's edges."""
         return 2 * self.n + len(self.tree.graph_edges)
 
-    def variable(self, name: str) -> int:
-        """Returns the position of a variable; see `columns.position`."""
-        return position(self.names, name)
-
     def covariance(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Returns the covariances of some variables, wherever they lie in the tree.
 
         Raises:
             InputError: a variable is unknown.
         """
-        return covariance(self, [self.variable(name) for name in names])
+        return covariance(self, [position(self.names, name) for name in names])
 
     def log_likelihood(self, rows: ContinuousTable | NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the log density of every row, in nats.
@@ -159,7 +155,7 @@ class GaussianTreeModel:
             return Conditioned(self, 0.0)
         values, observed = np.zeros(self.n), np.zeros(self.n, dtype=np.bool_)
         for name, value in evidence.items():
-            v = self.variable(name)
+            v = position(self.names, name)
             if not np.isfinite(value):
                 raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
             observed[v], values[v] = True, value
@@ -183,12 +179,7 @@ class GaussianTreeModel:
         return self.mean[wanted], covariance(self, wanted)
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> RealPosterior:
         """Returns means and covariances of each group given evidence; see `protocol.Distribution`."""
         del memory, run

@@ -22,7 +22,7 @@ from jtsolve.models.messages import log_sum
 from jtsolve.models.protocol import Conditioned, Description, require_draws, undrawable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, StatePosterior
+    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
     from jtsolve.tables.table import Codes, DataTable
 
     Component = JunctionTreeModel | FeatureTree
@@ -94,14 +94,6 @@ class Mixture:
         """The names of the variables."""
         return self.components[0].names
 
-    def variable(self, name: str) -> int:
-        """Returns the position of a variable; see `JunctionTreeModel.variable`."""
-        return self.components[0].variable(name)
-
-    def variables(self, names: Iterable[str]) -> tuple[int, ...]:
-        """Returns the positions of variables; see `JunctionTreeModel.variable`."""
-        return self.components[0].variables(names)
-
     @property
     def parameters(self) -> int:
         """The number of free parameters: those of the components, and the weights less one."""
@@ -160,12 +152,7 @@ class Mixture:
         return np.tensordot(self.weights, np.array(each), axes=1)
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
         return posterior_of(self, groups, evidence, memory=memory, run=run)

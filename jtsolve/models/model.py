@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.core.run import Run
-from jtsolve.models.columns import position
 from jtsolve.models.documents import column_document, parts_document
 from jtsolve.models.inference.evidence import entered
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal, marginals
@@ -24,14 +23,14 @@ from jtsolve.models.messages import disagreement, families, separator_sums
 from jtsolve.models.protocol import Conditioned, Description, Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
-    from jtsolve.models.protocol import Evidence, StatePosterior
+    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes, DataTable
 
@@ -121,14 +120,6 @@ class JunctionTreeModel:
         """The number of free parameters: Σ_C (cells - 1) - Σ_S (cells - 1)."""
         return self.layout.cells - self.layout.separator_cells
 
-    def variable(self, name: str) -> int:
-        """Returns the position of a variable; see `columns.position`."""
-        return position(self.names, name)
-
-    def variables(self, names: Iterable[str]) -> tuple[int, ...]:
-        """Returns the positions of variables; see `variable`."""
-        return tuple(self.variable(name) for name in names)
-
     @property
     def cells(self) -> int:
         """The number of cells of all tables."""
@@ -169,12 +160,7 @@ class JunctionTreeModel:
         return marginal(self, names, most_cells=most_cells)
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
         return posterior_of(self, groups, evidence, memory=memory, run=run)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, Explanation, StatePosterior
+    from jtsolve.models.protocol import Evidence, Explanation, Groups, StatePosterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
@@ -125,12 +125,7 @@ class NetworkModel:
         return table
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `relevance.posterior`."""
         return relevance.posterior(self.bayesian, groups, evidence, memory=memory, run=run)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.table import Codes, DataTable
 
+    Groups: TypeAlias = Sequence[Sequence[str]]
+    Posterior: TypeAlias = "StatePosterior | RealPosterior"
     Rows: TypeAlias = NDArray[Any]
 
 Evidence: TypeAlias = "Mapping[str, Any]"
@@ -74,30 +76,6 @@ class Explanation(NamedTuple):
     log_probability: float
 
 
-class Posterior(Protocol):
-    """The answer to a query: the distribution of each group of variables given evidence."""
-
-    @property
-    def log_probability(self) -> float | None:
-        """Ln P(evidence), in nats; None if it was not computed."""
-
-    @property
-    def refusal(self) -> str:
-        """Why ln P(evidence) was not computed; otherwise empty."""
-
-    def facts(self) -> dict[str, Any]:
-        """Returns the answer as JSON values."""
-
-    def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
-        """Returns tables for people, headings and rows each."""
-
-    def frame(self, style: FrameStyle) -> Any:
-        """Returns the answer about a single group as a frame."""
-
-    def listed(self, style: FrameStyle) -> Any:
-        """Returns the answer about single variables as a frame."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StatePosterior:
     """Probabilities of states.
@@ -129,7 +107,7 @@ class StatePosterior:
         ]
 
     def facts(self) -> dict[str, Any]:
-        """See `Posterior`."""
+        """Returns the answer as JSON values."""
         targets = [
             {"variables": names, "states": labels, "probabilities": numbers}
             for names, labels, numbers in self._labelled()
@@ -137,14 +115,14 @@ class StatePosterior:
         return {"log_probability_of_evidence": self.log_probability, "targets": targets}
 
     def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
-        """See `Posterior`: a table for each group."""
+        """Returns tables for people, headings and rows each: one for each group."""
         return [
             ([*names, "P"], [[*label, number] for label, number in zip(labels, numbers, strict=True)])
             for names, labels, numbers in self._labelled()
         ]
 
     def frame(self, style: FrameStyle) -> Any:
-        """See `Posterior`: a row for each combination of states."""
+        """Returns the answer about a single group as a frame: a row for each combination of states."""
         (group,), (table,) = self.groups, self.tables
         codes = np.indices(table.shape).reshape(len(group), -1)
         columns = [column.series(style, row) for column, row in zip(group, codes, strict=True)]
@@ -152,7 +130,7 @@ class StatePosterior:
         return style.frame([*columns, style.numbers(name, table.ravel())])
 
     def listed(self, style: FrameStyle) -> Any:
-        """See `Posterior`: a row for each state of each variable."""
+        """Returns the answer about single variables as a frame: a row for each state."""
         found = [
             (name, label[0], p) for (name,), *rest in self._labelled() for label, p in zip(*rest, strict=True)
         ]
@@ -181,7 +159,7 @@ class RealPosterior:
     refusal: str = ""
 
     def facts(self) -> dict[str, Any]:
-        """See `Posterior`."""
+        """Returns the answer as JSON values."""
         targets = [
             {"variables": list(group), "mean": mean.tolist(), "covariance": matrix.tolist()}
             for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True)
@@ -189,7 +167,7 @@ class RealPosterior:
         return {"log_density_of_evidence": self.log_probability, "targets": targets}
 
     def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
-        """See `Posterior`: one table, with covariances in groups of several variables."""
+        """Returns one table for people, headings and rows, with the covariances of groups of several."""
         rows = []
         for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True):
             deviations = np.sqrt(np.diag(matrix))
@@ -201,7 +179,7 @@ class RealPosterior:
         return [(headings, [[*row, *[""] * (widest - len(row))] for row in rows])]
 
     def frame(self, style: FrameStyle) -> Any:
-        """See `Posterior`: a row for each variable, with mean and deviation."""
+        """Returns the answer as a frame: a row for each variable, with mean and deviation."""
         names = [name for group in self.groups for name in group]
         deviations = [np.sqrt(np.diag(matrix)) for matrix in self.covariances]
         return style.frame(
@@ -278,12 +256,7 @@ class Distribution(Protocol):
         """Returns the joint distribution of some variables: an axis each, or their covariances."""
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> Posterior:
         """Returns the joint distribution of each group of variables given evidence.
 

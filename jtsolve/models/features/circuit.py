@@ -58,6 +58,27 @@ class Circuit:
         """The number of nodes."""
         return len(self.arrays.branch) - 1
 
+    def best(self, k: int) -> list[tuple[list[int], float]]:
+        """Returns the codes of the k most probable configurations, best first, each with ln P.
+
+        There are fewer if the others are impossible.
+        """
+        from jtsolve.models.features.kernels.circuits import best, trace
+
+        slots = len(self.arrays.kids)
+        require_room((slots + 2 * self.nodes) * k, f"the {k} best configurations", "a smaller k", 16)
+        joined = np.zeros((slots, k, 2), dtype=np.int64)
+        own = np.zeros((self.nodes, k, 2), dtype=np.int64)
+        sizes = np.zeros(self.nodes, dtype=np.int64)
+        values = np.empty((self.nodes, k))
+        best(self.log_weight, self.arrays, k, joined, own, sizes, values)
+        found = []
+        for rank in range(int(sizes[0])):
+            codes = np.zeros(len(self.first) - 1, dtype=np.int64)
+            trace(rank, self.arrays, joined, own, self.first, codes)
+            found.append((codes.tolist(), float(values[0, rank])))
+        return found
+
 
 def circuit_of(arities: Sequence[int], nodes: Sequence[Node], contexts: Sequence[Context]) -> Circuit:
     """Returns the circuit of a feature tree, given its variables' numbers of states.

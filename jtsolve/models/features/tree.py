@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.core.triangulation import triangulated
-from jtsolve.core.varset import members, varset
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.columns import codes_of, position
+from jtsolve.models.columns import codes_of
 from jtsolve.models.documents import column_document, packed, parts_document
 from jtsolve.models.features.circuit import circuit_of, clique_nodes, separator_first
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
+from jtsolve.models.features.scopes import common_scopes
 from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
@@ -49,7 +50,7 @@ from jtsolve.models.protocol import (
 from jtsolve.tables.table import DataTable, code_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
     from jtsolve.models.features.circuit import Circuit
     from jtsolve.models.features.context import Context
     from jtsolve.models.features.nodes import Node
-    from jtsolve.models.protocol import Evidence, StatePosterior
+    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
@@ -161,14 +162,6 @@ class FeatureTree:
             _parameters(node, context) for node, context in zip(self.nodes, self.contexts, strict=True)
         )
 
-    def variable(self, name: str) -> int:
-        """Returns the position of a variable; see `columns.position`."""
-        return position(self.names, name)
-
-    def variables(self, names: Iterable[str]) -> tuple[int, ...]:
-        """Returns the positions of variables; see `variable`."""
-        return tuple(self.variable(name) for name in names)
-
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
         """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
         (logs,) = self.log_likelihoods(rows, [self.circuit.log_weight])
@@ -240,12 +233,7 @@ class FeatureTree:
         return out.reshape(dims)
 
     def posterior(
-        self,
-        groups: Sequence[Sequence[str]],
-        evidence: Evidence,
-        *,
-        memory: int | None = None,
-        run: Run | None = None,
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
         return posterior_of(self, groups, evidence, memory=memory, run=run)
@@ -262,7 +250,15 @@ class FeatureTree:
         known = self.condition(evidence)
         if run is not None:
             run.progress(note="following the maxima")
-        return Explanation(_best(known.model, k), known.log_probability)
+        return Explanation(
+            [
+                Configuration(
+                    tuple(column.states[code] for column, code in zip(self.columns, codes, strict=True)), log
+                )
+                for codes, log in known.model.circuit.best(k)
+            ],
+            known.log_probability,
+        )
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
         """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
@@ -314,7 +310,7 @@ class FeatureTree:
             LimitError: the tables would have more than `most_cells` cells; raised before any is computed.
         """
         arities = tuple(column.arity for column in self.columns)
-        found = triangulated(arities, _scopes(self))
+        found = triangulated(arities, common_scopes(self.nodes, self.contexts))
         cells = table_cells(found, arities)
         if cells > most_cells:
             raise LimitError(
@@ -415,49 +411,6 @@ class FeatureTree:
             dims = [layout.dims(c)[k] for k in axes]
             layout.table(tables, c)[...] = np.transpose(found.reshape(dims), np.argsort(axes))
         return replace(node, model=model_of(node.model.columns, node.model.tree, tables))
-
-
-def _best(tree: FeatureTree, k: int) -> list[Configuration]:
-    """Returns the k most probable configurations, best first; fewer if the others are impossible."""
-    from jtsolve.models.features.kernels.circuits import best, trace
-
-    circuit, first = tree.circuit, tree.circuit.first
-    slots = len(circuit.arrays.kids)
-    require_room((slots + 2 * circuit.nodes) * k, f"the {k} best configurations", "a smaller k", 16)
-    joined = np.zeros((slots, k, 2), dtype=np.int64)
-    own = np.zeros((circuit.nodes, k, 2), dtype=np.int64)
-    sizes = np.zeros(circuit.nodes, dtype=np.int64)
-    values = np.empty((circuit.nodes, k))
-    best(circuit.log_weight, circuit.arrays, k, joined, own, sizes, values)
-    found = []
-    for rank in range(int(sizes[0])):
-        codes = np.zeros(tree.n, dtype=np.int64)
-        trace(rank, circuit.arrays, joined, own, first, codes)
-        states = tuple(column.states[code] for column, code in zip(tree.columns, codes.tolist(), strict=True))
-        found.append(Configuration(states, float(values[0, rank])))
-    return found
-
-
-def _scopes(tree: FeatureTree) -> list[int]:
-    """Returns the sets of variables that have a common factor."""
-    above = [0] * len(tree.nodes)  # of a shared node: on all paths to it
-    scopes = [1 << v for v in range(tree.n)]
-    for i, node in enumerate(tree.nodes):
-        if isinstance(node, TableLeaf):
-            scopes.append(above[i] | varset(node.variables))
-        elif isinstance(node, TreeLeaf):
-            cliques = node.model.layout.cliques
-            scopes += [above[i] | varset(node.variables[v] for v in clique) for clique in cliques]
-        here = above[i]
-        if isinstance(node, Split):
-            left = set(tree.contexts[i].domains)
-            for kid in node.kids:
-                here |= varset(left - set(tree.contexts[kid].domains))
-            here |= varset(v for v, _ in node.feature)
-            scopes.append(here)
-        for kid in kids_of(node):
-            above[kid] |= here
-    return scopes
 
 
 def _cells(node: Node) -> int:
