@@ -203,10 +203,11 @@ def test_no_tree_within_the_limits_is_no_model(
 ) -> None:
     from dataclasses import replace
 
+    from jtsolve import solving
     from jtsolve.core.result import Status
     from jtsolve.models.learning import tree
 
-    solve = tree.solve
+    solve = solving.solve
 
     def nothing(*arguments: Any) -> Any:
         return replace(solve(*arguments), tree=None, score=None, status=Status.UNKNOWN)

@@ -78,7 +78,7 @@ class Option(NamedTuple):
     meaning: str
 
 
-class Description(NamedTuple):
+class Explained(NamedTuple):
     """A choice, the first line of its docstring, and its options."""
 
     name: str
@@ -272,7 +272,7 @@ class Registry(MutableMapping[str, T]):
             raise ChoiceError(f"no text describes the {self.kind} {value!r}; give the value in Python")
         return text
 
-    def describe(self, choice: str | T) -> Description:
+    def describe(self, choice: str | T) -> Explained:
         """Returns what a value is, and its options; the registered value if its name is given.
 
         Raises:
@@ -284,7 +284,7 @@ class Registry(MutableMapping[str, T]):
             Option(key, self._types.words(kind), self._default(found, key, kind), meanings.get(key, ""))
             for key, kind in self._types.of(found).items()
         )
-        return Description(_name_of(found), summary, options)
+        return Explained(_name_of(found), summary, options)
 
     def _default(self, found: T | type[T], key: str, kind: Any) -> str | None:
         value = value_of(found, key)
