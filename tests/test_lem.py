@@ -582,7 +582,7 @@ def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -
     found = read_model(model)
     assert isinstance(found, Mixture)
     assert all(isinstance(one, FeatureTree) and one.splits for one in found.components)
-    assert found.provenance["method"] == "mixture:2,3,of=lem(support=10)"
+    assert found.provenance["method"] == "mixture:2+3,of=lem(support=10)"
     assert "backend" not in found.provenance
     answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
     assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
@@ -604,13 +604,13 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
     assert command(*base, *trees, "--tree", result) == 0
     for options, message in (
         (("--model", "x"), "there is no model 'x'"),
-        (("--model", "features"), "give --treewidth K"),
+        (("--model", "features"), "give --treewidth"),
         (("--model", "lem", "--treewidth", "2"), "does not use --treewidth"),
         (("--model", "lem:q=x"), "give a whole number"),
         (("--model", "lem:foo=1"), "no option 'foo'"),
         (("--model", "mixture:2,of=lem", "--treewidth", "1"), "does not use --treewidth"),
-        (("--model", "mixture:2,of=features"), "give --treewidth K"),
-        (("--model", "mixture"), "give --treewidth K"),
+        (("--model", "mixture:2,of=features"), "give --treewidth"),
+        (("--model", "mixture"), "give --treewidth"),
         (("--model", "mixture", "--treewidth", "1", "--tree", result), "does not use --tree"),
         (("--model", "lem", "--score", "bge"), "real numbers"),
     ):
