@@ -58,7 +58,7 @@ def manifest(shared: Path) -> dict[str, dict[str, str]]:
 
 def test_the_registry_agrees_with_the_manifest(shared: Path) -> None:
     known = manifest(shared)
-    assert len(registry()) == 63
+    assert len(registry()) == 87
     for entry in registry().values():
         row = known[entry.file]
         repository, _, path = row["source"].partition(":")
@@ -88,7 +88,7 @@ def test_the_list_shows_every_set(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("data", "fetch", "mushrom") == 2
     assert "do you mean mushroom" in capsys.readouterr().err
-    with pytest.raises(ChoiceError, match=r"no data set 'qqqq'\. 'jtsolve data list' shows all 63"):
+    with pytest.raises(ChoiceError, match=r"no data set 'qqqq'\. 'jtsolve data list' shows all 87"):
         find("qqqq")
 
 

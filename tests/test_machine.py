@@ -57,8 +57,8 @@ def test_the_command_names_no_folder(monkeypatch: pytest.MonkeyPatch, program: s
 def test_without_a_limit_what_is_held_does_not_count_against_what_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("jtsolve.core.backend.free_memory", lambda: 1000)
-    monkeypatch.setattr("jtsolve.core.backend.resident_memory", lambda: 50_000)
+    monkeypatch.setattr("jtsolve.core.run.free_memory", lambda: 1000)
+    monkeypatch.setattr("jtsolve.core.run.resident_memory", lambda: 50_000)
     assert Limits().memory_bytes == 50_800
     assert Limits(memory=7).memory_bytes == 7
 

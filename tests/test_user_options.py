@@ -146,4 +146,4 @@ def test_parameters_of_estimators_are_those_of_the_table(estimator: type) -> Non
     }
     for option in shared:
         assert own[option.name].default == OWN_DEFAULTS.get(option.name, option.default)
-        assert f"        {option.name}: " in (estimator.__doc__ or "")
+        assert re.search(rf"^ +{option.name}: ", estimator.__doc__ or "", re.MULTILINE)
