@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from runs import ReportingRun
+
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints
-from jtsolve.core.run import Console, Limits, Run
+from jtsolve.core.run import Limits
 from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.learning.task import FitTask
 from jtsolve.scoring.scores.bic import Bic
@@ -18,52 +19,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jtsolve.core.backend import Backend
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.table import Codes
 
 
-class WatchedRun(Run):
+class WatchedRun(ReportingRun):
     """A run whose notes are recorded, and may end it."""
 
-    __slots__ = ("act", "notes")
-
     def __init__(self, limits: Limits, act: Callable[[Run, str], None] | None = None) -> None:
-        super().__init__(limits, Console())
+        super().__init__(self._note, limits)
         self.notes: list[str] = []
         self.act = act
 
-    def part(
-        self,
-        seconds: float = inf,
-        *,
-        threads: int | None = None,
-        seed: int | None = None,
-        silent: bool = False,
-    ) -> Run:
-        """See `Run`; the notes of a part that is not silent are recorded too."""
-        part = super().part(seconds, threads=threads, seed=seed, silent=silent)
-        if silent:
-            return part
-        watched = WatchedRun(part.limits, self.act)
-        watched.notes, watched._interruption, watched._screen = self.notes, part._interruption, part._screen
-        return watched
-
-    def progress(
-        self,
-        *,
-        note: str | None = None,
-        done: float | None = None,
-        score: float | None = None,
-        bound: float | None = None,
-    ) -> bool:
-        """See `Run`."""
+    def _note(self, *, note: str | None, **_: Any) -> None:
         if note is not None:
             self.notes.append(note)
             if self.act is not None:
                 self.act(self, note)
-        return super().progress(note=note, done=done, score=score, bound=bound)
 
 
 def run_for(

@@ -81,9 +81,8 @@ def fit(
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.scoring.score import DEFAULT_SCORE
     from jtsolve.study.data import Data as StudyData
-    from jtsolve.study.fitting import fitted
+    from jtsolve.study.fitting import default_score, fitted
     from jtsolve.study.kinds import MODELS
     from jtsolve.study.study import Study
     from jtsolve.study.trees import tree_in, triangulate
@@ -92,13 +91,10 @@ def fit(
     structure = None if tree is None else tree_in(tree)
     if graph is not None:
         structure = triangulate(graph)
-    default = getattr(kind, "default_score", DEFAULT_SCORE)
-    if structure is not None and structure.gaussian:
-        default = "gaussian-bic"
     with held(cluster_named(executor, spend.threads)) as cluster:
         study = Study(
             StudyData(data, columns.reading(), cluster, keep),
-            chosen_score(score, default),
+            chosen_score(score, default_score(kind, structure)),
             treewidth,
             constrain.restrictions(),
             chosen_backend(backend),

@@ -11,6 +11,7 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.task import FitTask
 from jtsolve.options import BACKEND, GRAPH, SMOOTHING, TREE, TREEWIDTH, VALIDATE
+from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.kinds import MODELS
 from jtsolve.tables.options import COLUMNS
 
@@ -100,6 +101,13 @@ def _text(kind: ModelKind) -> str:
         return MODELS.text_of(kind)
     except ChoiceError:
         return repr(kind)
+
+
+def default_score(kind: ModelKind, structure: NamedTree | None) -> str:
+    """Returns the name of the score where none is named; of a structure of real numbers, it is Gaussian."""
+    if structure is not None and structure.gaussian:
+        return "gaussian-bic"
+    return getattr(kind, "default_score", DEFAULT_SCORE)
 
 
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:

@@ -10,7 +10,6 @@ from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError, at
 from jtsolve.models.framed import Model
 from jtsolve.options import Door
-from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.arguments import (
     backend_of,
     data_of,
@@ -20,7 +19,7 @@ from jtsolve.study.arguments import (
     score_of,
     treewidth_of,
 )
-from jtsolve.study.fitting import fitted
+from jtsolve.study.fitting import default_score, fitted
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.study.study import Study
 from jtsolve.study.trees import NamedTree, tree_in, triangulate
@@ -359,11 +358,9 @@ def fit(
         score = tree.study.score
     with held_cluster(None if table is not None else data, executor, threads) as cluster:
         if table is None:
-            of = getattr(kind, "default_score", DEFAULT_SCORE)
-            of = "gaussian-bic" if structure is not None and structure.gaussian else of
             study = Study(
                 data_of(data, reading, cluster, keep),
-                score_of(score, of),
+                score_of(score, default_score(kind, structure)),
                 width,
                 restrictions,
                 backend_of(backend),
