@@ -31,7 +31,7 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.problem import WHOLE, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.study.average import AveragedTrees
+from jtsolve.study.drawn_trees import AveragedTrees
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.study.average import AveragedTrees
+from jtsolve.study.drawn_trees import AveragedTrees
 
 if TYPE_CHECKING:
     from pathlib import Path
