@@ -134,7 +134,7 @@ def learn(
     [('Age',), ('Smoker',), ('Coin',)]
     """
     run = run_of(time, memory, threads, seed, show_progress)
-    with held_cluster(data, executor, threads) as cluster:
+    with held_cluster(executor, threads, data) as cluster:
         study = Study(
             data_of(data, reading, cluster, keep),
             score_of(score),
@@ -352,7 +352,7 @@ def average(
     task = problem.problem if isinstance(problem, Solution) else _problem(problem, run)
     if task is None:
         raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
-    with held_cluster(None, executor, threads) as cluster:
+    with held_cluster(executor, threads) as cluster:
         found = posterior(
             task.with_treewidth(treewidth_of(treewidth)),
             chosen(METHODS, method, "average"),

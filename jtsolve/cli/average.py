@@ -21,9 +21,7 @@ from jtsolve.cli.options import (
     ScoreName,
     Seed,
     Treewidth,
-    cluster_named,
     grouped,
-    held,
 )
 from jtsolve.cli.output import (
     FOUND,
@@ -120,6 +118,7 @@ def average(
         raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
     from jtsolve.core.files import write_atomically
+    from jtsolve.study.arguments import held_cluster
     from jtsolve.study.averaging import METHODS, drawn, posterior
 
     how, run = METHODS.parse(method), spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
@@ -149,7 +148,7 @@ def average(
         else:
             write_atomically(output, text)
         return
-    with held(cluster_named(executor, spend.threads)) as cluster:
+    with held_cluster(executor, spend.threads) as cluster:
         found = posterior(
             problem,
             how,

@@ -22,10 +22,8 @@ from jtsolve.cli.options import (
     Treewidth,
     chosen_backend,
     chosen_score,
-    cluster_named,
     declared,
     grouped,
-    held,
 )
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
@@ -81,6 +79,7 @@ def fit(
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
+    from jtsolve.study.arguments import held_cluster
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import default_score, fitted
     from jtsolve.study.kinds import MODELS
@@ -91,7 +90,7 @@ def fit(
     structure = None if tree is None else tree_in(tree)
     if graph is not None:
         structure = triangulate(graph)
-    with held(cluster_named(executor, spend.threads)) as cluster:
+    with held_cluster(executor, spend.threads) as cluster:
         study = Study(
             StudyData(data, columns.reading(), cluster, keep),
             chosen_score(score, default_score(kind, structure)),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import LOCAL, Data, DataOptions, Executor, Model, Threads, cluster_named, grouped
+from jtsolve.cli.options import LOCAL, Data, DataOptions, Executor, Model, Threads, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
@@ -36,11 +36,13 @@ def impute(
     Writes the columns of the model, as its states. A row that is impossible under the model keeps its gaps.
     --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
     """
+    from jtsolve.cluster import Cluster
     from jtsolve.core.files import write_atomically
+    from jtsolve.core.machine import cores
     from jtsolve.models.files.opening import open_model
     from jtsolve.tables.parquet import parquet_bytes
 
-    cluster = cluster_named(executor, threads)
+    cluster = Cluster.of(executor, threads or cores())
     if cluster is None:
         require_writable(output, model, data)
         if output.suffix not in (".parquet", ".csv"):

@@ -17,7 +17,6 @@ from jtsolve.cli.options import (
     LimitOptions,
     Model,
     Threads,
-    cluster_named,
     grouped,
 )
 from jtsolve.cli.output import emit, murmur, require_writable
@@ -58,7 +57,10 @@ def loglik(
 
     --executor dask takes Parquet files by partitions.
     """
-    cluster = cluster_named(executor, threads)
+    from jtsolve.cluster import Cluster
+    from jtsolve.core.machine import cores
+
+    cluster = Cluster.of(executor, threads or cores())
     if output is not None and cluster is None:
         require_writable(output, model, data)
     if columns.missing not in (None, "refuse", "drop-rows", "state"):

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -36,7 +35,6 @@ from jtsolve.tables.options import CLASS_COLUMN, DATA, SCHEMA, STATES, all_names
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.cluster import Cluster
     from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
@@ -284,21 +282,6 @@ def chosen_score(name: str | None, default: str) -> "LocalScore":
     from jtsolve.study.arguments import score_of
 
     return score_of(name, default)
-
-
-def cluster_named(executor: str, workers: int | None) -> "Cluster | None":
-    """Returns the Dask cluster of an executor, by default with a worker a core of this machine."""
-    if executor == LOCAL:
-        return None
-    from jtsolve.cluster import Cluster
-    from jtsolve.core.machine import cores
-
-    return Cluster.named(executor, workers or cores())
-
-
-def held(cluster: "Cluster | None") -> "AbstractContextManager[Cluster | None]":
-    """Returns a cluster with its connection; None for None."""
-    return nullcontext() if cluster is None else cluster.held()
 
 
 def edge_in(text: str, option: str) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, cluster_named, flags_given, held
+from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, flags_given
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
 from jtsolve.tables.options import is_data
@@ -80,10 +80,11 @@ def read_or_score(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
         return Given(restrictions.on(read_problem(path, run)).with_treewidth(treewidth))
+    from jtsolve.study.arguments import held_cluster
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
-    with held(cluster_named(executor, threads)) as cluster:
+    with held_cluster(executor, threads) as cluster:
         study = Study(
             Data(path, options.reading(), cluster, keep),
             chosen_score(score, default),

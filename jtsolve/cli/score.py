@@ -18,9 +18,7 @@ from jtsolve.cli.options import (
     Quiet,
     ScoreName,
     chosen_score,
-    cluster_named,
     grouped,
-    held,
 )
 from jtsolve.cli.output import require_writable
 from jtsolve.errors import ChoiceError, LimitError
@@ -102,12 +100,13 @@ def score(
 
     from jtsolve.io.instance import write_problem
     from jtsolve.scoring.prior import StructurePrior
+    from jtsolve.study.arguments import held_cluster
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.study import Study
 
     run = spend.run(context.obj, quiet=quiet)
     restrictions = constrain.restrictions()
-    with held(cluster_named(executor, spend.threads)) as cluster:
+    with held_cluster(executor, spend.threads) as cluster:
         study = Study(
             StudyData(data, table.reading(), cluster, keep),
             chosen_score(score, DEFAULT_SCORE),

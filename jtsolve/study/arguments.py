@@ -12,7 +12,7 @@ from jtsolve.console import TerminalLine, display_here
 from jtsolve.core.machine import cores, memory_bytes
 from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
-from jtsolve.options import BACKEND
+from jtsolve.options import BACKEND, EXECUTOR
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.kinds import MODELS
@@ -105,28 +105,24 @@ def data_of(
 
 
 @contextmanager
-def held_cluster(data: Frame, executor: Any, threads: int | None) -> Iterator[Cluster | None]:
+def held_cluster(executor: Any, threads: int | None, data: Frame | None = None) -> Iterator[Cluster | None]:
     """Yields the connected cluster that counts the data; None for this process.
 
     Args:
-        data: a Dask DataFrame is counted by the client of Dask.
         executor: see `jtsolve.learn`.
         threads: workers of a cluster on this machine; None for one a core.
+        data: a Dask DataFrame is counted by the client of Dask; None for no data.
     """
     from jtsolve.tables.partitions import is_dask_frame
 
-    if executor is None and not is_dask_frame(data):
+    of_dask = data is not None and is_dask_frame(data)
+    if executor in (None, EXECUTOR.default) and not of_dask:
         yield None
         return
     from jtsolve.cluster import Cluster
 
-    cluster = Cluster.of(executor, threads or cores())
-    if cluster is None and is_dask_frame(data):
-        cluster = Cluster.default()
-        if cluster is None:
-            raise ChoiceError('a Dask DataFrame needs a client of Dask; make one, or give executor="dask"')
+    cluster = Cluster.of(executor, threads or cores()) or Cluster.default()
     if cluster is None:
-        yield None
-        return
+        raise ChoiceError('a Dask DataFrame needs a client of Dask; make one, or give executor="dask"')
     with cluster.held() as held:
         yield held

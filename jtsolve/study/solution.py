@@ -356,7 +356,7 @@ def fit(
         study, table = replace(study, backend=backend_of(backend)), data.table
     elif isinstance(tree, Solution) and tree.study is not None and score is None:
         score = tree.study.score
-    with held_cluster(None if table is not None else data, executor, threads) as cluster:
+    with held_cluster(executor, threads, None if table is not None else data) as cluster:
         if table is None:
             study = Study(
                 data_of(data, reading, cluster, keep),
