@@ -275,7 +275,7 @@ def select(
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = Plan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None, None)
-    table = file.read(score_of(plan.score), run)
+    table = file.read(score_of(plan.score), run, kinds=plan.kinds)
     assert not isinstance(table, PartitionedTable), "no cluster reads it"
     return SelectedGraph(selected(plan, table, run), table, file.style(table))
 

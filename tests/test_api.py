@@ -422,7 +422,7 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
         ({"memory": "4"}, "the memory limit is 4 GB; give a finite number"),
         ({"seed": "x"}, "the seed is x; it must be a whole number"),
         ({"backend": 3}, "3 is not a backend; give one of these"),
-        ({"discretise": 4}, "no discretisation '4:0'; give quantile:B"),
+        ({"discretise": 4}, "there is no discretisation '4'; did you mean 'quantile:4'"),
         ({"forbid": ("Age", "Coin")}, "forbid: an edge joins two variables; give pairs of names"),
         ({"require": "Age,Coin"}, "require: an edge joins two variables; give pairs"),
         ({"header": 0}, "header=0 is neither True nor False"),

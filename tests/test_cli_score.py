@@ -196,9 +196,9 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
         (["--missing", "guess"], "'guess' is not a treatment"),
         (["--read", "missing_values=?,\udc91"], "is not valid text"),
         (["--discretise", "mdlp"], "none is named; give --discretise mdlp:CLASS or --class"),
-        (["--discretise", "tree:4"], "no discretisation 'tree:4'"),
+        (["--discretise", "tree:4"], "there is no discretisation 'tree:4'"),
         (["--discretise", "width:" + "1" * 5001], "from 2 to 1000000"),
-        (["--discretise", "quantile:1000000000"], "no discretisation 'quantile:0'"),
+        (["--discretise", "quantile:1000000000"], "there is no discretisation 'quantile:1000000000'"),
         (["--class", "z"], "there is none called 'z'"),
         (
             ["--read", "separator=dot"],

@@ -129,8 +129,33 @@ def test_quantities_are_named_unless_they_are_cut_or_declared() -> None:
     assert kinds(Coding(discretise=Discretisation("quantile", 4)), **columns) == {}
     assert kinds(Coding(states=("age", "income")), **columns) == {}
     assert kinds(Coding(schema={"age": (30.0,), "income": (0.0,)}), **columns) == {}
-    raw = raw_table(**columns)
-    assert examine(raw, Coding(), "t", discrete=False) == ()
+
+
+def test_columns_that_are_not_normal_are_named_where_they_are_read_as_real_numbers() -> None:
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {
+        "normal": rng.normal(size=300),
+        "age": rng.integers(18, 90, 300),
+        "coin": rng.integers(0, 2, 300),
+        "income": np.exp(rng.normal(10, 1, 300)),
+        "huge": 1e200 * np.exp(rng.normal(size=300)),
+    }
+    findings = examine(raw_table(**columns), Coding(), "t", discrete=False)
+    assert {one.kind: one.columns for one in findings} == {
+        "two-valued": ("coin",),
+        "skewed": ("income", "huge"),
+    }
+    assert "bdeu" in findings[0].advice
+    assert "logarithms" in findings[1].advice
+
+
+def test_where_no_clique_can_be_fed_the_advice_is_a_smaller_treewidth() -> None:
+    rng = np.random.default_rng(0)
+    columns: dict[str, Any] = {f"x{i}": list(map(str, rng.integers(0, 2, 100))) for i in range(30)}
+    (finding,) = found(size=9, **columns)
+    assert finding.kind == "crowded"
+    assert worded(finding.advice, Door.SHELL) == "ask for a smaller --treewidth 5"
+    assert found(size=6, **columns) == []
 
 
 def test_states_that_the_rows_cannot_feed_are_named() -> None:

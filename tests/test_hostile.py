@@ -397,5 +397,5 @@ def test_options_of_thousands_of_digits_are_refused() -> None:
         Restrictions.given(constraints=["max_cliques=" + "1" * 5001])
     with pytest.raises(ChoiceError, match="--read max_states=1"):
         DataOptions(read=["max_states=" + "1" * 5001]).given()
-    with pytest.raises(ChoiceError, match="no discretisation 'width:0'"):
+    with pytest.raises(ChoiceError, match="there is no discretisation 'width:111"):
         Discretisation.parse("width:" + "1" * 5001)

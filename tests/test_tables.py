@@ -291,7 +291,7 @@ def test_scores_of_fractions_of_rows_add_up_to_those_of_the_rows(score: str) -> 
         make_scorer(parts, SCORES["qnml"], 3)
 
 
-@pytest.mark.parametrize("weights", ["1\n-1", "1\nx", "0\n0", "1\n?", "1\n1e300"])
+@pytest.mark.parametrize("weights", ["1\n-1", "1\nx", "0\n0", "1\n?"])
 def test_weights_have_to_be_numbers(weights: str, states: Callable[..., DataTable]) -> None:
     one, two = weights.split()
     with pytest.raises(InputError, match="weights must be numbers, none negative"):
@@ -366,7 +366,7 @@ def test_ties_leave_fewer_ranges() -> None:
 
 @pytest.mark.parametrize("text", ["tree:4", "quantile", "quantile:1", "width:x", "width:-2"])
 def test_other_ways_to_cut_are_refused(text: str) -> None:
-    with pytest.raises(ChoiceError, match=r"give quantile:B or width:B"):
+    with pytest.raises(ChoiceError, match=rf"'{text}'; .*[gG]ive quantile:B or width:B"):
         Discretisation.parse(text)
 
 
@@ -383,7 +383,7 @@ def test_numbers_are_read_for_gaussian_scores(tmp_path: Path) -> None:
     assert read_numbers(path, Coding(columns=("x", "y"), missing="drop-columns")).names == ("y",)
     with pytest.raises(InputError, match="column 'z': 'a' is not a finite number"):
         read_numbers(path, Coding(missing="drop-rows"))
-    with pytest.raises(ChoiceError, match="real numbers do not support weights"):
+    with pytest.raises(ChoiceError, match='real numbers do not support missing="impute-mode"; do without'):
         read_numbers(path, Coding(missing="impute-mode"))
     path.write_text("x\n1\ninf\n")
     with pytest.raises(InputError, match="column 'x': 'inf' is not a finite number"):

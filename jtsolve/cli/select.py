@@ -82,7 +82,8 @@ def select(
     plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
     suffix_of(output, arcs=plan.directs)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
-    table = StudyData(data, columns.reading()).read(chosen_score(plan.score, plan.score), run)
+    file = StudyData(data, columns.reading())
+    table = file.read(chosen_score(plan.score, plan.score), run, kinds=plan.kinds)
     found = selected(plan, table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)

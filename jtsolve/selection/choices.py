@@ -11,6 +11,7 @@ from jtsolve.selection.framework import select
 from jtsolve.selection.independence import NUMBER_TESTS
 from jtsolve.selection.pc import PC
 from jtsolve.selection.screens import GivenGraph
+from jtsolve.tables import check
 
 if TYPE_CHECKING:
     from jtsolve.core.graph import UndirectedGraph
@@ -132,6 +133,11 @@ class Plan:
     def score(self) -> str:
         """The name of a score of data of this kind, by which a table is read."""
         return "bic" if self.kind == "states" else "gaussian-bic"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of findings of the data check that concern such data: of ranks, skewness is none."""
+        return tuple(kind for kind in check.KINDS if self.kind != "nonparanormal" or kind != "skewed")
 
     @property
     def margins(self) -> Margins:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, require_counts
+from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
 from jtsolve.tables.options import SCHEMA, Coding, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
@@ -17,7 +18,7 @@ from jtsolve.tables.reading import read_checked
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.run import Run
@@ -70,13 +71,16 @@ class Data:
         coding = replace(self.reading.coding, columns=tuple(names))
         return replace(self, reading=replace(self.reading, coding=coding))
 
-    def read(self, score: LocalScore, run: Run, size: int | None = None) -> AnyTable:
+    def read(
+        self, score: LocalScore, run: Run, size: int | None = None, kinds: Collection[str] = KINDS
+    ) -> AnyTable:
         """Returns the table, of states or of numbers as the score requires, after the data check.
 
         Args:
             score: of the columns.
             run: limits reading, and receives progress and the findings of the data check.
             size: of the largest clique, for the data check; None if unknown.
+            kinds: of findings to look for, if the data are not read in partitions.
 
         Raises:
             InputError: the data cannot be read, or there are findings and the reading is strict.
@@ -91,6 +95,7 @@ class Data:
                     self.reading.dialect,
                     discrete=is_discrete(score),
                     size=size,
+                    kinds=kinds,
                     strict=strict,
                     run=run,
                 )

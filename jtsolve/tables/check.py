@@ -23,7 +23,7 @@ import numpy as np
 
 from jtsolve.core.run import Run
 from jtsolve.errors import InputError
-from jtsolve.options import worded
+from jtsolve.options import TREEWIDTH, worded
 from jtsolve.tables.coding import FEW, is_quantity
 from jtsolve.tables.options import (
     DECIMAL,
@@ -54,8 +54,11 @@ KINDS = (
     "date",
     "identifier",
     "quantity",
+    "two-valued",
+    "skewed",
     "mixed",
     "many-states",
+    "crowded",
     "duplicate",
     "function",
     "weight",
@@ -72,6 +75,9 @@ _NEARLY_NONE = 0.1
 """Share of values below which a column is nearly empty."""
 _DOMINANT = 0.5
 """Share of the weight from which a single row dominates."""
+_SKEW = 2.0
+"""Third standardised moment, in size, from which a normal distribution is no approximation (West, Finch and
+Curran, Structural equation models with nonnormal variables, 1995)."""
 _CHANCE = 1e-3
 """Probability that any pair of independent columns of the table is reported as a function."""
 _SAMPLE = 256
@@ -198,7 +204,10 @@ def examine(
             [one for one in plain if one.name not in crowded], coding.classes
         ):
             found[kind].append((name, reason))
-    findings = [_finding(kind, found[kind], words, raw, coding) for kind in KINDS if found.get(kind)]
+    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the wanted size is to blame
+        found["crowded"] = found.pop("many-states")
+    advice = _Advice(raw, coding, words, _widest(plain, coding), discrete)
+    findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
     if coding.weights is not None:
         findings.extend(_dominant(selection, coding.weights))
     return tuple(findings)
@@ -288,6 +297,11 @@ def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[
         yield "identifier", f"{one.different} values in {one.present} rows"
     if discrete and one.quantity and coding.discretise is None:
         yield "quantity", f"{one.different} numbers such as {_short(one.labels[0])}"
+    if not discrete:
+        if one.different == 2 and one.present >= _LEAST_ROWS:  # noqa: PLR2004
+            yield "two-valued", f"{' and '.join(one.labels)}"
+        elif abs(skew := _skew(one)) > _SKEW:
+            yield "skewed", f"skewness {skew:.1f}"
     if words := _words(one):
         yield "mixed", f"numbers, and {', '.join(map(_short, words[:_SHOWN]))}"
 
@@ -330,6 +344,17 @@ def _is_identifier(one: _ColumnSummary) -> bool:
     return bool(all_differ and (is_dense or (steps > 0).all() or (steps < 0).all()))
 
 
+def _skew(one: _ColumnSummary) -> float:
+    """Returns the third standardised moment of a column; 0 where words or too few values leave it unknown."""
+    numbers = one.numbers
+    if one.present < _LEAST_ROWS or one.different < 2 or np.isnan(numbers).any():  # noqa: PLR2004
+        return 0.0
+    steps = numbers - np.average(numbers, weights=one.counts)
+    steps /= np.abs(steps).max()  # powers of large numbers overflow
+    variance, third = (float(np.average(steps**power, weights=one.counts)) for power in (2, 3))
+    return third / float(variance**1.5)
+
+
 def _words(one: _ColumnSummary) -> list[str]:
     """Returns the words among numbers, if numbers prevail and no word is a range such as 10+."""
     is_word = np.isnan(one.numbers)
@@ -349,8 +374,7 @@ def _overfull(
     plain: Sequence[_ColumnSummary], size: int, coding: Coding
 ) -> Iterator[tuple[_ColumnSummary, str]]:
     """Yields the columns of which even the smallest clique of the wanted size has more cells than rows."""
-    bins = 0 if coding.discretise is None else coding.discretise.bins
-    arities = np.array([max(bins, 2) if one.quantity else one.different for one in plain])
+    arities = _arities(plain, coding)
     size = min(size, arities.size)
     smallest = np.argsort(arities, kind="stable")[:size].tolist()
     for at, one in enumerate(plain):
@@ -361,6 +385,19 @@ def _overfull(
         is_largest = all(one.different >= arities[other] for other in others)  # else another is to blame
         if cells > one.total and is_largest:
             yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
+
+
+def _arities(plain: Sequence[_ColumnSummary], coding: Coding) -> NDArray[np.int64]:
+    """Returns the numbers of states of columns, of a quantity after it is cut."""
+    bins = 0 if coding.discretise is None else coding.discretise.bins
+    return np.array([max(bins, 2) if one.quantity else one.different for one in plain], dtype=np.int64)
+
+
+def _widest(plain: Sequence[_ColumnSummary], coding: Coding) -> int:
+    """Returns the largest treewidth at which the clique of fewest cells has no more cells than rows, or 1."""
+    cells = np.cumsum(np.log(np.sort(_arities(plain, coding))))
+    rows = plain[0].total if plain else 1
+    return max(1, int((cells <= log(max(rows, 1))).sum()) - 1)
 
 
 def _dependent(plain: Sequence[_ColumnSummary], classes: str | None) -> Iterator[tuple[str, str, str]]:
@@ -464,8 +501,11 @@ _SENTENCES = {
     "date": "dates or times, read as states",
     "identifier": "columns that identify the rows",
     "quantity": "quantities or codes, read as states without order",
+    "two-valued": "columns of two values, read as real numbers",
+    "skewed": "skewed columns, read as normally distributed",
     "mixed": "words among numbers",
     "many-states": "columns with more states than the rows can feed",
+    "crowded": "cliques of the wanted size have more cells than there are rows",
     "duplicate": "copies of other columns",
     "function": "functions of other columns",
 }
@@ -475,9 +515,38 @@ _INSTEAD = {
 }
 
 
-def _finding(
-    kind: str, found: Sequence[tuple[str, str]], words: dict[str, list[str]], raw: RawTable, coding: Coding
-) -> Finding:
+@dataclass(frozen=True, slots=True)
+class _Advice:
+    """What advice depends on.
+
+    Args:
+        raw: the columns.
+        coding: the user's choices.
+        words: among the numbers of columns.
+        treewidth: the largest one that the rows can feed.
+        discrete: whether columns become states.
+    """
+
+    raw: RawTable
+    coding: Coding
+    words: dict[str, list[str]]
+    treewidth: int
+    discrete: bool
+
+    def on_words(self, names: Sequence[str]) -> str:
+        """Returns the advice on words among numbers."""
+        different = list(dict.fromkeys(word for listed in self.words.values() for word in listed))
+        gaps = _gap_words(self.raw, self.coding.missing_values)
+        treatment, otherwise = (
+            ("state", f"declare {STATES(names)}") if self.discrete else ("drop-rows", DROP(names))
+        )
+        return (
+            f"if the words mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
+            f"{MISSING(treatment)}; otherwise correct them, or {otherwise}"
+        )
+
+
+def _finding(kind: str, found: Sequence[tuple[str, str]], given: _Advice) -> Finding:
     """Returns the finding of one kind on several columns."""
     names = [name for name, _ in found]
     shown = "; ".join(f"'{name}' ({reason})" for name, reason in found[:_SHOWN])
@@ -486,13 +555,17 @@ def _finding(
         advice = f"give {DECIMAL('comma')}, or remove commas between thousands"
     elif kind == "quantity":
         advice = f"cut numbers with {DISCRETISE('quantile:4')}; declare codes with {STATES(names)}"
-    elif kind == "mixed":
-        different = list(dict.fromkeys(word for listed in words.values() for word in listed))
-        gaps = _gap_words(raw, coding.missing_values)
+    elif kind == "two-valued":
         advice = (
-            f"if the words mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
-            f"{MISSING('state')}; otherwise correct them, or declare {STATES(names)}"
+            "read states, with a discrete score such as bdeu or the kind states, and cut the other columns "
+            f"with {DISCRETISE('quantile:4')}"
         )
+    elif kind == "skewed":
+        advice = "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal"
+    elif kind == "mixed":
+        advice = given.on_words(names)
+    elif kind == "crowded":
+        advice = f"ask for a smaller {TREEWIDTH(given.treewidth)}"
     else:
         advice = f"leave out with {DROP(names)}{_INSTEAD.get(kind, '')}"
     return Finding(kind, tuple(names), sentence, advice)

@@ -16,7 +16,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import SCORE
-from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, SCHEMA, STATES
+from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, MISSING, SCHEMA, STATES, WEIGHTS
 from jtsolve.tables.raw import GAP, GAP_STATE, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
@@ -92,12 +92,18 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
         InputError: a value is missing or not a number.
         ChoiceError: the coding has an option that applies to states only.
     """
-    if coding.weights or coding.discretise or coding.schema or coding.missing in ("state", "impute-mode"):
+    given = {
+        str(WEIGHTS): coding.weights,
+        str(DISCRETISE): coding.discretise,
+        str(SCHEMA): coding.schema,
+        MISSING(coding.missing): coding.missing in ("state", "impute-mode"),
+    }
+    if refused := [option for option, value in given.items() if value]:
         raise ChoiceError(
-            "real numbers do not support weights, discretisation, a schema, or missing values as a state or "
-            "mode; drop these options, or read states: a discrete score such as bdeu, or the kind states"
+            f"real numbers do not support {' and '.join(refused)}; do without, or read states: a discrete "
+            "score such as bdeu, or the kind states"
         )
-    selection = selected(raw, coding, source)
+    selection = selected(raw, coding, source, treatments=("drop-rows", "drop-columns"))
     columns, remarks = selection.columns, selection.remarks
     values = []
     for column in columns:

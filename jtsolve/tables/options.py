@@ -7,6 +7,7 @@ commands, `jt.learn` and its siblings, the grids of `compare` and the estimators
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,10 +231,7 @@ class Discretisation:
         else:
             fits = self.method in ("quantile", "width") and 1 < self.bins <= _MOST_BINS and self.by is None
         if not fits:
-            raise ChoiceError(
-                f"no discretisation '{self.method}:{self.bins}'; give quantile:B or width:B with B from 2 to "
-                f"{_MOST_BINS}, or mdlp:CLASS, where CLASS is a column"
-            )
+            raise _no_discretisation(f"{self.method}:{self.bins}")
 
     @classmethod
     def parse(cls, text: str) -> Discretisation:
@@ -247,8 +245,9 @@ class Discretisation:
         method, _, rest = text.partition(":")
         if method == "mdlp":
             return cls("mdlp", by=rest or None)
-        bins = int(rest) if rest.isdecimal() and len(rest) <= len(str(_MOST_BINS)) else 0
-        return cls(method, bins)  # type: ignore[arg-type]  # __post_init__ checks
+        if method not in ("quantile", "width") or not re.fullmatch("[0-9]{1,7}", rest):
+            raise _no_discretisation(text)
+        return cls(method, int(rest))  # type: ignore[arg-type]  # as just checked
 
     def cuts(
         self,
@@ -281,6 +280,17 @@ class Discretisation:
             shares = np.arange(1, self.bins) / self.bins
             cuts = numbers.min() + shares * (numbers.max() - numbers.min())
         return tuple(float(cut) for cut in np.unique(cuts) if cut < numbers.max())
+
+
+def _no_discretisation(text: str) -> ChoiceError:
+    """Returns the refusal of a text, in which a number or a method alone is completed."""
+    completed = {"quantile": "quantile:4", "width": "width:4"}.get(text)
+    likely = f"quantile:{text}" if re.fullmatch("[0-9]{1,7}", text) else completed
+    hint = "give" if likely is None else f"did you mean '{likely}'? Give"
+    return ChoiceError(
+        f"there is no discretisation '{on_one_line(text, 60)}'; {hint} quantile:B or width:B with B from 2 "
+        f"to {_MOST_BINS}, or mdlp:CLASS, where CLASS is a column"
+    )
 
 
 def _summed(times: NDArray[np.int64], place: NDArray[np.intp], size: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ a name is an index, as pandas writes it, and left out.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import isfinite
 from numbers import Real
@@ -26,7 +26,7 @@ from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
-from jtsolve.tables.check import examine, plain_finding, report_findings
+from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path, label_of
@@ -99,6 +99,7 @@ def read_checked(
     *,
     discrete: bool = True,
     size: int | None = None,
+    kinds: Collection[str] = KINDS,
     strict: bool = False,
     run: Run | None = None,
 ) -> Table:
@@ -110,6 +111,7 @@ def read_checked(
         dialect: how it is written, if it is text.
         discrete: whether to read states; otherwise numbers.
         size: see `check.examine`.
+        kinds: see `check.examine`.
         strict: whether findings of the data check are errors; otherwise the run shows them before anything
             is coded, so that they are seen even if the coding fails.
         run: see `read_states`.
@@ -120,7 +122,7 @@ def read_checked(
     source, name = opened_data(data, dialect.encoding)
     intake = Intake(coding.reads, discrete, run, name)
     raw = read_raw(source, intake, dialect)
-    table = checked(raw, coding, name, discrete=discrete, size=size, strict=strict, run=run)
+    table = checked(raw, coding, name, discrete=discrete, size=size, kinds=kinds, strict=strict, run=run)
     return _described(table, source)
 
 
@@ -131,6 +133,7 @@ def checked(
     *,
     discrete: bool = True,
     size: int | None = None,
+    kinds: Collection[str] = KINDS,
     strict: bool = False,
     run: Run | None = None,
 ) -> Table:
@@ -142,7 +145,7 @@ def checked(
     intake = Intake(run=run, source=source)
     rows = raw.columns[0].codes.size
     intake.require(rows)
-    findings = examine(raw, coding, source, size=size, discrete=discrete)
+    findings = examine(raw, coding, source, size=size, discrete=discrete, kinds=kinds)
     report_findings(findings, source, run, strict=strict)
     intake.require(rows)
     table: Table = to_states(raw, coding, source) if discrete else to_numbers(raw, coding, source)
@@ -232,6 +235,8 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
         if known[name].type is tuple:
             values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))
         elif known[name] in (WEIGHTS, CLASS_COLUMN):
+            if is_listing(value):
+                raise ChoiceError(f"{known[name]} names a column of the data; add the values to the data")
             values[name] = label_of(value)
     if not isinstance(values.get("discretise"), Discretisation | None):
         values["discretise"] = Discretisation.parse(str(values["discretise"]))

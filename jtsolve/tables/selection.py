@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.options import DROP, GAPS, MISSING, MISSING_VALUES, gap_words
+from jtsolve.tables.options import DROP, GAPS, MISSING, MISSING_VALUES, TREATMENTS, gap_words
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Coding
     from jtsolve.tables.raw import RawColumn, RawTable
 
+_MOST_WEIGHT = 2.0**53
 _STEPS = 40
 """Fractional weights are counted in 2^-40 of their sum, far from the overflow of their products."""
 
@@ -57,9 +58,18 @@ class Subtable:
         )
 
 
-def selected(raw: RawTable, coding: Coding, source: str) -> Subtable:
-    """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows."""
-    return _without_gaps(chosen(raw, coding, source), coding, source)
+def selected(
+    raw: RawTable, coding: Coding, source: str, treatments: Sequence[str] = TREATMENTS[1:]
+) -> Subtable:
+    """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows.
+
+    Args:
+        raw: the columns as read.
+        coding: what the user has chosen.
+        source: the file, for messages.
+        treatments: of missing values that suit the columns, the first of them advised.
+    """
+    return _without_gaps(chosen(raw, coding, source), coding, source, treatments)
 
 
 def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
@@ -127,13 +137,15 @@ def row_weights(
     numbers = by_label[column.codes] if valid else np.zeros(1)
     if valid and times is not None:
         numbers = numbers * times
-    if not 0 < numbers.sum() < 2.0**53:
-        raise InputError(
-            source,
-            f"column '{column.name}'",
-            "weights must be numbers, none negative and not all 0",
-            "give how often each row counts",
+    total = float(numbers.sum())
+    if not 0 < total < _MOST_WEIGHT:
+        reason = (
+            f"the weights sum to {total:.3g}, beyond 2^53, from which on counts are inexact"
+            if total >= _MOST_WEIGHT
+            else "weights must be numbers, none negative and not all 0"
         )
+        remedy = "divide them by a constant" if total > 0 else "give how often each row counts"
+        raise InputError(source, f"column '{column.name}'", reason, remedy)
     return in_units(numbers)
 
 
@@ -150,7 +162,7 @@ def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     return np.rint(weights / unit).astype(np.int64), unit
 
 
-def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
+def _without_gaps(selection: Subtable, coding: Coding, source: str, treatments: Sequence[str]) -> Subtable:
     """Treats missing values as the coding says; the remarks record their number by column."""
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.times))}
@@ -158,13 +170,14 @@ def _without_gaps(selection: Subtable, coding: Coding, source: str) -> Subtable:
         return selection
     selection.remarks["missing_values"] = counts
     empty = [column.name for column in columns if not column.present().any()]
-    require_treated(counts, empty, len(columns), coding, source)
+    require_treated(counts, empty, len(columns), coding, source, treatments)
     if coding.missing == "drop-columns":
         return replace(selection, columns=[column for column in columns if column.name not in counts])
     if coding.missing == "drop-rows":
         full = full_rows(columns)
         if not full.any():
-            raise InputError(source, "missing values", "every row has some", f"give {MISSING('state')}")
+            remedy = MISSING("state" if "state" in treatments else "drop-columns")
+            raise InputError(source, "missing values", "every row has some", f"give {remedy}")
         return selection.where(full)
     return selection  # "state" and "impute-mode" are applied by `coding`
 
@@ -175,8 +188,13 @@ def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:
     return full
 
 
-def require_treated(
-    gaps: Mapping[str, int], empty: Sequence[str], columns: int, coding: Coding, source: str
+def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of them
+    gaps: Mapping[str, int],
+    empty: Sequence[str],
+    columns: int,
+    coding: Coding,
+    source: str,
+    treatments: Sequence[str] = TREATMENTS[1:],
 ) -> None:
     """Checks that the coding says what to do with missing values.
 
@@ -186,6 +204,7 @@ def require_treated(
         columns: the number of columns.
         coding: what the user has chosen.
         source: the file, for messages.
+        treatments: see `selected`.
 
     Raises:
         InputError: it refuses them, or its treatment leaves nothing.
@@ -196,14 +215,13 @@ def require_treated(
             source,
             "missing values",
             f"there are {listed}",
-            f"say what to do: {MISSING('state')} (or drop-rows, drop-columns, impute-mode); or name the "
+            f"say what to do: {MISSING(treatments[0])} (or {', '.join(treatments[1:])}); or name the "
             f"words for one with {MISSING_VALUES}",
         )
     if coding.missing == "drop-columns":
         if len(gaps) == columns:
-            raise InputError(
-                source, "missing values", "every column has some", f"give {MISSING('state')}, or drop-rows"
-            )
+            others = ", or ".join(treatment for treatment in treatments if treatment != "drop-columns")
+            raise InputError(source, "missing values", "every column has some", f"give {MISSING(others)}")
     elif empty:
         raise InputError(
             source,
