@@ -156,8 +156,10 @@ def _score(problem: Problem, tree: JunctionTree) -> float:
 
 
 def typed(result: dict[str, Any]) -> ResultDocument | RankingDocument:
-    """Returns a result, or a ranking if it says so, as a document."""
+    """Returns a result, or a ranking if it says so, as a document; see `read_ranking`."""
     if result["format"] == RANKING:
+        if any(one["score"] is None for one in result["results"]):
+            raise msgspec.ValidationError("a ranking lists trees")
         return msgspec.convert(result, RankingDocument)
     return msgspec.convert(result, ResultDocument)
 

@@ -40,6 +40,9 @@ too little time or memory. They say what is wrong and what to do:
 there is no backend 'db'
 """
 
+from copyreg import pickle as _pickle
+from types import MappingProxyType as _MappingProxyType
+
 from jtsolve.core.notebook import show_with as _show_with
 from jtsolve.core.version import __version__ as __version__
 
@@ -73,6 +76,14 @@ def _drawn(*what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN002 - as `
 
 
 _show_with(_drawn)
+
+
+def _read_only(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - as `MappingProxyType`
+    return _MappingProxyType(values)
+
+
+# Values hold read-only mappings, which Python itself neither pickles nor copies.
+_pickle(_MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # type: ignore[arg-type]
 
 
 def __getattr__(name: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import pickle
@@ -13,6 +14,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -331,10 +333,35 @@ def test_the_limits_hold_for_reading_too() -> None:
         jt.learn(SURVEY, memory=0.001)
 
 
-def test_a_model_can_be_pickled() -> None:
-    back = pickle.loads(pickle.dumps(survey_model()))  # noqa: S301 - our own bytes
-    assert back.query("Age").equals(survey_model().query("Age"))
-    assert back.sample(5).equals(survey_model().sample(5))
+def values() -> dict[str, Any]:
+    """What the functions of the package return, by name."""
+    result = jt.learn(SURVEY)
+    problem = jt.read(ZOO)
+    numbers = jt.learn({"x": [0.0, 1.0, 3.0], "y": [1.0, 0.0, 2.0]}, score="gaussian-bic")
+    return {
+        "solution": result,
+        "model": result.fit(),
+        "problem": result.problem,
+        "instance": problem,
+        "tree of an instance": jt.solve(problem, backend="chowliu", treewidth=1),
+        "ranking": jt.solve(result.problem, k_best=2),
+        "Gaussian solution": numbers,
+        "Gaussian model": numbers.fit(),
+        "posterior": jt.average(result),
+        "selected graph": jt.select({"x": [0.0, 1.0, 3.0], "y": [1.0, 0.0, 2.0]}, method="pc"),
+        "mixture": jt.fit(SURVEY, model="mixture", treewidth=1, seed=1),
+        "feature tree": result.fit(model="features:support=20"),
+        "named tree": jt.triangulate(nx.path_graph(3)),
+    }
+
+
+def test_everything_that_is_returned_can_be_sent_to_a_process_and_copied() -> None:
+    for name, value in values().items():
+        for back in (pickle.loads(pickle.dumps(value)), copy.copy(value), copy.deepcopy(value)):  # noqa: S301
+            assert type(back) is type(value), name
+            assert repr(back) == repr(value), name
+            if isinstance(value, jt.Model):
+                assert back.sample(5).equals(value.sample(5)), name
 
 
 def test_a_tree_is_fitted_to_other_data() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -27,10 +28,15 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.io.certificate import CertificateDocument, read_certificate
 from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import ResultDocument, result_to_document, result_to_json
+from jtsolve.kbest import k_best
 from jtsolve.proving import prove
 from jtsolve.solving import solve
 from jtsolve.verify.result import check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PAIR = named(dense(2, 2, np.array([0.0, -10.0, -10.0, -15.0])))
 """Two variables, joined by their edge in the best tree."""
@@ -143,6 +149,67 @@ def test_a_treewidth_of_the_command_line_is_named_in_the_verdict(
     assert "(infeasible under a tighter max_treewidth than the instance's;" in capsys.readouterr().out
     assert run(["check", instance, path, "--json"], 0.0) == 0
     assert '"tighter": [\n    "max_treewidth"' in capsys.readouterr().out
+
+
+def test_constraints_of_a_ranking_that_are_tighter_are_named_in_the_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = k_best(PAIR, Brute(), k=1).results[0]
+    assert best.tree is not None
+    forbidding = replace(PAIR, constraints=Constraints(forbidden_graphs=frozenset({best.tree.edge_sets})))
+    instance, path = str(tmp_path / "i.json"), tmp_path / "r.json"
+    write_problem(PAIR, instance)
+    path.write_bytes(ranking_to_json(k_best(forbidding, Brute(), k=1)))
+    assert run(["check", instance, str(path)], 0.0) == 0
+    assert "complete under a tighter forbidden_graphs than the instance's;" in capsys.readouterr().out
+
+
+DAMAGE: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("instance", lambda text: text.replace(b"colex", b"dense")),
+    ("instance", lambda text: text.replace(b'"version": 1', b'"version": 1.0')),
+    ("instance", lambda text: text.replace(b'"max_size": 2', b'"max_size": 3')),
+    ("instance", lambda text: text.replace(b'"values": [0', b'"values": [1')),
+    ("instance", lambda text: text.replace(b'"B"', b'"A"')),
+    ("result", lambda text: text.replace(b'"constraints": {}', b'"constraints": {"max_treewidth": -1}')),
+    ("result", lambda text: text.replace(b'"constraints": {}', b'"constraints": {"max_treewidth": 1.0}')),
+    ("result", lambda text: text.replace(b'"constraints": {}', b'"constraints": {"max_cliques": 0}')),
+    ("result", lambda text: text.replace(b'"constraints": {}', b'"constraints": {"forbidden_edges": null}')),
+    ("result", lambda text: text.replace(b'"constraints": {}', b'"constraints": null')),
+    ("result", lambda text: text.replace(b'"seed": 0', b'"seed": true')),
+    ("result", lambda text: text.replace(b'"total"', b'"whole"')),
+    ("result", lambda text: text.replace(b'"gap"', b'"gape"')),
+    ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": NaN, ')),
+    ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": 1e999, ')),
+    ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": "\\ud800", ')),
+    ("result", lambda text: text.replace(b'"stats": {', b'"stats": {"a": 1, "a": 1, ')),
+    ("certificate", lambda text: text.replace(b'"version":2', b'"version":2.0')),
+    ("certificate", lambda text: text.replace(b'"cuts":[', b'"cuts":null, "x":[')),
+    ("certificate", lambda text: text.replace(b'"graphs":[]', b'"graphs":null')),
+    ("certificate", lambda text: text.replace(b'"last":', b'"graph":1.0, "last":')),
+    ("certificate", lambda text: text.replace(b'"last":', b'"graph":null, "last":')),
+    ("certificate", lambda text: b"\xef\xbb\xbf" + text),
+    ("certificate", lambda text: text + b"}"),
+    ("certificate", lambda text: gzip.compress(text)[:-9]),
+    ("certificate", lambda text: gzip.compress(text)[:20] + b"\0" + gzip.compress(text)[21:]),
+    ("certificate", lambda _text: b""),
+]
+
+
+def test_the_verifiers_refuse_the_same_malformed_files(tmp_path: Path) -> None:
+    paths = {kind: tmp_path / f"{kind}.json" for kind in ("instance", "result", "certificate")}
+    write_problem(PAIR, paths["instance"])
+    result = solve(PAIR, ClutterCuts(certificate=str(paths["certificate"])))
+    paths["result"].write_bytes(result_to_json(result))
+    words = [str(path) for path in paths.values()]
+    both = ["check", *words[:2], "--certificate", words[2]]
+    assert (run(both, 0.0), SECOND.main(words)) == (0, 0)
+    for kind, damage in DAMAGE:
+        whole = paths[kind].read_bytes()
+        damaged = damage(whole)
+        assert damaged != whole, (kind, whole)
+        paths[kind].write_bytes(damaged)
+        assert (run(both, 0.0), SECOND.main(words)) == (2, 1), damaged
+        paths[kind].write_bytes(whole)
 
 
 def test_a_set_of_forty_variables_is_too_large_to_verify() -> None:
@@ -324,7 +391,7 @@ def test_the_second_verifier_reads_packed_files_and_says_what_it_finds(tmp_path:
 
 def test_the_second_verifier_is_one_short_file_of_the_standard_library() -> None:
     text = Path(SECOND.__file__).read_text(encoding="utf-8")
-    assert text.count("\n") < 400
+    assert text.count("\n") < 520
     imported = {
         line.split()[1].partition(".")[0]
         for line in text.splitlines()

@@ -197,7 +197,7 @@ def test_the_result_must_be_of_this_problem() -> None:
     faults = check(replace(PROBLEM, scores=DenseScores(5, 5, changed)), document())
     assert faults == ("The digest is not that of the problem: names or scores differ.",)
     renamed = replace(PROBLEM, variables=tuple(map(Variable, "XBCDE")))
-    assert any("Clique 0 names 'A'" in fault for fault in check(renamed, document()))
+    assert check(renamed, document()) == faults  # all else would follow from it
 
 
 def test_results_in_memory_with_other_variables_are_told_apart() -> None:

@@ -25,7 +25,7 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.portfolio import ledger, pool
 from jtsolve.backends.portfolio.backend import Portfolio
-from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, pickled, unpack
+from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, unpack
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
@@ -355,11 +355,6 @@ def test_scores_on_demand_arrive_with_their_data(tmp_path: Path) -> None:
     assert result.status is Status.FEASIBLE
 
 
-def test_mappings_that_cannot_be_written_to_can_be_handed_over() -> None:
-    value = MappingProxyType({"a": 1})
-    assert pickle.loads(pickled(value)) == value  # noqa: S301
-
-
 def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
     ours, theirs = Pipe()
     line = _MemberReport(theirs, wide(), Limits(time=1000.0), tmp_path / "best")
@@ -385,7 +380,7 @@ def test_a_process_answers_whatever_happens(
     monkeypatch.setattr(_MemberReport, "obey", lambda _line: None)
     ours, theirs = Pipe()
     ours.send_bytes(pack(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickled(Assignment(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
+    ours.send_bytes(pickle.dumps(Assignment(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(theirs)
     said, content = ours.recv()
     assert said == kind

@@ -72,6 +72,26 @@ def test_a_process_ends_with_its_parent_and_so_do_its_descendants(tmp_path: Path
     assert ended(*map(int, note.read_text(encoding="utf-8").split()))
 
 
+FORKED = """
+import os, sys, jtsolve as jt
+table = {"rain": ["yes", "no"] * 30, "wet": ["yes", "no", "no"] * 20}
+model = jt.learn(table, treewidth=1).fit()
+if os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+try:
+    model.loglik(table)
+except jt.ChoiceError as error:
+    print(error, model.query("wet").height)
+"""
+
+
+def test_a_forked_process_says_at_once_that_it_cannot_read_tables() -> None:
+    program = [sys.executable, "-W", "ignore", "-c", FORKED]
+    said = subprocess.check_output(program, text=True)  # noqa: S603 - ours
+    assert 'get_context("spawn")' in said
+    assert said.endswith(" 2\n")  # questions need no table
+
+
 def test_a_lifeline_that_closes_kills_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     killed = threading.Event()
     texts = iter([b"x", b""])

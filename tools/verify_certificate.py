@@ -13,22 +13,26 @@ import hashlib
 import json
 import struct
 import sys
+import zlib
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
-from math import comb, floor
+from itertools import combinations, pairwise
+from math import comb, floor, inf
 from operator import getitem
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Form = Callable[[Any], bool]
 
 ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**24, 2**32, 2**26
-LARGEST_SHIFT, LARGEST, LARGEST_SCORE, REAL = 2000, sys.float_info.max, 1e100, (int, float)
+LARGEST_SHIFT, LARGEST, LARGEST_SCORE = 2000, sys.float_info.max, 1e100
 MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques")
 EDGES = ("forbidden_edges", "required_edges")
 LISTS = ("forbidden_cliques", "forbidden_separators", "allowed_separators", *EDGES)
 ROWS = ("cuts", "balances", "graphs")
-KEYS = ("format", "version", "digest", "variables", "root", "shift", "sets", "nodes", *ROWS)
-NODE = ("stages", "last", "graph", "edge", "absent", "present")
 Family = tuple[int, int]  # (P∪v, v)
 State = tuple[set[int], set[Family], set[int], set[int]]  # alive, allowed, decided, edges of every graph
 
@@ -49,26 +53,130 @@ def distinct(entries: Any) -> frozenset[Any]:
 def read(path: str) -> Any:
     """Returns the JSON value in a file, which may be packed."""
     data = Path(path).read_bytes()
-    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
-    return json.loads(text, object_pairs_hook=lambda p: dict(p) if distinct(k for k, _ in p) else {})
+    packed = data[:2] == b"\x1f\x8b"
+    need(packed or not path.endswith(".gz"), "it is named .gz, but is not packed")
 
+    def real(text: str) -> float:
+        need(abs(value := float(text)) <= LARGEST, "a number is not finite")
+        return value
 
-def number(value: Any, least: float, most: float, kinds: tuple[type, ...] = (int,)) -> Any:
-    """Returns a number within bounds, an integer unless other kinds are named."""
-    need(type(value) in kinds and least <= value <= most, "a number is missing or out of range")
+    text = (gzip.decompress(data) if packed else data).decode()
+    pairs = lambda listed: dict(listed) if distinct(key for key, _ in listed) else {}  # noqa: E731
+    value = json.loads(text, object_pairs_hook=pairs, parse_float=real, parse_constant=real)
+    if "\\u" in text:  # half a pair of surrogates is no text
+        json.dumps(value, ensure_ascii=False).encode()
     return value
 
 
-def items(value: Any, length: int | None = None) -> list[Any]:
-    """Returns a list, of the given length if there is one."""
-    need(isinstance(value, list | tuple) and length in (None, len(value)), "a list is missing or too long")
-    return list(value)
+# Forms, each of which tells whether a JSON value has it.
 
 
-def keyed(value: Any, keys: tuple[str, ...]) -> dict[str, Any]:
-    """Returns an object that has no other keys."""
-    need(isinstance(value, dict) and value.keys() <= set(keys), "an object is missing or has unknown keys")
-    return dict(value)
+def whole(least: float = -inf, most: float = inf) -> Form:
+    """Returns the form of integers within bounds."""
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def text(value: Any) -> bool:
+    """Tells whether a value is a text."""
+    return type(value) is str
+
+
+def real(value: Any) -> bool:
+    """Tells whether a value is a number that a double holds."""
+    return type(value) in (int, float) and abs(value) <= LARGEST
+
+
+def among(*words: str | None) -> Form:
+    """Returns the form of some words, or null."""
+    return lambda value: (value is None or type(value) is str) and value in words
+
+
+def either(*forms: Form) -> Form:
+    """Returns the form of what has one of several."""
+    return lambda value: any(form(value) for form in forms)
+
+
+def listed(form: Form, least: int = 0) -> Form:
+    """Returns the form of lists with entries of one form."""
+    return lambda value: isinstance(value, list | tuple) and len(value) >= least and all(map(form, value))
+
+
+def row(*forms: Form) -> Form:
+    """Returns the form of lists with an entry of each form."""
+    return lambda value: (
+        isinstance(value, list | tuple)
+        and len(value) == len(forms)
+        and all(form(entry) for form, entry in zip(forms, value, strict=True))
+    )
+
+
+def keyed(optional: dict[str, Form], **required: Form) -> Form:
+    """Returns the form of objects with all required keys, and no others but the optional ones."""
+    forms = optional | required
+    return lambda value: (
+        isinstance(value, dict)
+        and required.keys() <= value.keys() <= forms.keys()
+        and all(forms[key](entry) for key, entry in value.items())
+    )
+
+
+def anything(value: Any) -> bool:
+    """Tells whether a value is an object, with any keys."""
+    return isinstance(value, dict)
+
+
+def seconds(value: Any) -> bool:
+    """Tells whether a value is an object of numbers, a total among them."""
+    return isinstance(value, dict) and "total" in value and all(map(real, value.values()))
+
+
+def header(name: str, version: int) -> dict[str, Form]:
+    """Returns the keys that tell a format."""
+    return {"format": among(name), "version": whole(version, version)}
+
+
+null, count, name = among(None), whole(0), lambda value: text(value) and value != ""
+sets, pairs = listed(listed(text)), listed(row(text, text))
+CONSTRAINTS = keyed(
+    {key: either(null, count) for key in ("max_treewidth", "max_separator_size")}
+    | {"min_separator_size": count, "max_cliques": either(null, whole(1))}
+    | {"forbidden_edges": pairs, "required_edges": pairs, "forbidden_graphs": listed(pairs)}
+    | {"forbidden_cliques": sets, "forbidden_separators": sets, "allowed_separators": either(null, sets)}
+)
+STATES = either(whole(1), lambda labels: listed(text, 1)(labels) and len(set(labels)) == len(labels))
+score = lambda value: real(value) and abs(value) <= LARGEST_SCORE  # noqa: E731
+INSTANCE = keyed(
+    {"name": text, "constraints": CONSTRAINTS, "provenance": anything},
+    **header("jtsolve-instance", 1),
+    variables=listed(either(name, keyed({}, name=name, states=STATES)), 1),
+    scores=either(
+        keyed({}, layout=among("colex"), max_size=whole(1), values=listed(score)),
+        keyed({}, layout=among("sparse"), sets=listed(row(listed(text), score))),
+    ),
+)
+ANSWER: dict[str, Form] = {
+    "instance": keyed({}, name=text, digest=text, constraints=CONSTRAINTS),
+    "backend": keyed({}, name=text, options=anything),
+    "stop": among("finished", "time", "memory", "steps", "interrupted", "lost"),
+    "bound": either(null, real),
+    "seconds": seconds,
+}
+TREE = header("jtsolve-result", 1) | ANSWER
+TREE |= {"status": among("optimal", "feasible", "infeasible", "unknown"), "treewidth": either(null, whole())}
+TREE |= {"cliques": sets, "separators": sets, "tree_edges": listed(row(whole(), whole())), "seed": whole()}
+TREE |= {"trace": listed(row(real, either(null, real), either(null, real))), "gap": either(null, real)}
+TREE |= {"environment": anything, "stats": anything}
+RESULT = keyed({}, **TREE, score=either(null, real))
+RANKING = keyed(
+    {},
+    **header("jtsolve-results", 1),
+    **ANSWER,
+    k=either(null, whole(1)),
+    within=either(null, lambda value: real(value) and value >= 0),
+    proved=count,
+    complete=lambda value: type(value) is bool,
+    results=listed(keyed({}, **TREE, score=real)),
+)
 
 
 def bits(variables: Any) -> int:
@@ -88,7 +196,6 @@ class Rules:
         def sets(lists: Any) -> frozenset[int]:
             return distinct(bits(distinct(index[name] for name in names)) for names in lists or ())
 
-        keyed(plain, (*MAXIMA, *LISTS, "min_separator_size", "forbidden_graphs"))
         self.most: dict[str, int | None] = {key: plain.get(key) for key in MAXIMA}
         self.least: int = plain.get("min_separator_size") or 0
         self.sets = {key: sets(plain.get(key)) for key in LISTS}
@@ -111,19 +218,25 @@ class Instance:
     """Names, exact scores and the digest."""
 
     def __init__(self, plain: dict[str, Any]) -> None:
+        need(INSTANCE(plain), "the instance is not in its format")
         self.names = [entry if isinstance(entry, str) else entry["name"] for entry in plain["variables"]]
+        distinct(self.names)
         self.n = len(self.names)
         self.index = {name: v for v, name in enumerate(self.names)}
         sha = hashlib.sha256(b"".join(name.encode() + b"\0" for name in self.names))
         scores, colex = plain["scores"], plain["scores"]["layout"] == "colex"
         if colex:
-            size = number(scores["max_size"], 1, self.n)
+            need((size := scores["max_size"]) <= self.n, "the largest sets have too many variables")
             masks = sorted(bits(chosen) for k in range(size + 1) for chosen in combinations(range(self.n), k))
             table = dict(zip(masks, scores["values"], strict=True))
         else:
-            listed = {bits(self.index[name] for name in names): value for names, value in scores["sets"]}
-            table = {0: 0.0} | {mask: listed[mask] for mask in sorted(listed) if mask}
-        self.scores = {m: float(number(s, -LARGEST_SCORE, LARGEST_SCORE, REAL)) for m, s in table.items()}
+            pairs = [(bits(distinct(self.index[name] for name in names)), s) for names, s in scores["sets"]]
+            distinct(mask for mask, _ in pairs)
+            table = {0: 0.0} | dict(sorted(pairs))
+        need(table[0] == 0, "the empty set has a score")
+        self.scores = {mask: float(score) for mask, score in table.items()}
+        if not colex:
+            self.scores[0] = 0.0  # not -0.0
         if colex:
             sha.update(f"colex {size}\0".encode() + struct.pack(f"<{len(table)}d", *self.scores.values()))
         else:
@@ -134,42 +247,41 @@ class Instance:
 
 def check_form(plain: Any, n: int) -> None:
     """Refuses a certificate that is not in the format."""
-    need(len(keyed(plain, KEYS)) == len(KEYS), "a key of the certificate is missing")
-    need((plain["format"], plain["version"]) == ("jtsolve-certificate", 2), "this is another format")
-    number(plain["root"], 0, n - 1)
-    number(plain["shift"], -LARGEST_SHIFT, LARGEST_SHIFT)
-    count = {key: len(items(plain[key])) - 1 for key in (*ROWS, "sets", "nodes")}
+    need(isinstance(plain, dict), "the certificate is no object")
+    size = {key: len(plain.get(key) or ()) for key in (*ROWS, "sets", "nodes")}
 
-    def increasing(listed: list[Any]) -> None:
-        numbers = [number(v, 0, n - 1) for v in listed]
-        need(numbers == sorted(set(numbers)), "variables are not in increasing order")
+    def place(kind: str) -> Form:
+        return whole(0, size[kind] - 1)
 
-    def pairs(listed: Any, kind: str, least: int) -> None:
-        for at, value in (items(pair, 2) for pair in items(listed)):
-            number(at, 0, count[kind])
-            number(value, least, ROOM)
+    def increasing(form: Form) -> Form:
+        return lambda value: form(value) and all(u < v for u, v in pairwise(value))
 
-    for listed in plain["sets"]:
-        increasing(items(listed))
-    for at in (at for cut in plain["cuts"] for at in items(cut)):
-        number(at, 0, count["sets"])
-    for row in plain["balances"]:
-        need(keyed(row, ("limit", "sets")).keys() >= {"limit", "sets"}, "a balance lacks a key")
-        number(row["limit"], -ROOM, ROOM)
-        pairs(row["sets"], "sets", -ROOM)
-    for edge in (edge for graph in plain["graphs"] for edge in items(graph)):
-        increasing(items(edge, 2))
-    for node in plain["nodes"]:
-        edge, last, graph = (keyed(node, NODE).get(key) for key in ("edge", "last", "graph"))
-        need(node.get("graph", False) in (False, True) and type(graph) is not int, "a 'graph' is no boolean")
-        need((edge is not None) + (last is not None) + bool(graph) == 1, "a node does not have one end")
-        for branch in (node.get("absent"), node.get("present")):
-            need((branch is None) == (edge is None), "a node has branches without an edge, or lacks them")
-            number(0 if branch is None else branch, 0, count["nodes"])
-        increasing([] if edge is None else items(edge, 2))
-        for part in [*items(node.get("stages", [])), *([] if last is None else [last])]:
-            for kind, listed in keyed(part, ROWS).items():
-                pairs(listed, kind, 0)
+    v = whole(0, n - 1)
+    edge = increasing(row(v, v))
+    weights = {kind: listed(row(place(kind), whole(0, ROOM))) for kind in ROWS}
+    part, to = keyed(weights), place("nodes")
+    stages = {"stages": listed(part)}
+    no = {"graph": lambda value: value is False, "edge": null, "last": null, "absent": null, "present": null}
+    node = either(
+        keyed(stages | no, last=part),
+        keyed(stages | no, graph=lambda value: value is True),
+        keyed(stages | no, edge=edge, absent=to, present=to),
+    )
+    limit = whole(-ROOM, ROOM)
+    form = keyed(
+        {},
+        **header("jtsolve-certificate", 2),
+        digest=text,
+        variables=listed(text),
+        root=v,
+        shift=whole(-LARGEST_SHIFT, LARGEST_SHIFT),
+        sets=listed(increasing(listed(v))),
+        cuts=listed(listed(place("sets"))),
+        balances=listed(keyed({}, limit=limit, sets=listed(row(place("sets"), limit)))),
+        graphs=listed(listed(edge)),
+        nodes=listed(node, 1),
+    )
+    need(form(plain), "the certificate is not in its format")
 
 
 class Verifier:
@@ -367,12 +479,13 @@ def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
 
 
 def verify(instance: Instance, result: Any, certificate: Any) -> None:
-    """Raises ValueError, LookupError or TypeError unless the certificate proves the result's bound."""
+    """Raises ValueError or LookupError unless the certificate proves the result's bound."""
+    need(RESULT(result) or RANKING(result), "the result is not in its format")
     rules = Rules(result["instance"]["constraints"], instance.index)
     several = result["results"] if result["format"] == "jtsolve-results" else None
     found = result["status"] in ("optimal", "feasible") if several is None else bool(several)
     need(rules.answer(instance.rules, found=found), "the result has other constraints than the instance")
-    bound = None if result["bound"] is None else float(number(result["bound"], -LARGEST, LARGEST, REAL))
+    bound = None if result["bound"] is None else float(result["bound"])
     need(bound is not None or several is not None or result["status"] == "infeasible", "there is no claim")
     for cliques in (one["cliques"] for one in several or ()):
         sets = [distinct(instance.index[name] for name in names) for names in cliques]
@@ -389,7 +502,7 @@ def main(words: list[str]) -> int:
     try:
         plain, result, certificate = map(read, words)
         verify(Instance(plain), result, certificate)
-    except (OSError, LookupError, TypeError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, LookupError, RecursionError, TypeError, ValueError) as error:
         verdict = f"refused: {error}"
     sys.stdout.write(f"{verdict}\n")
     return int(verdict.startswith("refused"))

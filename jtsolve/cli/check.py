@@ -58,7 +58,6 @@ def check(
 
     document = _read(result)
     problem = constrain.restrictions().on(read_problem(instance))
-    tighter: tuple[str, ...] = ()
     if isinstance(document, ResultDocument):
         faults, status = faults_of(problem, document), document.status.value
     else:
@@ -69,8 +68,7 @@ def check(
         wrong = tuple(fault for fault in found if fault not in faults)
         complain_of(certificate, wrong)
         faults += wrong
-    if isinstance(document, ResultDocument) and not faults:
-        tighter = tightened(problem, document)
+    tighter = () if faults else tightened(problem, document)
     if json:
         from json import dumps
 

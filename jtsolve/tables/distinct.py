@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.tables.forked import require_threads
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -46,6 +48,7 @@ class DistinctRows:
     """
 
     def __init__(self, require_memory: Callable[[int], object] = _grant) -> None:
+        require_threads()
         self._require_memory = require_memory
         self._frames: list[pl.DataFrame] = []
         self._added = 0

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import DROP
 from jtsolve.tables.raw import GAP, GAP_STATE
 
@@ -96,6 +97,7 @@ def polars_frame(data: Frame, wants: Callable[[str], bool] = lambda _name: True)
     """
     import polars as pl
 
+    require_threads()
     names, columns = named_columns(data)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated or "" in names[1:]:

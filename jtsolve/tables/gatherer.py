@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.tables.distinct import DistinctRows
+from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
 
@@ -83,6 +84,7 @@ class Gatherer:
     """
 
     def __init__(self, names: Sequence[str], intake: Intake) -> None:
+        require_threads()
         self.names = tuple(names)
         # Writers of data frames (pandas, R) put the labels of the rows into a first column without a name.
         self.index = len(names) > 1 and not names[0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
+from jtsolve.tables.forked import require_threads
 from jtsolve.tables.frames import FRAME, Frame, has_index, label_of, not_a_state, polars_frame
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import require_distinct
@@ -84,6 +85,7 @@ def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
     """Returns a file as a lazy frame, of which the schema is read."""
     import polars as pl
 
+    require_threads()
     lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
     lazy.collect_schema()
     return lazy

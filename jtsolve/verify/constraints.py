@@ -74,8 +74,8 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
             yield f"The result was made with other {name} than the problem asks for; {_REMEDY}."
 
 
-def tightened(problem: Problem, result: ResultDocument) -> tuple[str, ...]:
-    """Returns the names of the constraints of a correct result that are tighter than the problem's."""
+def tightened(problem: Problem, result: ResultDocument | RankingDocument) -> tuple[str, ...]:
+    """Returns the names of the constraints of correct results that are tighter than the problem's."""
     return tuple(_tighter(problem.constraints, declared_constraints(problem, result)))
 
 

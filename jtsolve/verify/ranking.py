@@ -28,13 +28,13 @@ def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple
     """
     if isinstance(ranking, Ranking):
         ranking = ranking_to_document(ranking)
+    if ranking.instance.name != problem.name or ranking.instance.digest != problem.digest():
+        return ("The results are not for this problem: its name or digest differs.",)
     faults = [
         f"Result {number}: {fault}"
         for number, result in enumerate(ranking.results, 1)
         for fault in check(problem, result)
     ]
-    if ranking.instance.name != problem.name or ranking.instance.digest != problem.digest():
-        faults.append("The results are not for this problem: its name or digest differs.")
     faults.extend(_claims(ranking))
     if faults:
         return tuple(faults)

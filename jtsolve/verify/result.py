@@ -48,7 +48,10 @@ def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
         if result.tree is not None and result.tree.n != problem.n:
             return (f"The tree has {result.tree.n} variables, but the problem has {problem.n}.",)
         result = result_to_document(result)
-    faults = [*_identity(problem, result), *_claims(result), *_trace(result)]
+    faults = list(_identity(problem, result))
+    if result.instance.digest != problem.digest():
+        return tuple(faults)  # of another problem, everything is wrong
+    faults += [*_claims(result), *_trace(result)]
     found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
     own = None
     try:

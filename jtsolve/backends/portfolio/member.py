@@ -8,14 +8,12 @@ replaces and members read when they ask for the incumbent.
 from __future__ import annotations
 
 import contextlib
-import io
 import mmap
 import pickle
 import threading
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 from jtsolve.core.result import Outcome, Stop
@@ -23,7 +21,6 @@ from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from multiprocessing.connection import Connection
 
     from jtsolve.core.backend import Backend, News
@@ -49,24 +46,11 @@ class Assignment:
     best: str
 
 
-def pickled(value: object, aside: Callable[[pickle.PickleBuffer], object] | None = None) -> bytes:
-    """Returns a value as bytes, even with read-only mappings; large arrays go to `aside`, if given."""
-    stream = io.BytesIO()
-    pickler = pickle.Pickler(stream, protocol=5, buffer_callback=aside)
-    pickler.dispatch_table = {MappingProxyType: lambda proxy: (_read_only, (dict(proxy),))}
-    pickler.dump(value)
-    return stream.getvalue()
-
-
-def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
-    return MappingProxyType(values)
-
-
 def pack(problem: Problem, file: Path) -> bytes:
     """Writes the problem to a file, and returns the place of each part, as bytes."""
     buffers: list[pickle.PickleBuffer] = []
     bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
-    head = pickled(bare, buffers.append)
+    head = pickle.dumps(bare, protocol=5, buffer_callback=buffers.append)
     lengths = []
     with file.open("wb") as stream:
         for raw in (memoryview(head), *(buffer.raw() for buffer in buffers)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.backends.portfolio.member import Assignment, pack, pickled
+from jtsolve.backends.portfolio.member import Assignment, pack
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import start_python
 from jtsolve.errors import InternalError
@@ -82,7 +83,7 @@ class Pool:
         if tree is None or tree is self.shared or monotonic() < self.next_share:
             return
         fresh = file.with_suffix(".new")
-        fresh.write_bytes(pickled(tree))
+        fresh.write_bytes(pickle.dumps(tree))
         fresh.replace(file)  # atomically: nobody reads half a tree
         self.shared, self.next_share = tree, monotonic() + _SHARE
 
@@ -102,7 +103,7 @@ class Pool:
         self.running.append(_MemberProcess(job, tree, connection))
         with contextlib.suppress(BrokenPipeError):  # it died at once, which `receive` will notice
             connection.send_bytes(packed)
-            connection.send_bytes(pickled(assignment))
+            connection.send_bytes(pickle.dumps(assignment))
 
     def _next(self) -> list[int]:
         """Returns the needs of the jobs that start together with this one."""
