@@ -43,7 +43,7 @@ from problems import random_problem, repeatable  # noqa: E402 - found by the lin
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
 from jtsolve.core import run as core  # noqa: E402
 from jtsolve.core.machine import describe  # noqa: E402
-from jtsolve.core.problem import Feature, Problem  # noqa: E402
+from jtsolve.core.problem import ALL_FEATURES, Feature, Problem  # noqa: E402
 from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
@@ -61,8 +61,9 @@ PLAIN = "-plain"
 MOST_PLAIN = 5
 """Variables that these get at most."""
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
-SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(Feature, count))
-SINGLE = 1 + len(Feature)
+FEATURES = [feature for feature in Feature if feature in ALL_FEATURES]
+SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(FEATURES, count))
+SINGLE = 1 + len(FEATURES)
 """The number of `SETS` with one feature or none."""
 
 

@@ -124,7 +124,7 @@ def require_ranker(problem: Problem, backend: Backend) -> None:
     Raises:
         RefusedError: with every reason, and the backends that can.
     """
-    objections = backend.capabilities.objections(_asking(problem))
+    objections = backend.capabilities.objections(_asking(problem).with_star())
     if Feature.FORBIDDEN_GRAPHS not in backend.capabilities.features:
         able = [
             name for name, one in REGISTRY.items() if Feature.FORBIDDEN_GRAPHS in one.capabilities.features

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.marks import with_star
 from jtsolve.core.result import Status, Stop, optimality_tolerance
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.solving import Recorder
@@ -111,9 +112,13 @@ def prove(problem: Problem, result: Result, run: Run) -> tuple[Result, Certifica
         )
     backend: ClutterCuts = REGISTRY["clutter"]  # type: ignore[assignment]
     began = run.elapsed
+    problem = problem.with_star()
     with run.interruptible():
         recorder = Recorder(problem, run)
-        recorder(tree=result.tree)
+        if result.tree is not None and problem.star:
+            recorder(tree=with_star(result.tree, result.constraints.real_variables))
+        else:
+            recorder(tree=result.tree)
         outcome, certificate = backend.prove(problem, run.limits, recorder)
     if outcome.tree is not None:
         best = outcome.tree.score(problem.scores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, fields, is_dataclass, replace
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.estimates import asked_once, estimate_of, objections_of
 from jtsolve.core.machine import describe
+from jtsolve.core.marks import without_star
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.run import LOGGER, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
@@ -56,7 +57,7 @@ class Recorder:
         self.score: float | None = None
         self.bound = inf
         self.trace: list[Incumbent] = []
-        self._problem = problem
+        self.problem = problem
         self._run = run
         self._lock = threading.Lock()
 
@@ -74,7 +75,7 @@ class Recorder:
         """See `backend.Report`."""
         tree, bound = news.get("tree"), news.get("bound")
         tree = None if tree is self.tree else tree
-        score = None if tree is None else tree.score(self._problem.scores)
+        score = None if tree is None else tree.score(self.problem.scores)
         with self._lock:
             better = False
             if score is not None and (self.score is None or score > self.score):
@@ -100,14 +101,14 @@ class Recorder:
         if self.tree is None:
             return
         sets = sum(clique.bit_count() ** 2 for clique in self.tree.cliques)
-        is_table = isinstance(self._problem.scores, DenseScores | SparseScores)
+        is_table = isinstance(self.problem.scores, DenseScores | SparseScores)
         if not is_table and sets > _FEW_SCORES and self.stop is not None:
             return
-        self(tree=sparser(self._problem, self.tree))
+        self(tree=sparser(self.problem, self.tree))
 
     def prefer_tie_breaking_tree(self, tree: JunctionTree) -> None:
         """Replaces the best tree by that of a backend that broke ties, which may score less by rounding."""
-        score = tree.score(self._problem.scores)
+        score = tree.score(self.problem.scores)
         if self.bound - score <= optimality_tolerance(score):
             self.tree, self.score = tree, score
             self.trace = [
@@ -116,7 +117,7 @@ class Recorder:
             ]
 
     def _is_larger_than(self, tree: JunctionTree) -> bool:
-        return self.tree is not None and size_of(self._problem, self.tree) > size_of(self._problem, tree)
+        return self.tree is not None and size_of(self.problem, self.tree) > size_of(self.problem, tree)
 
 
 def solve(
@@ -151,13 +152,14 @@ def solve(
 
 def require_backend(problem: Problem, backend: Backend) -> None:
     """Raises a RefusedError with every reason why the backend cannot take the problem."""
-    objections = backend.capabilities.objections(problem)
+    objections = backend.capabilities.objections(problem.with_star())
     if objections:
         raise RefusedError(backend.name, objections)
 
 
 def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     """Runs a backend that takes the problem, and returns the verified result."""
+    asked, problem = problem, problem.with_star()
     recorder = Recorder(problem, run)
     if run.left < inf:
         recorder(bound=early_bound(problem, run.left))
@@ -173,10 +175,10 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     if outcome.tree is not None and outcome.stats.get("ties"):
         recorder.prefer_tie_breaking_tree(outcome.tree)
     recorder.drop_useless_edges()
-    result = _result(problem, backend, run, recorder, outcome)
+    result = _result(asked, backend, run, recorder, outcome)
     if recorder.bound < ours:
         _require_forest_below(problem, backend, recorder.bound)
-    faults = check(problem, result)
+    faults = check(asked, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     LOGGER.info("%s", result)
@@ -207,7 +209,10 @@ def _require_forest_below(problem: Problem, backend: Backend, bound: float) -> N
 
 
 def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, outcome: Outcome) -> Result:
-    """Builds the result from the recorded trees and bounds and the backend's claim."""
+    """Builds the result from the recorded trees and bounds and the backend's claim, without a star."""
+    tree = recorder.tree
+    if tree is not None and recorder.problem.star:
+        tree = without_star(tree)
     score = recorder.score
     bound = recorder.bound
     if bound == inf:
@@ -231,7 +236,7 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         options=options_of(backend),
         status=status,
         stop=outcome.stop,
-        tree=recorder.tree,
+        tree=tree,
         score=score,
         bound=bound,
         seconds={**outcome.seconds, "total": run.elapsed},
@@ -240,9 +245,9 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         environment=describe(run.threads),
         stats={
             **outcome.stats,
-            **_yardsticks(problem, recorder.tree),
+            **_yardsticks(problem, tree),
             **_score_stats(problem),
-            **_warnings(problem, recorder.tree),
+            **_warnings(problem, tree),
         },
     )
 
@@ -304,7 +309,7 @@ class Choice:
 
 def survey_of(problem: Problem, run: Run) -> Survey | None:
     """Returns what the first ascent of `clutter` leaves, within seconds; None if its sets are too many."""
-    clutter: Any = REGISTRY.get("clutter")
+    problem, clutter = problem.with_star(), cast("Any", REGISTRY.get("clutter"))
     if clutter is None or objections_of(clutter, problem):
         return None
     from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
@@ -340,7 +345,7 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
     """
-    limits, time_left = run.limits, run.left
+    problem, limits, time_left = problem.with_star(), run.limits, run.left
     estimates, refusals = _estimates(problem, limits)
     fitting: list[tuple[bool, bool, int, float, Backend, Estimate]] = []
     proofs = [

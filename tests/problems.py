@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jtsolve.core.problem import Constraints, Feature, Problem, Variable
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
 from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Stop
     from jtsolve.core.tree import JunctionTree
 
-WITHOUT_GRAPHS = tuple(feature for feature in Feature if feature is not Feature.FORBIDDEN_GRAPHS)
+FEATURES = tuple(feature for feature in Feature if feature in ALL_FEATURES)
+"""The constraints that backends know; `solve` turns marks into others."""
+WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not Feature.FORBIDDEN_GRAPHS)
 """The constraints that most heuristic backends support."""
 
 

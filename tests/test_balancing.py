@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from enumeration import balanced_graphs, possible
-from problems import Recording, gaussian, named, random_problem
+from problems import FEATURES, Recording, gaussian, named, random_problem
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
@@ -59,7 +59,7 @@ def test_the_models_are_those_of_bounded_treewidth(treewidth: int) -> None:
     assert set(balanced_graphs(families_of(problem, 1))) == expected
 
 
-@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_the_models_are_those_that_meet_a_constraint(feature: Feature) -> None:
     counts = set()
     for seed in range(6):
@@ -88,7 +88,7 @@ def test_values_are_a_model_iff_the_tree_meets_the_constraints() -> None:
     outcomes = set()
     for seed in range(60):
         n = 2 + seed % 3
-        features = frozenset({list(Feature)[seed % 10], list(Feature)[seed // 10]})
+        features = frozenset({FEATURES[seed % 10], FEATURES[seed // 10]})
         problem = random_problem(seed, n, features)
         encoding = encode_balancing(families_of(problem, seed % n))
         for tree in chordal_trees(n):

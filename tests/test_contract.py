@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from problems import from_data, from_network, gaussian, named, random_problem, small_problems
+from problems import FEATURES, from_data, from_network, gaussian, named, random_problem, small_problems
 from runs import ReportingRun
 from shares import COSTLY, WHOLE, drawn, share_of
 
@@ -163,7 +163,7 @@ def judge(result: Result, backend: Backend, optimum: float) -> None:
     assert result.score == pytest.approx(optimum, abs=TOLERANCE)
 
 
-FEATURE_SETS = [frozenset(chosen) for count in range(3) for chosen in combinations(Feature, count)]
+FEATURE_SETS = [frozenset(chosen) for count in range(3) for chosen in combinations(FEATURES, count)]
 
 
 @pytest.mark.parametrize(
@@ -180,17 +180,17 @@ def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) 
 def test_what_a_costly_backend_runs_has_every_constraint(name: str) -> None:
     share = share_of(name)
     run = [case for features in FEATURE_SETS for case in cases(features) if share.has(case.n, case.key)]
-    assert all(sum(feature in case.features for case in run) >= 3 for feature in Feature)
+    assert all(sum(feature in case.features for case in run) >= 3 for feature in FEATURES)
     assert {case.n for case in run} >= {3, 4, 5}
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems(allowed=Feature))
+@given(problem=small_problems(allowed=FEATURES))
 def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: Tally) -> None:
     verify(problem, tally, f"{problem.digest()} {problem.constraints}")
 
 
-@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) -> None:
     outcomes = Counter[str]()
     for seed in (0, 2, 3, 4):  # of 1 and 7, `clutter` bounds the number of cliques in 4 and 12 seconds
@@ -212,7 +212,7 @@ def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) 
     assert outcomes["feasible"] > 0 or feature in ALL_FEATURES - LOCAL_FEATURES
 
 
-@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
+@pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 @pytest.mark.parametrize("name", REGISTRY)
 def test_what_is_not_supported_is_refused_by_name(name: str, feature: Feature, tally: Tally) -> None:
     backend = REGISTRY[name]
@@ -268,7 +268,7 @@ def test_the_largest_scores_do_not_overflow(name: str, tally: Tally) -> None:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_same_input_same_output(name: str, tally: Tally) -> None:
     for seed in range(6):
-        problem = random_problem(seed, 5, frozenset({list(Feature)[seed]}))
+        problem = random_problem(seed, 5, frozenset({FEATURES[seed]}))
         if REGISTRY[name].capabilities.objections(problem):
             tally.count(name, "refused")
             continue

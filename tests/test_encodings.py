@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
-from problems import dense, from_data, gaussian, named, random_problem, repeatable, small_problems
+from problems import FEATURES, dense, from_data, gaussian, named, random_problem, repeatable, small_problems
 from pysat.solvers import Solver
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
@@ -89,7 +89,7 @@ def test_with_every_treewidth(n: int, treewidth: int) -> None:
     agrees(named(scores, Constraints(max_treewidth=treewidth)), 0)
 
 
-@pytest.mark.parametrize("feature", list(Feature))
+@pytest.mark.parametrize("feature", FEATURES)
 def test_with_every_constraint(feature: Feature) -> None:
     counts = [
         agrees(random_problem(seed, n, frozenset([feature])), seed % n)

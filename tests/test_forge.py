@@ -7,10 +7,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import forge
-from problems import random_problem, repeatable
+from problems import FEATURES, random_problem, repeatable
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.problem import Feature
 from jtsolve.verify import certificate
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def test_no_forgery_of_a_sample_is_accepted(tmp_path: Path, capsys: pytest.Captu
 def test_the_truth_is_that_of_brute_force() -> None:
     for seed in range(30):
         random = repeatable(seed)
-        features = frozenset(random.sample(list(Feature), 2))
+        features = frozenset(random.sample(FEATURES, 2))
         problem = random_problem(seed, 1 + seed % 4, features)
         trees = [tree for tree in chordal_trees(problem.n) if meets_constraints(problem, tree)]
         best = max((tree.score(problem.scores) for tree in trees), default=-inf)

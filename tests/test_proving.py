@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 import pytest
-from problems import dense, gaussian, named, random_problem
+from problems import FEATURES, dense, gaussian, named, random_problem
 from runs import ReportingRun
 from verifiers import verify
 
@@ -56,7 +56,7 @@ def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> Non
     assert verify(problem, worse, certificate)
 
 
-@pytest.mark.parametrize("feature", list(Feature))
+@pytest.mark.parametrize("feature", FEATURES)
 def test_results_under_every_constraint_get_one(feature: Feature) -> None:
     problem = random_problem(3, 4, frozenset({feature}))
     result, certificate = prove(problem, solve(problem, Brute(), Run(ALONE)), Run(ALONE))

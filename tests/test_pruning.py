@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from problems import (
+    FEATURES,
     dense,
     from_data,
     from_network,
@@ -73,7 +74,7 @@ def test_all_optimal_trees_stay_without_constraints(seed: int) -> None:
     require_valid_below(random_problem(seed, 1 + seed % 4 if seed % 8 else 5))
 
 
-@pytest.mark.parametrize("feature", Feature)
+@pytest.mark.parametrize("feature", FEATURES)
 def test_all_optimal_trees_stay_under_every_constraint(feature: Feature) -> None:
     assert sum(
         require_valid_below(random_problem(seed, 2 + seed % 3, frozenset({feature}))) for seed in range(30)
@@ -81,7 +82,7 @@ def test_all_optimal_trees_stay_under_every_constraint(feature: Feature) -> None
 
 
 def test_all_optimal_trees_stay_under_several_constraints() -> None:
-    features = list(Feature)
+    features = FEATURES
     found = 0
     for seed in range(100):
         chosen = frozenset(repeatable(seed).sample(features, 3))

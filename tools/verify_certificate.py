@@ -142,6 +142,7 @@ CONSTRAINTS = keyed(
     | {"min_separator_size": count, "max_cliques": either(null, whole(1))}
     | {"forbidden_edges": pairs, "required_edges": pairs, "forbidden_graphs": listed(pairs)}
     | {"forbidden_cliques": sets, "forbidden_separators": sets, "allowed_separators": either(null, sets)}
+    | {"real_variables": listed(text)}
 )
 STATES = either(whole(1), lambda labels: listed(text, 1)(labels) and len(set(labels)) == len(labels))
 score = lambda value: real(value) and abs(value) <= LARGEST_SCORE  # noqa: E731
@@ -202,6 +203,7 @@ class Rules:
         need(not self.sets[EDGES[0]] & self.sets[EDGES[1]], "an edge is both forbidden and required")
         self.any_separator = plain.get("allowed_separators") is None
         self.graphs = distinct(map(sets, plain.get("forbidden_graphs") or ()))
+        self.real = bits(distinct(index[name] for name in plain.get("real_variables") or ()))
 
     def answer(self, asked: Rules, *, found: bool) -> bool:
         """Tells whether these constraints of a result answer those of the instance."""
@@ -211,6 +213,7 @@ class Rules:
         equal = all(most == asks or key == "max_treewidth" for key, most, asks in bounds)
         equal = equal and (self.least, self.graphs) == (asked.least, asked.graphs)
         same = (self.sets, self.any_separator) == (asked.sets, asked.any_separator) and (equal or found)
+        same = same and self.real == asked.real
         return same and self.least >= asked.least and self.graphs >= asked.graphs
 
 
@@ -243,6 +246,26 @@ class Instance:
             sha.update("".join(f"{mask:x} {value!r}\0" for mask, value in self.scores.items()).encode())
         self.digest = f"sha256:{sha.hexdigest()}"
         self.rules = Rules(plain.get("constraints", {}), self.index)
+
+
+def add_star(instance: Instance, rules: Rules) -> None:
+    """Has one more vertex, whose neighbours are all but the real variables, stand for these."""
+    most, sets, star = rules.most, rules.sets, 1 << instance.n
+    simple = most["max_separator_size"] is most["max_cliques"] is None and rules.any_separator
+    simple = (
+        simple and rules.least <= 1 and not sets["forbidden_cliques"] and sets["forbidden_separators"] <= {0}
+    )
+    need(simple, "a constraint on cliques or separators does not go with real variables")
+    edges = frozenset(1 << v | star for v in range(instance.n) if not rules.real >> v & 1)
+    if rules.least or sets["forbidden_separators"]:
+        rules.least, sets["forbidden_separators"] = 0, frozenset({0, star})
+    sets["required_edges"] |= edges
+    rules.graphs = frozenset(graph | edges for graph in rules.graphs)
+    largest = instance.n if most["max_treewidth"] is None else most["max_treewidth"] + 1
+    most["max_treewidth"] = None
+    scores = {mask: s for mask, s in instance.scores.items() if mask.bit_count() <= largest}
+    instance.scores = scores | {mask | star: s for mask, s in scores.items() if not mask & rules.real}
+    instance.n += 1
 
 
 def check_form(plain: Any, n: int) -> None:
@@ -490,6 +513,8 @@ def verify(instance: Instance, result: Any, certificate: Any) -> None:
     for cliques in (one["cliques"] for one in several or ()):
         sets = [distinct(instance.index[name] for name in names) for names in cliques]
         rules.graphs |= {frozenset(bits(edge) for clique in sets for edge in combinations(clique, 2))}
+    if rules.real and rules.real + 1 < 1 << instance.n:
+        add_star(instance, rules)
     check_form(certificate, instance.n)
     same = result["instance"]["digest"] == certificate["digest"] == instance.digest
     need(same and certificate["variables"] == instance.names, "the files are for different instances")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.backend import Capabilities
-from jtsolve.core.problem import Feature
+from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
@@ -40,7 +40,7 @@ def _is_within_range(problem: Problem) -> str | None:
 
 
 EXACT = Capabilities(
-    features=frozenset(Feature) - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
+    features=ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
     exact=True,
     max_variables=MOST_VARIABLES,
     needs_table=True,

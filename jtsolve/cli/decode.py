@@ -47,7 +47,7 @@ def decode(
 
     run = Run(Limits(threads=1, started=context.obj))
     problem = read_problem(instance).with_treewidth(treewidth)
-    answer = read_answer(read_file(model), problem.n, str(model))
+    answer = read_answer(read_file(model), problem.with_star().n, str(model))
     try:
         result = solve(problem, Outside(answer), run)
     except InternalError as error:  # a fault found by the check is the file's here, not ours

@@ -35,6 +35,6 @@ def encode(
     from jtsolve.io.instance import read_problem
 
     target = make_target(to)
-    problem = read_problem(instance).with_treewidth(treewidth)
+    problem = read_problem(instance).with_treewidth(treewidth).with_star()
     text = export(problem, target, Limits().memory_bytes)
     write_atomically(output, text.encode())

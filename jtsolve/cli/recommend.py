@@ -36,7 +36,7 @@ def recommend(
     run = spend.run(context.obj)
     limits = run.limits
     problem = read_problem(instance, run).with_treewidth(treewidth)
-    advice = advise(problem, limits)
+    advice = advise(problem.with_star(), limits)
     survey = survey_of(problem, run)
     taken: str | None = None
     refusals: tuple[str, ...] = ()

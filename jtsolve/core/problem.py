@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
 from jtsolve.core.varset import VarSet, is_subset, members, varset
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,9 +41,11 @@ class Feature(Enum):
     ALLOWED_SEPARATORS = "allowed_separators"
     MAX_CLIQUES = "max_cliques"
     FORBIDDEN_GRAPHS = "forbidden_graphs"
+    REAL_VARIABLES = "real_variables"
 
 
-ALL_FEATURES: frozenset[Feature] = frozenset(Feature)
+ALL_FEATURES: frozenset[Feature] = frozenset(Feature) - {Feature.REAL_VARIABLES}
+"""The constraints that backends may support; `Problem.with_star` turns marks into others."""
 LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
 """The constraints on single cliques, separators and edges."""
 
@@ -63,6 +66,8 @@ class Constraints:
         max_cliques: the largest number of maximal cliques.
         forbidden_graphs: sets of edges; the graph of the tree is none of them. The empty set is the graph
             without edges.
+        real_variables: variables that are real, where the others are discrete: the graph is strongly
+            decomposable (`jtsolve.core.marks`). ∅ asks for nothing.
 
     Raises:
         InputError: a number is negative, an edge is not a pair, or two constraints contradict each other.
@@ -78,6 +83,7 @@ class Constraints:
     allowed_separators: frozenset[VarSet] | None = None
     max_cliques: int | None = None
     forbidden_graphs: frozenset[frozenset[VarSet]] = frozenset()
+    real_variables: VarSet = 0
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -136,6 +142,14 @@ class Constraints:
             )
 
         allowed, others = self.allowed_separators, other.allowed_separators
+        marks = {self.real_variables, other.real_variables} - {0}
+        if len(marks) > 1:
+            raise InputError(
+                "constraints",
+                "real_variables",
+                "two different sets are given",
+                "give the real variables once",
+            )
         return Constraints(
             max_treewidth=least("max_treewidth"),
             max_separator_size=least("max_separator_size"),
@@ -147,6 +161,7 @@ class Constraints:
             allowed_separators=others if allowed is None else allowed if others is None else allowed & others,
             max_cliques=least("max_cliques"),
             forbidden_graphs=self.forbidden_graphs | other.forbidden_graphs,
+            real_variables=max(marks, default=0),
         )
 
     def onto(self, variables: Sequence[int]) -> Constraints:
@@ -170,11 +185,12 @@ class Constraints:
             forbidden_separators=inside(self.forbidden_separators),
             allowed_separators=None if allowed is None else inside(allowed),
             forbidden_graphs=frozenset(map(inside, graphs)),
+            real_variables=varset(place[v] for v in members(self.real_variables & kept)),
         )
 
     def mentioned(self) -> VarSet:
         """Returns the union of all sets named by a constraint."""
-        union = 0
+        union = self.real_variables
         for name in (
             "forbidden_edges",
             "required_edges",
@@ -188,6 +204,23 @@ class Constraints:
             for edge in graph:
                 union |= edge
         return union
+
+
+def _require_simple(limits: Constraints) -> None:
+    """Raises a ChoiceError for constraints that do not go with marks."""
+    simple = {
+        "max_separator_size": limits.max_separator_size is None,
+        "min_separator_size": limits.min_separator_size <= 1,
+        "forbidden_cliques": not limits.forbidden_cliques,
+        "forbidden_separators": limits.forbidden_separators <= {0},
+        "allowed_separators": limits.allowed_separators is None,
+        "max_cliques": limits.max_cliques is None,
+    }
+    if others := [name for name, holds in simple.items() if not holds]:
+        raise ChoiceError(
+            f"the constraint {others[0]} is not supported with real_variables; with these, constrain edges, "
+            "the treewidth, graphs and connectedness (min_separator_size 1)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +247,7 @@ class Problem:
             how the scores are made; None takes them from scores that are computed from data, and otherwise
             means that nothing is known. Files do not keep it: a remark proves nothing,
             and the best families of a table are at most these (`jtsolve.core.bounds`).
+        star: whether the last variable is the star of marks (`with_star`).
 
     Raises:
         InputError: names are empty or repeated, or counts do not match.
@@ -226,7 +260,9 @@ class Problem:
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), compare=False)
     rows: int | None = None
     ceilings: tuple[float, ...] | None = field(default=None, repr=False, compare=False)
+    star: bool = field(default=False, repr=False, compare=False)
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
+    _starred: Problem | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.rows is None:
@@ -324,7 +360,52 @@ class Problem:
             and all(any(is_subset(edge, clique) for clique in tree.cliques) for edge in limits.required_edges)
             and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
             and not (limits.forbidden_graphs and tree.edge_sets in limits.forbidden_graphs)
+            and not (limits.real_variables and not is_strongly_decomposable(tree, limits.real_variables))
         )
+
+    def with_star(self) -> Problem:
+        """Returns the problem in which the star stands for the marks; itself without marks.
+
+        Its trees are those of this problem with the star (`marks.with_star`), of the same scores. It has the
+        same digest.
+
+        Raises:
+            ChoiceError: a constraint on cliques or separators would mean another with the star.
+        """
+        limits, n = self.constraints, self.n
+        real = limits.real_variables
+        if not real:
+            return self
+        star, discrete = 1 << n, ((1 << n) - 1) & ~real
+        if not discrete:  # every chordal graph will do
+            return replace(self, constraints=replace(limits, real_variables=0))
+        if self._starred is None:
+            _require_simple(limits)
+            edges = frozenset(1 << v | star for v in members(discrete))
+            connected = limits.min_separator_size or 0 in limits.forbidden_separators
+            constraints = Constraints(
+                forbidden_edges=limits.forbidden_edges,
+                required_edges=limits.required_edges | edges,
+                forbidden_separators=frozenset({0, star}) if connected else frozenset(),
+                forbidden_graphs=frozenset(graph | edges for graph in limits.forbidden_graphs),
+            )
+            ceilings = None
+            if self.ceilings is not None:  # beside the star alone, a variable adds its own score
+                own = [self.scores.score(1 << v) for v in range(n)]
+                ceilings = (*(max(c, s) for c, s in zip(self.ceilings, own, strict=True)), 0.0)
+            name = next(name for k in range(n + 1) if (name := "*" * (k + 1)) not in self.names)
+            starred = replace(
+                self,
+                variables=(*self.variables, Variable(name, 1)),
+                scores=scores_with_star(self.scores, discrete, self.max_clique_size),
+                constraints=constraints,
+                ceilings=ceilings,
+                star=True,
+            )
+            object.__setattr__(starred, "_digest", self.digest())
+            object.__setattr__(self, "_starred", starred)
+        assert self._starred is not None, "just made"
+        return self._starred
 
     def with_treewidth(self, treewidth: int | None) -> Problem:
         """Returns this problem with its treewidth also bounded by `treewidth`; None changes nothing."""

@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.core.notebook import as_html
 from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
@@ -153,32 +153,10 @@ class JunctionTree:
             ValueError: some P is not a clique of earlier vertices (the graph would not be chordal), or a
                 vertex is missing.
         """
-        rank: dict[int, int] = {}
-        node_of: list[int] = []  # by rank, the node in which a vertex arrived: it and its parents are there
-        nodes: list[VarSet] = []
-        edges: list[tuple[int, int]] = []
-        for v, parents in families:
-            last, rest = -1, parents
-            while rest:
-                lowest = rest & -rest
-                rest ^= lowest
-                u = lowest.bit_length() - 1
-                if u not in rank:
-                    raise ValueError(f"vertex {v} is joined to a vertex that arrives later")
-                last = max(last, rank[u])
-            node = 0 if last < 0 else node_of[last]
-            if nodes and not is_subset(parents, nodes[node]):
-                raise ValueError(f"not chordal: the earlier neighbours of vertex {v} are not a clique")
-            if nodes and nodes[node] == parents:
-                nodes[node] |= 1 << v
-            else:
-                if nodes:
-                    edges.append((node, len(nodes)))
-                node = len(nodes)
-                nodes.append(parents | 1 << v)
-            rank[v] = len(node_of)
-            node_of.append(node)
-        return cls(len(rank), tuple(nodes), tuple(edges))
+        nodes = rooted_cliques(families)
+        n = sum((node.clique & ~node.separator).bit_count() for node in nodes)
+        edges = tuple((node.parent, i) for i, node in enumerate(nodes) if i)
+        return cls(n, tuple(node.clique for node in nodes), edges)
 
     @classmethod
     def from_nodes(cls, n: int, nodes: Sequence[VarSet], edges: Sequence[tuple[int, int]]) -> JunctionTree:
@@ -212,6 +190,47 @@ class JunctionTree:
             tuple(nodes[i] for i in roots),
             tuple((position[representative(i)], position[representative(j)]) for i, j in kept),
         )
+
+
+class RootedClique(NamedTuple):
+    """A maximal clique of a rooted junction tree.
+
+    Attributes:
+        clique: its members.
+        separator: those that it shares with its parent; ∅ at the root.
+        parent: position of its parent; 0 at the root, which is the first.
+    """
+
+    clique: VarSet
+    separator: VarSet
+    parent: int
+
+
+def rooted_cliques(families: Iterable[tuple[int, VarSet]]) -> list[RootedClique]:
+    """Returns the rooted junction tree of a graph built vertex by vertex; see `from_families`."""
+    rank: dict[int, int] = {}
+    node_of: list[int] = []  # by rank, the node in which a vertex arrived: it and its parents are there
+    nodes: list[RootedClique] = []
+    for v, parents in families:
+        last, rest = -1, parents
+        while rest:
+            lowest = rest & -rest
+            rest ^= lowest
+            u = lowest.bit_length() - 1
+            if u not in rank:
+                raise ValueError(f"vertex {v} is joined to a vertex that arrives later")
+            last = max(last, rank[u])
+        node = 0 if last < 0 else node_of[last]
+        if nodes and not is_subset(parents, nodes[node].clique):
+            raise ValueError(f"not chordal: the earlier neighbours of vertex {v} are not a clique")
+        if nodes and nodes[node].clique == parents:
+            nodes[node] = nodes[node]._replace(clique=parents | 1 << v)
+        else:
+            nodes.append(RootedClique(parents | 1 << v, parents, node))
+            node = len(nodes) - 1
+        rank[v] = len(node_of)
+        node_of.append(node)
+    return nodes
 
 
 def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:

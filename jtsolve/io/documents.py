@@ -46,6 +46,7 @@ class ConstraintsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     allowed_separators: list[list[str]] | None = None
     max_cliques: Annotated[int, msgspec.Meta(ge=1)] | None = None
     forbidden_graphs: list[list[tuple[str, str]]] = []
+    real_variables: list[str] = []
 
 
 _SETS = (
@@ -90,6 +91,7 @@ def constraints_from_document(
                 )
         values[key] = frozenset(seen)
     values["forbidden_graphs"] = _graphs(document, index, source, place)
+    values["real_variables"] = set_of_names(document.real_variables, index, source, f"{place}.real_variables")
     with with_names(names, source, place):
         return Constraints(**values)
 
@@ -137,6 +139,8 @@ def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> d
         value = getattr(constraints, key)
         if key == "forbidden_graphs":
             return [listed(graph) for graph in sorted(value, key=sorted)]
+        if key == "real_variables":
+            return names_of(value, names)
         return listed(value) if key in _SETS else value
 
     return {key: value_of(key) for key in _ORDER if key in used}

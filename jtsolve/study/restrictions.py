@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     """A graph of jtsolve or networkx, a selected graph, or the path of a graph, result or posterior."""
 
 _SOURCE = "constraints"
+_MARKS = "real_variables"
 _WITHIN, _AROUND = "within_graph", "require_graph"
 _NUMBERS = ("max_treewidth", "max_separator_size", "min_separator_size", "max_cliques")
 _SETS = ("forbidden_cliques", "forbidden_separators", "allowed_separators")
 _PAIRS = ("forbidden_edges", "required_edges")
-_KEYS = (*_NUMBERS, *_PAIRS, *_SETS, "forbidden_graphs", _WITHIN, _AROUND)
+_KEYS = (*_NUMBERS, *_PAIRS, *_SETS, "forbidden_graphs", _MARKS, _WITHIN, _AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,8 @@ def _entry(text: str) -> Mapping[str, Any]:
         return {key: _pairs(key, [names_in(value)])}
     if key in _SETS:
         return {key: [list(names_in(value))]}
+    if key == _MARKS:
+        return {key: list(names_in(value))}
     return {key: value}
 
 
@@ -154,6 +157,8 @@ def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
             if key in values and values[key] != value:
                 raise ChoiceError(f"the constraint '{key}' is given twice; give it once")
             values[key] = value
+        elif key == _MARKS:
+            values[key] = [*values.get(key, ()), *map(label_of, value)]
         elif value or key == "allowed_separators":
             seen = {frozenset(map(str, entry)) for entry in values.get(key, ())}
             fresh = [list(entry) for entry in value if frozenset(map(str, entry)) not in seen]

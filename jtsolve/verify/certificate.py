@@ -20,7 +20,7 @@ import numpy as np
 from jtsolve.core.result import Status
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.ranking import RankingDocument
 from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
 from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
@@ -64,8 +64,8 @@ def verify(
         claims = isfinite(bound) if result.bound is not None else infeasible
         require(claims, "The result claims no bound.")
         constraints = replace(constraints, forbidden_graphs=graphs)
-        _Verifier(replace(problem, constraints=constraints), certificate, bound).run()
-    except (InputError, Wrong) as wrong:
+        _Verifier(replace(problem, constraints=constraints).with_star(), certificate, bound).run()
+    except (ChoiceError, InputError, Wrong) as wrong:
         return (str(wrong),)
     return ()
 

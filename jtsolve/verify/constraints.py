@@ -69,6 +69,7 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
         "forbidden_cliques",
         "forbidden_separators",
         "allowed_separators",
+        "real_variables",
     ):
         if getattr(asked, name) != getattr(own, name):
             yield f"The result was made with other {name} than the problem asks for; {_REMEDY}."
@@ -128,6 +129,32 @@ def broken(
         graph = {frozenset(pair) for clique in cliques for pair in combinations(clique, 2)}
         if any(_sets(edges) == graph for edges in constraints.forbidden_graphs):
             yield f"The graph of the tree, with {len(graph)} edges, is forbidden."
+    if constraints.real_variables:
+        yield from _weak_paths(names, frozenset(members(constraints.real_variables)), cliques, holders)
+
+
+def _weak_paths(
+    names: Sequence[str], real: Set, cliques: Sequence[Set], holders: Sequence[Sequence[int]]
+) -> Iterator[str]:
+    """Yields a sentence for two discrete variables joined only by a path of real ones, if there are any.
+
+    The discrete neighbours of each component of the real variables have to be adjacent to one another.
+    """
+    left = set(real)
+    while left:
+        waiting, around = [left.pop()], set[int]()
+        while waiting:
+            near = frozenset().union(*(cliques[i] for i in holders[waiting.pop()]))
+            around |= near - real
+            waiting += near & left
+            left -= near
+        for u, v in combinations(sorted(around), 2):
+            if not set(holders[u]) & set(holders[v]):
+                yield (
+                    f"The graph is not strongly decomposable: real variables join '{names[u]}' and "
+                    f"'{names[v]}', which are discrete and not adjacent."
+                )
+                return
 
 
 def _sets(masks: Iterable[VarSet]) -> set[Set]:

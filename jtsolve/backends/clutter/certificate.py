@@ -80,7 +80,7 @@ def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
         format=FORMAT,
         version=VERSION,
         digest=problem.digest(),
-        variables=list(problem.names),
+        variables=list(problem.names[: problem.n - problem.star]),
         root=proof.root,
         shift=proof.shift,
         sets=[list(names) for names in sets],

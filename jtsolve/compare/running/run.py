@@ -115,6 +115,7 @@ def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
 
 def _prediction(backend: Backend, problem: Problem, limits: Limits) -> Prediction | None:
     """Returns the predicted cost, if the backend takes the problem."""
+    problem = problem.with_star()
     if backend.capabilities.objections(problem):
         return None
     estimate = backend.estimate(problem, limits)
