@@ -1,14 +1,13 @@
 """Dynamic programming over recursive partition trees: exact, for every n and treewidth that fits the memory.
 
-The recurrences f, g and h are in `kernels.recurrence`. Departures from the paper, proved in docs/dp.md:
+The recurrences are in `kernels.recurrence`. Departures from the paper, proved in docs/dp.md:
 
-- h and f are maxima over lattices of subsets and are built one member at a time.
+- One table, g(C,U), built one member at a time; f needs one only if constraints forbid parts of cliques.
 - The root clique holds the last variable, so no U does: half the work and a third less memory.
-- g(C,U) = max(h(C,U), max_{R ⊊ U} g(C,R) + g(C,U∖R)), the largest member of U in R: half the pairs, and no
-  table for h, since the parts of a partition may themselves be partitioned.
+- A part may itself be partitioned, and the first part holds the largest member of U: half the pairs.
 - The U are processed in layers by the number of members outside a block of three variables; the sums of a
   layer run in cubes over the block, for many C side by side (`kernels.partition`).
-- The tree is found by recomputing each maximum along the optimal path, never by comparing floats.
+- The tree is found by recomputing each maximum along the optimal path, never by comparing floats (`trace`).
 
 Time: at most 4^n/4 additions for unbounded treewidth, Σ_{i≤w} C(n-1,i) 3^{n-1-i} with a bound; memory:
 2·3^{n-1} numbers if unbounded. Both are known before anything is allocated (`plan`).
@@ -22,24 +21,25 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from math import inf
+from operator import setitem
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
-from jtsolve.backends.dp.plan import COSTS, Precision, TableClass, TablePlan, plan_of
+from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
+from jtsolve.backends.dp.trace import Trace
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
-from jtsolve.core.tree import JunctionTree
-from jtsolve.errors import InternalError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.options import BACKEND, MEMORY, TREEWIDTH
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import SmallSolver
     from jtsolve.core.run import Limits
-    from jtsolve.core.varset import VarSet
+    from jtsolve.core.tree import JunctionTree
 
 _LOOSE = OPTIMALITY_TOLERANCE / 4
 """Nats of rounding in a bound above which int64 pays."""
@@ -89,7 +89,7 @@ class DynamicProgramming:
         """Returns the predicted peak memory of the process and the predicted seconds."""
         if (forest := self._forest_for(problem)) is not None:
             return forest.estimate(problem, limits)
-        plan = plan_of(problem.n, problem.max_clique_size)
+        plan = _plan(problem)
         held = _memory_at_start()
         precision = self._fitting(plan, limits.memory_bytes - held) or self._smallest
         return Estimate(held + plan.memory(precision), plan.seconds(precision, limits.workers))
@@ -100,17 +100,14 @@ class DynamicProgramming:
             outcome = forest.solve(problem, limits, report)
             stats = {**outcome.stats, "handed_over_to": forest.name}
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
-        plan = plan_of(problem.n, problem.max_clique_size)
+        plan = _plan(problem)
         held = _memory_at_start()
-        precision = self._fitting(plan, limits.memory_bytes - held)
-        if precision is None:
-            raise LimitError(self._refusal(plan, held, limits.memory_bytes))
+        precision = self.fitting(plan, held, limits.memory_bytes)
         if self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report)
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
-        adapts = self.precision == "auto"
-        return _LayeredRun(problem, plan, precision, limits, report, adapts=adapts).outcome()
+        return _LayeredRun(self, problem, plan, precision, held, limits, report).outcome()
 
     def small_solver(self, width: int) -> SmallSolver:
         """Returns a solver for batches of small problems; always in float64."""
@@ -120,6 +117,17 @@ class DynamicProgramming:
         if self.forest is None or self.forest.capabilities.objections(problem):
             return None
         return self.forest
+
+    def fitting(self, plan: TablePlan, held: int, limit: int) -> Precision:
+        """Returns the precision of a run beside `held` bytes.
+
+        Raises:
+            LimitError: no allowed precision fits the memory limit.
+        """
+        precision = self._fitting(plan, limit - held)
+        if precision is None:
+            raise LimitError(self._refusal(plan, held, limit))
+        return precision
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
@@ -141,7 +149,7 @@ class DynamicProgramming:
         if precision != "int32" and held + plan.memory("int32") <= limit:
             ways.append(BACKEND("dp:precision=int32"))
         for width in range(plan.width - 1, 1, -1):
-            need = held + plan_of(plan.n, width).memory(precision)
+            need = held + replace(plan, width=width).memory(precision)
             if need <= limit:
                 ways.append(f"{TREEWIDTH(width - 1)} ({need / 1e9:.3g} GB)")
                 break
@@ -154,6 +162,17 @@ class DynamicProgramming:
             f"treewidth {plan.width - 1} in {precision}, but the memory limit is {limit / 1e9:.3g} GB. "
             f"Ways out: {'; '.join(ways)}."
         )
+
+
+def _plan(problem: Problem) -> TablePlan:
+    limits = problem.constraints
+    layered = (
+        limits.min_separator_size > 0
+        or limits.max_separator_size is not None
+        or limits.allowed_separators is not None
+        or bool(limits.forbidden_separators or limits.forbidden_cliques)
+    )
+    return plan_of(problem.n, problem.max_clique_size, layered=layered)
 
 
 def _memory_at_start() -> int:
@@ -171,19 +190,24 @@ class _Chunk(NamedTuple):
 class _LayeredRun:
     """One run: tables, layers, tree."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - called once, below
         self,
+        backend: DynamicProgramming,
         problem: Problem,
         plan: TablePlan,
         precision: Precision,
+        held: int,
         limits: Limits,
         report: Report,
-        *,
-        adapts: bool,
     ) -> None:
-        self.problem, self.plan, self.precision, self.report = problem, plan, precision, report
-        self.adapts = adapts  # whether int64 may replace float64
-        self.workers = limits.workers
+        self.backend, self.problem, self.plan, self.precision, self.held = (
+            backend,
+            problem,
+            plan,
+            precision,
+            held,
+        )
+        self.limits, self.report, self.workers = limits, report, limits.workers
         self.seconds: dict[str, float] = {}
         self.work = 0.0  # finished, in predicted seconds of one core
         self.total_work = plan.core_seconds(precision) or 1.0  # n = 1: nothing to do
@@ -223,23 +247,41 @@ class _LayeredRun:
     def _prepare(self) -> None:
         """Builds the rank tables and the local scores in the number type of the run, and allocates g."""
         from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
-        from jtsolve.backends.dp.scores import local_scores
+        from jtsolve.backends.dp.scores import is_closed
 
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
-        self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
-        if self.adapts and self.precision == "float64" and self._needs_more_bits:
+        self._score()
+        if self.backend.precision == "auto" and self.precision == "float64" and self._needs_more_bits:
             self.precision = "int64"
-            self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+            self._score()
+        self.layered = not is_closed(self.ranks, self.local)
+        if self.layered and not plan.layered:  # sets without a score, between others
+            self.plan = plan = replace(plan, layered=True)
+            precision = self.backend.fitting(plan, self.held, self.limits.memory_bytes)
+            if precision == "int32" != self.precision:
+                self.precision = precision
+                self._score()
         self.dtype = np.dtype(self.precision)
-        classes = np.array(
-            [(c.roots[0], c.roots[-1], c.inner, c.outer, c.elements, c.base) for c in plan.classes]
-        )
-        self.offset = table_offsets(self.ranks, classes)
+        self.offset = table_offsets(self.ranks, self._classes())
         self.g = np.empty(plan.cells, self.dtype)
-        self.start = np.zeros(1 << plan.m, np.int64)
         if not self.report(note="tables"):
             raise StoppedError
+
+    def _score(self) -> None:
+        from jtsolve.backends.dp.scores import local_scores
+
+        self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
+
+    def _classes(self, high: int | None = None) -> NDArray[np.int64]:
+        """Returns the classes of g, or of a layer of F, for `table_offsets`."""
+        found = []
+        base = 0
+        for entry in self.plan.classes:
+            rows = 1 << entry.elements if high is None else entry.rows(high)
+            found.append((entry.inner, entry.outer, entry.roots, rows, base))
+            base += (entry.cells >> entry.elements) * rows
+        return np.array(found)
 
     @property
     def _needs_more_bits(self) -> bool:
@@ -249,22 +291,30 @@ class _LayeredRun:
     # Layers -----------------------------------------------------------------------------------------------
 
     def _layers(self, pool: ThreadPoolExecutor) -> None:
-        """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U by |U ∩ block|."""
+        """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U.
+
+        The cells of one layer and one 2·|U ∩ block| + |C| do not depend on one another.
+        """
         from jtsolve.backends.dp.kernels.partition import best_splits
-        from jtsolve.backends.dp.kernels.recurrence import set_to_zero, sweep
+        from jtsolve.backends.dp.kernels.ranks import table_offsets
+        from jtsolve.backends.dp.kernels.recurrence import finish
 
         plan, local = self.plan, self.local
+        empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
+        self._run(pool, [_Chunk(0.0, partial(setitem, self.g, cells, 0)) for cells in empty], "clearing")
         high_masks = np.arange(1 << (plan.m - plan.block), dtype=np.int64)
         high_sizes = np.bitwise_count(high_masks)
-        low_masks = np.arange(1 << plan.block, dtype=np.int64)
-        low_sizes = np.bitwise_count(low_masks)
-        empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
-        self._run(pool, [_Chunk(0.0, partial(set_to_zero, self.g, cells)) for cells in empty], "clearing")
-        nothing = np.empty(0, self.dtype)
-        layer: dict[tuple[int, int], NDArray[Any]] = {}  # F by |U ∖ block| and |U ∩ block|
+        current, at = self.g, self.offset  # F, and where it begins; g stands in where F has no table
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
+            before, at_before = current, at
+            if self.layered:
+                current = np.empty(plan.layer_cells(high), self.dtype)
+                at = table_offsets(self.ranks, self._classes(high))
+                if high == 0:
+                    known = at >= 0
+                    current[at[known]] = local.clique[known]  # F(S,∅) = s(S)
             # With one member outside the block, no split has both parts reach outside it.
             if high > 1:
                 tasks = [
@@ -273,41 +323,44 @@ class _LayeredRun:
                     for seconds, arguments in self._split_tasks(entry, high, sets)
                 ]
                 self._run(pool, tasks, note)
-            for low in range(plan.block + 1):
-                us = ((sets << plan.block)[:, None] | low_masks[low_sizes == low]).ravel()
-                row = plan.row_cells(high + low)
-                self.start[us] = row * np.arange(us.size)
-                current = layer[high, low] = np.empty(row * us.size, self.dtype)
-                if high == low == 0:
-                    smaller = self.ranks.first[plan.m, plan.width]
-                    current[:] = np.concatenate([local.clique[0], local.clique[1, :smaller]])  # F(S,∅) = s(S)
-                    continue
-                sources = layer.get((high - 1, low), nothing), layer.get((high, low - 1), nothing)
-                tables = (self.ranks, local, self.offset, self.start, *sources, current, self.g)
-                pieces = np.array_split(us, max(1, min(us.size, round(us.size * row / COSTS.chunk_cells))))
-                tasks = [
-                    _Chunk(COSTS.cell * piece.size * row, partial(sweep, piece, high > 1, *tables))
-                    for piece in pieces
-                ]
+            tables = (self.ranks, local, self.offset, self.g, self.layered)
+            layers = (before, current, np.stack([at_before, at]))
+            levels: dict[int, list[_Chunk]] = {}
+            for entry in plan.classes:
+                for low in range(entry.bits + 1):
+                    level = levels.setdefault(2 * low + entry.inner + entry.outer, [])
+                    for seconds, arguments in self._cell_tasks(entry, high, low, sets):
+                        level.append(_Chunk(seconds, partial(finish, *arguments, *tables, *layers)))
+            for _, tasks in sorted(levels.items()):
                 self._run(pool, tasks, note)
-                layer.pop((high - 1, low), None)  # (high, low) was the last to read it
 
     def _split_tasks(
         self, entry: TableClass, high: int, sets: NDArray[np.int64]
     ) -> Iterator[tuple[float, tuple[Any, ...]]]:
         """Yields the work of a class in a layer as chunks: predicted seconds, arguments of `best_splits`."""
         own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
-        if own.size == 0:
-            return
         additions = self.plan.split_additions(entry, high)
-        pieces = max(1, round(additions / COSTS.chunk_additions))
-        by_group = min(pieces, entry.groups)
-        by_set = min(-(-pieces // by_group), own.size)
-        seconds = COSTS.addition(self.precision) * additions / (by_group * by_set)
-        bounds = np.linspace(0, entry.groups, by_group + 1).astype(int).tolist()
-        for first, last in pairwise(bounds):
-            for part in np.array_split(own, by_set):
-                yield seconds, (entry.base, entry.elements, entry.bits, first, last, part)
+        seconds = COSTS.addition(self.precision) * additions
+        for share, groups, part in _pieces(entry.split_groups, own, additions / COSTS.chunk_additions):
+            yield seconds * share, (entry.base, entry.elements, entry.bits, *groups, part)
+
+    def _cell_tasks(
+        self, entry: TableClass, high: int, low: int, sets: NDArray[np.int64]
+    ) -> Iterator[tuple[float, tuple[Any, ...]]]:
+        """Yields the cells of a class with `low` members of U in the block, as arguments of `finish`."""
+        own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
+        lows = np.array([mask for mask in range(1 << entry.bits) if mask.bit_count() == low])
+        if high == low == 0:
+            return
+        neighbours = (
+            (entry.cells >> entry.elements) * own.size * lows.size * (high + low + entry.inner + entry.outer)
+        )
+        masks = self.ranks.masks
+        inner = np.bitwise_count(masks & ((1 << self.ranks.block) - 1))
+        outer = np.bitwise_count(masks >> self.ranks.block)
+        members = masks[(inner == entry.inner) & (outer == entry.outer)]
+        for share, groups, part in _pieces(range(entry.groups), own, neighbours / COSTS.chunk_neighbours):
+            yield COSTS.neighbour * neighbours * share, (members, *groups, entry.bits, part, lows)
 
     def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Chunk], note: str) -> None:
         """Runs tasks on all threads; asks the report after each whether to continue."""
@@ -327,36 +380,29 @@ class _LayeredRun:
     # Tree -------------------------------------------------------------------------------------------------
 
     def _tree(self) -> tuple[float, JunctionTree | None]:
-        """Returns the bound in nats and an optimal tree; (-inf, None) if there is none.
+        """Returns the bound in nats and an optimal tree; (-inf, None) if there is none."""
+        from jtsolve.backends.dp.kernels.recurrence import cells
 
-        Follows the paper's recurrences down from f(∅,V), recomputing each maximum from g and the scores.
-        """
-        from jtsolve.backends.dp.kernels.recurrence import best_attachment, best_clique, best_split
+        def values(root: int, sets: NDArray[np.int64], us: NDArray[np.int64]) -> NDArray[Any]:
+            found: NDArray[Any] = self.g[cells(root, sets, us, self.ranks, self.offset, LANES)]
+            return found
 
-        tables = (self.ranks, self.local, self.offset, self.g)
-        m = self.plan.m
-        everything = (1 << m) - 1
-        value, inside = best_clique(1, 0, everything, False, *tables)
-        if value < self.local.threshold:
+        trace = Trace(self.ranks, self.local, values)
+        value, root = trace.optimum()
+        if value < max(self.local.threshold, self.scale.least):
             return -inf, None
-        nodes: list[VarSet] = [inside | 1 << m]
-        edges: list[tuple[int, int]] = []
-        open_parts = [(0, everything ^ inside)]  # (a clique C, the variables U below it)
-        while open_parts:
-            node, u = open_parts.pop()
-            if not u:
-                continue
-            root, c = nodes[node] >> m, nodes[node] & everything
-            attached, with_root, separator, new = best_attachment(root, c, u, *tables)
-            split, part = best_split(root, c, u, *tables)
-            if max(attached, split) < self.local.threshold:
-                raise InternalError(
-                    f"backend 'dp' cannot follow its own optimum below clique {nodes[node]:b}"
-                )
-            if attached >= split:
-                edges.append((node, len(nodes)))
-                open_parts.append((len(nodes), u ^ new))
-                nodes.append(with_root << m | separator | new)
-            else:
-                open_parts += [(node, part), (node, u ^ part)]
-        return self.scale.bound(value), JunctionTree.from_nodes(self.plan.n, nodes, edges)
+        return self.scale.bound(value), trace.tree(root)
+
+
+def _pieces(
+    groups: range, sets: NDArray[np.int64], pieces: float
+) -> Iterator[tuple[float, tuple[int, int], NDArray[np.int64]]]:
+    """Cuts groups × sets into about as many pieces: yields the share of each, its groups and its sets."""
+    if not groups or not sets.size:
+        return
+    by_group = min(max(1, round(pieces)), len(groups))
+    by_set = min(max(1, round(pieces / by_group)), sets.size)
+    bounds = np.linspace(groups.start, groups.stop, by_group + 1).astype(int).tolist()
+    for first, last in pairwise(bounds):
+        for part in np.array_split(sets, by_set):
+            yield (last - first) / len(groups) * part.size / sets.size, (first, last), part

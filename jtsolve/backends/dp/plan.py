@@ -29,11 +29,11 @@ class Costs:
 
     float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is taken for as fast
     int32: float = 1.2e-10  # the same: twice the lanes in a register
-    cell: float = 6e-8  # seconds to finish one F(S,U) and g(S,U)
+    neighbour: float = 5e-9  # seconds to read one number in `kernels.recurrence.finish`; on an Intel Xeon
     start: float = 0.3  # seconds before the first layer
     compiler: int = 130_000_000  # bytes of numba and the kernels in the process
     chunk_additions: float = 1e8
-    chunk_cells: float = 2e5
+    chunk_neighbours: float = 4e6
 
     def addition(self, precision: Precision) -> float:
         """Returns the seconds of one addition in `kernels.partition`."""
@@ -48,18 +48,18 @@ class TableClass:
     """Tables g(C,·) of equal shape: the C with equally many members in the block and outside it.
 
     Attributes:
-        roots: ρ, whether C holds the root variable as well: (0,), (1,) or (0, 1).
         inner: |C ∩ block|.
         outer: |C ∖ block|, the root not counted.
-        tables: how many such C there are.
+        roots: 2 if C may hold the root as well, else 1.
+        tables: how many such C there are for each of them.
         elements: k, the number of variables outside C ∪ {root}.
         bits: q ≤ 3, how many of them are in the block.
         base: where the tables begin.
     """
 
-    roots: tuple[int, ...]
     inner: int
     outer: int
+    roots: int
     tables: int
     elements: int
     bits: int
@@ -67,26 +67,39 @@ class TableClass:
 
     @property
     def groups(self) -> int:
-        """The number of groups of LANES tables."""
+        """The number of groups of LANES tables, those with the root not counted."""
         return -(-self.tables // LANES)
+
+    @property
+    def split_groups(self) -> range:
+        """The groups, those with the root behind the others, of the C with two members or more."""
+        return range(
+            min(2 - min(self.inner + self.outer, 2), self.roots) * self.groups, self.roots * self.groups
+        )
 
     @property
     def cells(self) -> int:
         """The numbers stored, lanes without a table included."""
-        return self.groups * LANES << self.elements
+        return self.roots * self.groups * LANES << self.elements
+
+    def rows(self, high: int) -> int:
+        """Returns how many U have `high` members outside the block."""
+        return comb(self.elements - self.bits, high) << self.bits
 
 
 @dataclass(frozen=True)
 class TablePlan:
-    """The tables of a run and its predicted cost, from n and w alone.
+    """The tables of a run and its predicted cost, from n and w.
 
     Args:
         n: the number of variables.
         width: w, the size of the largest cliques.
+        layered: whether F has tables, two layers at a time; see `kernels.recurrence`.
     """
 
     n: int
     width: int
+    layered: bool = False
 
     @property
     def m(self) -> int:
@@ -104,12 +117,12 @@ class TablePlan:
         found = []
         base = 0
         rest = self.m - self.block
-        for inner in range(self.block + 1):
+        for inner in range(min(self.block, self.width) + 1):
             for outer in range(min(rest, self.width - inner) + 1):
                 size = inner + outer
-                roots = tuple(root for root in (0, 1) if 1 <= size + root <= self.width)
-                tables = len(roots) * comb(self.block, inner) * comb(rest, outer)
-                entry = TableClass(roots, inner, outer, tables, self.m - size, self.block - inner, base)
+                tables = comb(self.block, inner) * comb(rest, outer)
+                roots = 2 if size < self.width else 1
+                entry = TableClass(inner, outer, roots, tables, self.m - size, self.block - inner, base)
                 base += entry.cells
                 found.append(entry)
         return tuple(found)
@@ -120,58 +133,52 @@ class TablePlan:
         last = self.classes[-1]
         return last.base + last.cells
 
-    def row_cells(self, members: int) -> int:
-        """Returns how many F(S,U) there are for one U of this size."""
-        k = self.m - members
-        return count_bounded_subsets(k, self.width) + count_bounded_subsets(k, self.width - 1)
-
-    def layer_cells(self, high: int, low: int) -> int:
-        """Returns how many F(S,U) the U with `high` members outside the block and `low` in it have."""
-        sets = comb(self.m - self.block, high) * comb(self.block, low)
-        return sets * self.row_cells(high + low)
-
-    @cached_property
-    def peak_layer_cells(self) -> int:
-        """The most F(S,U) held at once: computing (high, low) needs (high − 1, low and above)."""
-        lows = range(self.block + 1)
-        return max(
-            sum(self.layer_cells(high, done) for done in lows if done <= low)
-            + sum(self.layer_cells(high - 1, left) for left in lows if left >= low and high)
-            for high in self.layers
-            for low in lows
-        )
-
-    @cached_property
-    def swept_cells(self) -> int:
-        """How many F(S,U) are computed; F(S,∅) = s(S) is given."""
-        cells = sum(self.layer_cells(high, low) for high in self.layers for low in range(self.block + 1))
-        return cells - self.row_cells(0)
-
     @property
     def layers(self) -> range:
         """The values of |U ∖ block|."""
         return range(self.m - self.block + 1)
 
+    def layer_cells(self, high: int) -> int:
+        """Returns how many F(S,U) the U with `high` members outside the block have, empty lanes included."""
+        return sum((entry.cells >> entry.elements) * entry.rows(high) for entry in self.classes)
+
+    @cached_property
+    def peak_layer_cells(self) -> int:
+        """The most F(S,U) held at once: a layer needs the one before it."""
+        return max(
+            self.layer_cells(high) + (self.layer_cells(high - 1) if high else 0) for high in self.layers
+        )
+
     def split_additions(self, entry: TableClass, high: int) -> int:
         """Returns the additions of a class in one layer of `kernels.partition`."""
         sets = comb(entry.elements - entry.bits, high)
-        return int(entry.groups * LANES * sets * (2 ** max(high - 1, 0) - 1) * 3**entry.bits)
+        return int(len(entry.split_groups) * LANES * sets * (2 ** max(high - 1, 0) - 1) * 3**entry.bits)
 
     @cached_property
     def additions(self) -> int:
         """The additions over all classes and layers."""
         return sum(self.split_additions(entry, high) for entry in self.classes for high in self.layers)
 
+    @cached_property
+    def neighbours(self) -> int:
+        """How many numbers `kernels.recurrence.finish` reads: one for each member of U and C, roughly."""
+        return sum(
+            (entry.cells >> entry.elements) * ((k << k) // 2 + ((1 << k) - 1) * (self.m - k))
+            for entry in self.classes
+            for k in [entry.elements]
+        )
+
     def memory(self, precision: Precision) -> int:
         """Returns the bytes that the run allocates at its peak: g, two layers of F, ranks, local scores."""
         sets = count_bounded_subsets(self.m, self.width)
-        ranks = (12 << self.m) + sets * (4 * min(self.width, self.m) + 4 * self.m + 48)
+        ranks = (16 << self.m) + sets * 48
         local = 16 * count_bounded_subsets(self.n, self.width)
-        return (self.cells + self.peak_layer_cells + 4 * sets) * _BYTES[precision] + ranks + local
+        layers = self.peak_layer_cells if self.layered else 0
+        return (self.cells + layers + 4 * sets) * _BYTES[precision] + ranks + local
 
     def core_seconds(self, precision: Precision) -> float:
         """Returns the predicted seconds of one core for all layers."""
-        return self.additions * COSTS.addition(precision) + self.swept_cells * COSTS.cell
+        return self.additions * COSTS.addition(precision) + self.neighbours * COSTS.neighbour
 
     def seconds(self, precision: Precision, workers: int) -> float:
         """Returns the predicted seconds of wall clock."""
@@ -179,6 +186,6 @@ class TablePlan:
 
 
 @lru_cache(maxsize=64)
-def plan_of(n: int, width: int) -> TablePlan:
+def plan_of(n: int, width: int, *, layered: bool) -> TablePlan:
     """Returns the plan, cached: large-neighbourhood search solves the same shape thousands of times."""
-    return TablePlan(n, width)
+    return TablePlan(n, width, layered)

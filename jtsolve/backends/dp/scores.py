@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp, inf, nextafter, prod
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,6 @@ from jtsolve.backends.dp.kernels.recurrence import LocalTables
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
 from jtsolve.core.sparsity import SetSizes, arities_of
-from jtsolve.core.varset import VarSet, members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from jtsolve.backends.dp.kernels.ranks import RankTables
     from jtsolve.backends.dp.plan import Precision
     from jtsolve.core.problem import Problem
+    from jtsolve.core.varset import VarSet
 
 _INT32_RANGE = 2**28
 _INT32_LOWEST, _INT64_LOWEST = np.int32(-(2**30)), np.int64(-(2**62))
@@ -42,6 +42,7 @@ class ScoreScale:
         ties: what decides between trees of equal score.
         decisive: whether that is all that is known of their sizes.
         grid: units that divide the score of every tree before penalties.
+        least: units below which no tree has all required edges.
     """
 
     unit: float
@@ -51,6 +52,7 @@ class ScoreScale:
     ties: str = ""
     decisive: bool = True
     grid: int = 1
+    least: float = -inf
 
     def bound(self, optimum: float) -> float:
         """Returns an upper bound on the score of every tree, in nats; rounded up."""
@@ -77,6 +79,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     int32: ±span is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and is
     below −2^29 exactly if one of them stood for −inf.
 
+    Required edges: every set gains, for each of them that it contains, more than two trees can differ by. A
+    tree gains this once for each required edge that it has.
+
     Ties: in fixed point, every set A pays a penalty for each of its |A|(|A| − 1)/2 pairs and for each of its
     cells but one, and so a tree pays for its edges and its parameters; an edge costs more than all parameters
     that any tree has. Rounding parts two trees of equal score by less than the smallest penalty, 2n units
@@ -92,12 +97,16 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     scores = given - _sums(ranks, own)
     span = _span(ranks, np.where(known, scores, 0.0))
     rounding = (2 * n - 1) / 2
+    sets = np.stack([ranks.masks, ranks.masks | 1 << m])
+    required = problem.constraints.required_edges
+    spare = 2 + len(required).bit_length() if required else 0  # bits of the gains
 
     numbers: NDArray[Any]
     lowest: Any
     threshold: Any
     if precision == "int32":
-        unit = max(span, 1e-9) / _INT32_RANGE
+        reach = _INT32_RANGE >> spare
+        unit = max(span, 1e-9) / reach
         noise = 4 * n * (span + float(np.abs(own).sum())) * float(np.finfo(np.float64).eps)
         numbers, lowest = np.rint(np.where(known, scores, 0.0) / unit).astype(np.int32), _INT32_LOWEST
         threshold = lowest // 2
@@ -106,7 +115,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         fine = precision == "int64"
         most = np.sort(np.abs(own))[-ranks.width :].sum()
         _, exponent = frexp(max(span, float(most), float(np.abs(given).max())))
-        shift = (_INT64_BITS if fine else _FLOAT64_BITS) - exponent
+        bits = (_INT64_BITS if fine else _FLOAT64_BITS) - spare
+        reach, shift = 1 << bits, bits - exponent
         units, own_units = (np.ldexp(values, shift) for values in (given, own))
         whole = bool((units == np.rint(units)).all() and (own_units == np.rint(own_units)).all())
         units, own_units = (np.rint(values).astype(np.int64) for values in (units, own_units))
@@ -116,26 +126,48 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         costs = next((one for one in choices if one.most * penalty * unit <= one.room), None)
         numbers = units - _sums(ranks, own_units)
         if costs is not None:
-            numbers -= penalty * costs.sizes.of_masks(np.stack([ranks.masks, ranks.masks | 1 << m]))
-        bits = int(np.bitwise_or.reduce(units, axis=None) | np.bitwise_or.reduce(own_units))
+            numbers -= penalty * costs.sizes.of_masks(sets)
+        grid = int(np.bitwise_or.reduce(units, axis=None) | np.bitwise_or.reduce(own_units))
         constant = Fraction(sum(own_units.tolist())) * Fraction(unit)
         slack = 0.0 if whole else rounding * unit
         most, ties = (0, "") if costs is None else (penalty * costs.most, costs.ties)
-        scale = ScoreScale(unit, constant, slack, most, ties, costs is choices[0], bits & -bits or 1)
+        scale = ScoreScale(unit, constant, slack, most, ties, costs is choices[0], grid & -grid or 1)
         lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
         if not fine:
             numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
 
-    sets = np.stack([ranks.masks, ranks.masks | 1 << m])
-    clique = np.where(known & _clique_permitted(problem, sets), numbers, lowest)
+    scale = _reward(sets, required, 4 * reach, numbers, scale)
+    clique = known & _clique_permitted(problem, sets)
+    separator = known & _separator_permitted(problem, sets)
     # s(S) is subtracted, so that a forbidden separator is +∞.
-    separator = np.where(known & _separator_permitted(problem, sets), numbers, -lowest)
-    required = np.zeros(m, np.int64)
-    for edge in problem.constraints.required_edges:
-        for v in members(edge):
-            if v < m:
-                required[v] |= edge & ~(1 << v)
-    return LocalTables(clique, separator, required, lowest, threshold), scale
+    scores = np.where(clique, numbers, lowest), np.where(separator, numbers, -lowest)
+    return LocalTables(*scores, lowest, threshold), scale
+
+
+def is_closed(ranks: RankTables, local: LocalTables) -> bool:
+    """Tells whether all proper subsets of permitted cliques may be cliques and separators, ∅ a separator."""
+    clique = local.clique > local.threshold
+    inner = clique & (local.separator < -local.threshold)
+    inner[0, 0] = local.separator[0, 0] < -local.threshold
+    if (clique[1] & ~inner[0]).any():
+        return False
+    for v in range(ranks.m):
+        holds = np.flatnonzero(ranks.masks >> v & 1)
+        if (clique[:, holds] & ~inner[:, ranks.position[ranks.masks[holds] ^ (1 << v)]]).any():
+            return False
+    return True
+
+
+def _reward(
+    sets: NDArray[np.int64], edges: frozenset[VarSet], gain: int, numbers: NDArray[Any], scale: ScoreScale
+) -> ScoreScale:
+    """Adds the gain to every set for each of the edges in it; returns the scale with it."""
+    if not edges:
+        return scale
+    for edge in edges:
+        numbers[sets & edge == edge] += gain
+    constant = scale.constant - len(edges) * gain * Fraction(scale.unit)
+    return replace(scale, constant=constant, least=(len(edges) - 0.5) * gain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +250,9 @@ def _span(ranks: RankTables, scores: NDArray[np.float64]) -> float:
 
     A set without a score is neither clique nor separator, so its terms cancel for any value.
     """
-    m = ranks.first.shape[0] - 1
     span = float(np.abs(scores).max())
     size = np.bitwise_count(ranks.masks)
-    for v in range(m):
+    for v in range(ranks.m):
         holds = np.flatnonzero(ranks.masks >> v & 1)
         steps = np.abs(scores[:, holds] - scores[:, ranks.position[ranks.masks[holds] ^ (1 << v)]])
         span += float(max(steps[0].max(), steps[1, size[holds] < ranks.width].max(initial=0.0)))

@@ -1,4 +1,4 @@
-"""The recurrences of Kangas, Niinimäki and Koivisto (2014), in logarithms: bottom up, and back to the tree.
+"""The recurrences of Kangas, Niinimäki and Koivisto (2014), in logarithms, on one table.
 
 For disjoint C, U with |C| ≤ w, with the letters of the paper (section 3.3):
 
@@ -6,18 +6,18 @@ For disjoint C, U with |C| ≤ w, with the letters of the paper (section 3.3):
     h(C,U) = max_{S ⊊ C} f(S,U) − s(S)                      the best subtree over U attached to the clique C
     g(C,U) = max over partitions {R_i} of U of Σ h(C,R_i)   everything below the clique C
 
-`sweep` fills the tables bottom up in the equivalent form with one member at a time (docs/dp.md proves it):
+`finish` fills g bottom up in the equivalent form with one member at a time (docs/dp.md proves it):
 
-    f(S,U) = max_{v ∈ U} F(S∪v, U∖v)                                      `_subtrees`
-    H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U))                    `_attachments`
-    g(C,U) = max(H(C,U), max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R))              `_partitions`
-    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),   g(C,∅) = 0
+    f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
+    g(C,U) = max( f(C,U) − s(C),  max_{c ∈ C} g(C∖c, U),  max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R) ),   g(C,∅) = 0
+    F(S,U) = s(S) + g(S,U)
 
-`best_clique`, `best_attachment` and `best_split` are the paper's f, h and g again, each with its maximiser;
-they follow an optimal path down through the finished g, so nothing but g has to be kept.
+The last line holds where every subset of a clique may be clique and separator. Otherwise F is a second table,
 
-`ranks` explains how sets and tables are laid out. The splits of U that take nearly all the time, those in
-which both parts reach outside the block of lowest variables, are in `partition`.
+    F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),
+
+held for two layers at a time. `ranks` explains how sets and tables are laid out. The splits of U that take
+most of the time, those in which both parts reach outside the block of lowest variables, are in `partition`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import namedtuple
 
 import numpy as np
+from numba import uint64
 
 from jtsolve.backends.dp.kernels.partition import LANES
 from jtsolve.core.compiling import kernel
@@ -35,7 +36,6 @@ LocalTables = namedtuple(
     [
         "clique",  # shape (2, K): s(C), `lowest` where C may not be a clique
         "separator",  # shape (2, K): s(S), minus `lowest` where S may not be a separator
-        "required",  # shape (m,): the required neighbours of each variable; the root is bit m
         "lowest",  # stands for -inf
         "threshold",  # a sum below it contains `lowest`, and is reset to it
     ],
@@ -44,256 +44,146 @@ LocalTables = namedtuple(
 
 
 @kernel(inline="always")
-def outer_neighbours(mask, required):
-    """Returns the required neighbours of the members of `mask` that lie outside it."""
-    union = 0
-    rest = mask
-    v = 0
-    while rest:
-        if rest & 1:
-            union |= required[v]
-        rest >>= 1
-        v += 1
-    return union & ~mask
+def _row(u, bits, order):
+    """Returns where U is within a layer of F: by the rank of the part outside the block, then by the rest."""
+    return order[u >> bits] << bits | u & ((1 << bits) - 1)
 
 
 @kernel(inline="always")
-def _sets_outside(u, ranks, outside, mask_of, position_of):
-    """Writes the k variables outside U and, by rank, the mask and position of each set of them; returns k."""
-    first = ranks.first
-    m = first.shape[0] - 1
-    k = 0
-    for v in range(m):
-        if not u >> v & 1:
-            outside[k] = v
-            k += 1
-    mask_of[0] = 0
-    position_of[0] = 0
-    for s in range(1, ranks.width + 1):
-        for i in range(first[k, s + 1] - first[k, s]):
-            j, table = first[k, s] + i, first[m, s] + i
-            shorter = mask_of[first[k, s - 1] + ranks.parent[table]]
-            mask_of[j] = shorter | 1 << outside[ranks.top[table]]
-            position_of[j] = ranks.position[mask_of[j]]
-    return k
+def _raise(f, table, begins, cell, gain):
+    """Raises f to table(begins + cell) + gain, in all lanes."""
+    for lane in range(LANES):
+        value = f.dtype.type(table[begins[lane] + cell] + gain[lane])
+        f[lane] = value if value > f[lane] else f[lane]
 
 
-@kernel(inline="always")
-def _grow(f, begin, source, start, k, sizes, first, row):
-    """f(S) = max(f(S), source(S∪v)) for the sets S of less than `sizes` of k variables; `row` inserts v."""
-    m = first.shape[0] - 1
-    for s in range(sizes):
-        here, there, table = begin + first[k, s], start + first[k + 1, s + 1], first[m, s]
-        for i in range(first[k, s + 1] - first[k, s]):
-            value = source[there + row[table + i]]
-            f[here + i] = value if value > f[here + i] else f[here + i]
+@kernel
+def finish(
+    tables, first_group, last_group, bits, highs, lows, ranks, local, offset, g, layered, before, current, at
+):
+    """Finishes g(C,U), and F(C,U) if `layered`, once those of the neighbours are finished.
 
-
-@kernel(inline="always")
-def _subtrees(u, k, ranks, outside, start, before, within, f):
-    """f(S,U) = max_{v ∈ U} F(S∪v, U∖v): a clique C ⊋ S is the root of the subtree over S ∪ U."""
-    width, first = ranks.width, ranks.first
-    with_root = first[k, width + 1]
-    for v in range(first.shape[0] - 1):
-        if u >> v & 1:
-            place = 0
-            while place < k and outside[place] < v:
-                place += 1
-            source = within if v < ranks.block else before
-            begin = start[u ^ 1 << v]
-            row = ranks.insert[place]
-            _grow(f, 0, source, begin, k, width, first, row)
-            begin += first[k + 1, width + 1]
-            _grow(f, with_root, source, begin, k, width - 1, first, row)
-
-
-@kernel(inline="always")
-def _attachments(u, k, ranks, local, mask_of, position_of, f, H):
-    """H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U)): some S ⊆ C; S = C is contracted afterwards.
-
-    A separator S above U must hold every required neighbour of U outside U: the two ends of a required edge
-    would otherwise never meet in a clique.
+    Args:
+        tables: shape (count,), int64: the C of one class, in order, without the root variable; each is taken
+            without the root and, if |C| < w, with it.
+        first_group: of the groups of LANES tables to process.
+        last_group: one past the last of them.
+        bits: how many variables of the block are outside C.
+        highs: shape (*,), int64: the parts of U outside the block, renamed; of equal size.
+        lows: shape (*,), int64: the parts of U in the block, renamed; of equal size.
+        ranks: see `RankTables`.
+        local: see `LocalTables`.
+        offset: shape (2, K): where the table of g(C,·) begins.
+        g: all tables of g; with the best splits of `partition` in the cells to finish.
+        layered: whether F has tables; otherwise `before` and `current` are g, and `at` has offsets of g.
+        before: F for the U with one member less outside the block.
+        current: F for these U.
+        at: shape (2, 2, K): where F(C,·) begins in `before` and in `current`.
     """
-    width, first = ranks.width, ranks.first
-    m = first.shape[0] - 1
-    lowest = local.lowest
-    number = H.dtype.type
-    with_root = first[k, width + 1]
-    needed = outer_neighbours(u, local.required)
-    for s in range(width + 1):
-        for i in range(first[k, s + 1] - first[k, s]):
-            j, table = first[k, s] + i, first[m, s] + i
-            own = position_of[j]
-            value = lowest
-            if needed & ~mask_of[j] == 0:
-                value = max(lowest, number(f[j] - local.separator[0, own]))
-            for one in range(s):
-                value = max(value, H[first[k, s - 1] + ranks.remove[table, one]])
-            H[j] = value
-            if s == width:
-                continue
-            if needed & ~(mask_of[j] | 1 << m) == 0:
-                value = max(value, number(f[with_root + j] - local.separator[1, own]))
-            for one in range(s):
-                value = max(value, H[with_root + first[k, s - 1] + ranks.remove[table, one]])
-            H[with_root + j] = value
-
-
-@kernel(inline="always")
-def _partitions(u, k, combine, ranks, local, offset, mask_of, position_of, H, g, F):
-    """g(C,U) = max(H(C,U), max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R));  F(C,U) = max(f(C,U), s(C) + g(C,U)).
-
-    F holds f on entry. If `combine`, g(C,U) holds the best split of `partition`; the other splits, at most
-    seven, have R or U∖R within the block.
-    """
-    width, block, first = ranks.width, ranks.block, ranks.first
-    full = (1 << (first.shape[0] - 1)) - 1
-    in_block = (1 << block) - 1
-    lowest, threshold = local.lowest, local.threshold
+    width, m, position = ranks.width, ranks.m, ranks.position
     number = g.dtype.type
-    with_root = first[k, width + 1]
-    high = (u >> block) != 0
-    for j in range(with_root):
-        among = full ^ mask_of[j]
-        renamed = rename(u, among, ranks)
-        cube = (1 << ranks.ones[among & in_block]) - 1
-        inner, outer = renamed & cube, renamed & ~cube
-        for root in range(2):
-            table = offset[root, position_of[j]]
-            if table < 0:
-                continue
-            cell = table + renamed * LANES
-            value = H[root * with_root + j]
-            if combine:
-                value = max(value, g[cell])
-            part = inner
-            while part:  # U∖R within the block: R = outer ∪ part
-                part = (part - 1) & inner
-                if high or part:
-                    one = g[table + (outer | part) * LANES]
-                    two = g[table + (inner ^ part) * LANES]
-                    value = max(value, number(one + two))
-            # In fixed point, sums of sums with `lowest` would overflow.
-            value = value if value >= threshold else lowest
-            g[cell] = value
-            total = number(value + local.clique[root, position_of[j]])
-            total = total if total >= threshold else lowest
-            F[root * with_root + j] = max(F[root * with_root + j], total)
+    lowest, threshold = local.lowest, local.threshold
+    c = 0
+    rest = tables[0]
+    while rest:
+        rest &= rest - 1
+        c += 1
+    roots, growing = min(2, width - c + 1), min(2, width - c)
+    grown = np.zeros((2, m - c, LANES), np.uint64)  # where the table of C∪v begins
+    gain = np.zeros((2, m - c, LANES), g.dtype)
+    shrunk = np.zeros((2, c, LANES), np.uint64)  # where the table of C∖c begins
+    place = np.zeros((c, LANES), np.uint64)  # how many variables outside C are below the member
+    clique, separator = np.zeros((2, LANES), g.dtype), np.zeros((2, LANES), g.dtype)
+    f, best = np.zeros(LANES, g.dtype), np.zeros(LANES, g.dtype)
+    for group in range(first_group, last_group):
+        lanes = min(LANES, tables.size - group * LANES)
+        for lane in range(lanes):
+            mask = tables[group * LANES + lane]
+            for root in range(roots):
+                clique[root, lane] = local.clique[root, position[mask]]
+                separator[root, lane] = local.separator[root, position[mask]]
+            members = 0
+            for e in range(m):
+                if mask >> e & 1:
+                    place[members, lane] = e - members
+                    for root in range(roots):
+                        shrunk[root, members, lane] = offset[root, position[mask ^ 1 << e]]
+                    members += 1
+                else:
+                    v = e - members
+                    for root in range(growing):
+                        other = position[mask | 1 << e]
+                        grown[root, v, lane] = at[1 if v < bits else 0, root, other]
+                        gain[root, v, lane] = number(0) if layered else local.clique[root, other]
+        for high in highs:
+            for low in lows:
+                u = high << bits | low
+                for root in range(roots):
+                    table = uint64(offset[root, position[tables[group * LANES]]])
+                    cell = table + uint64(u * LANES)
+                    f[:] = lowest
+                    if root < growing:
+                        for v in range(m - c):
+                            if u >> v & 1:
+                                smaller = u >> (v + 1) << v | u & ((1 << v) - 1)
+                                if layered:
+                                    smaller = _row(smaller, bits - 1 if v < bits else bits, ranks.order)
+                                if v < bits:
+                                    _raise(f, current, grown[root, v], uint64(smaller * LANES), gain[root, v])
+                                else:
+                                    _raise(f, before, grown[root, v], uint64(smaller * LANES), gain[root, v])
+                    for lane in range(LANES):
+                        f[lane] = f[lane] if f[lane] >= threshold else lowest
+                        value = number(f[lane] - separator[root, lane])
+                        best[lane] = value if root == 0 or value > best[lane] else best[lane]
+                    for j in range(c):
+                        for lane in range(LANES):
+                            p = place[j, lane]
+                            wider = uint64(u) >> p << (p + uint64(1)) | uint64(u) & (
+                                (uint64(1) << p) - uint64(1)
+                            )
+                            value = g[shrunk[root, j, lane] + wider * uint64(LANES)]
+                            best[lane] = value if value > best[lane] else best[lane]
+                    if c + root > 1:  # a part beside another may hang below it if |C| ≤ 1
+                        if high & (high - 1):
+                            for lane in range(LANES):
+                                value = g[cell + uint64(lane)]
+                                best[lane] = value if value > best[lane] else best[lane]
+                        part = low
+                        while part:  # U∖R within the block
+                            part = (part - 1) & low
+                            if high or part:
+                                left = table + uint64((high << bits | part) * LANES)
+                                right = table + uint64((low ^ part) * LANES)
+                                for lane in range(LANES):
+                                    value = number(g[left + uint64(lane)] + g[right + uint64(lane)])
+                                    best[lane] = value if value > best[lane] else best[lane]
+                    for lane in range(LANES):
+                        best[lane] = best[lane] if best[lane] >= threshold else lowest
+                        g[cell + uint64(lane)] = best[lane]
+                    if layered:
+                        goal = uint64(at[1, root, position[tables[group * LANES]]])
+                        goal += uint64(_row(u, bits, ranks.order) * LANES)
+                        for lane in range(LANES):
+                            total = number(best[lane] + clique[root, lane])
+                            total = total if total > f[lane] else f[lane]
+                            current[goal + uint64(lane)] = total if total >= threshold else lowest
 
 
 @kernel
-def sweep(sets, combine, ranks, local, offset, start, before, within, current, g):
-    """Finishes F(·,U) and g(·,U) for the sets U given, once those of all smaller sets are finished.
+def cells(root, sets, us, ranks, offset, lanes):
+    """Returns where g(C,U) is, shape (count,), int64.
 
     Args:
-        sets: shape (count,), int64: sets U with equally many members outside the block, and inside it.
-        combine: whether g holds the best splits into parts that both have members outside the block.
+        root: ρ of all C.
+        sets: shape (count,), int64: the C without the root.
+        us: shape (count,), int64: the U.
         ranks: see `RankTables`.
-        local: see `LocalTables`.
-        offset: shape (2, K): where the table of g(C,·) begins; -1 where there is none (C = ∅, or too large).
-        start: shape (2^m,): where F(·,U) begins in its array.
-        before: F for the sets with one member less outside the block.
-        within: F for the sets with one member less in the block.
-        current: F for these sets.
-        g: all tables of g.
+        offset: shape (2, K): where the table of g(C,·) begins.
+        lanes: how many tables lie side by side.
     """
-    width, first = ranks.width, ranks.first
-    m = first.shape[0] - 1
-    rows = first[m - 1, width + 1]
-    outside = np.empty(m, np.int64)
-    mask_of = np.empty(rows, np.int64)
-    position_of = np.empty(rows, np.int64)
-    H = np.empty(2 * rows, g.dtype)
-    for u in sets:
-        k = _sets_outside(u, ranks, outside, mask_of, position_of)
-        # f and then F of one U: f(S,U) is read only here, so both share the place.
-        F = current[start[u] : start[u] + first[k, width + 1] + first[k, width]]
-        F[:] = local.lowest
-        _subtrees(u, k, ranks, outside, start, before, within, F)
-        _attachments(u, k, ranks, local, mask_of, position_of, F, H)
-        _partitions(u, k, combine, ranks, local, offset, mask_of, position_of, H, g, F)
-
-
-@kernel
-def set_to_zero(g, cells):
-    """Sets the cells given, g(C,∅), to 0: the first touch of most of g, when the system clears its pages."""
-    for cell in cells:
-        g[cell] = 0
-
-
-@kernel
-def best_clique(root, inside, u, proper, ranks, local, offset, g):
-    """f(S,U) = max_{S ⊊ C ⊆ S∪U} s(C) + g(C, U∖C), and C ∩ U; F(S,U), with C = S too, unless `proper`.
-
-    Args:
-        root: ρ of S.
-        inside: c of S.
-        u: U.
-        proper: whether C = S is excluded.
-        ranks: see `RankTables`.
-        local: see `LocalTables`.
-        offset: see `sweep`.
-        g: all tables of g, finished.
-    """
-    m = ranks.first.shape[0] - 1
-    full = (1 << m) - 1
-    best, best_members = local.lowest, 0
-    members = u
-    while True:
-        c = inside | members
-        own = ranks.position[c]
-        if own >= 0 and offset[root, own] >= 0 and (members or not proper):
-            place = rename(u ^ members, full ^ c, ranks)
-            value = g[offset[root, own] + place * LANES] + local.clique[root, own]
-            if value > best:
-                best, best_members = value, members
-        if members == 0:
-            return best, best_members
-        members = (members - 1) & u
-
-
-@kernel
-def best_attachment(root, c, u, ranks, local, offset, g):
-    """h(C,U) = max_{S ⊆ C} f(S,U) − s(S), with ρ and c of S, and the members of U in the clique below S.
-
-    (root, c) is C; for the other arguments see `best_clique`.
-    """
-    m = ranks.first.shape[0] - 1
-    needed = outer_neighbours(u, local.required)
-    best, best_root, best_inside, best_members = local.lowest, 0, 0, 0
-    for with_root in range(root + 1):
-        inside = c
-        while True:
-            if needed & ~(inside | with_root << m) == 0:
-                cost = local.separator[with_root, ranks.position[inside]]
-                value, members = best_clique(with_root, inside, u, True, ranks, local, offset, g)
-                if value - cost > best:
-                    best, best_root, best_inside, best_members = value - cost, with_root, inside, members
-            if inside == 0:
-                break
-            inside = (inside - 1) & c
-    return best, best_root, best_inside, best_members
-
-
-@kernel
-def best_split(root, c, u, ranks, local, offset, g):
-    """max_{R ⊊ U} g(C,R) + g(C, U∖R), and R, which holds the largest member of U.
-
-    (root, c) is C; for the other arguments see `best_clique`.
-    """
-    m = ranks.first.shape[0] - 1
-    among = ((1 << m) - 1) ^ c
-    table = offset[root, ranks.position[c]]
-    largest = 1
-    while largest <= u >> 1:
-        largest <<= 1
-    rest = u ^ largest
-    best, best_part = local.lowest, 0
-    part = rest
-    while part:
-        part = (part - 1) & rest
-        one = g[table + rename(largest | part, among, ranks) * LANES]
-        two = g[table + rename(rest ^ part, among, ranks) * LANES]
-        if one + two > best:
-            best, best_part = one + two, largest | part
-    return best, best_part
+    found = np.empty(sets.size, np.int64)
+    for i in range(sets.size):
+        renamed = rename(us[i], ((1 << ranks.m) - 1) ^ sets[i], ranks)
+        found[i] = offset[root, ranks.position[sets[i]]] + lanes * renamed
+    return found
