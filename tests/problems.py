@@ -65,7 +65,10 @@ def named(scores: LocalScores, constraints: Constraints | None = None, name: str
     """Returns a problem over the variables A, B, C, ... (or V0, V1, ... beyond 26)."""
     n = scores.n
     names = [chr(ord("A") + v) for v in range(n)] if n <= 26 else [f"V{v}" for v in range(n)]
-    return Problem(tuple(Variable(text) for text in names), scores, constraints or Constraints(), name)
+    constraints = constraints or Constraints()
+    states = None if constraints.max_clique_cells is None else (2, 3, 4)
+    variables = tuple(Variable(text, states and states[v % 3]) for v, text in enumerate(names))
+    return Problem(variables, scores, constraints, name)
 
 
 def dense(n: int, max_size: int, values: NDArray[np.float64]) -> DenseScores:
@@ -186,6 +189,7 @@ def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Co
     }
     graphs = [frozenset(random.sample(pairs, random.randint(0, min(2, len(pairs))))) for _ in range(20)]
     makers[Feature.FORBIDDEN_GRAPHS] = frozenset(graphs)
+    makers[Feature.MAX_CLIQUE_CELLS] = random.choice([2, 4, 6, 12, 20, 40])
     chosen = {feature.value: value for feature, value in makers.items() if feature in features}
     return Constraints(**chosen)
 

@@ -55,6 +55,7 @@ ONE_OF_EACH = {
     Feature.ALLOWED_SEPARATORS: Constraints(allowed_separators=frozenset({0, 1, 2, 4, 8})),
     Feature.MAX_CLIQUES: Constraints(max_cliques=2),
     Feature.FORBIDDEN_GRAPHS: Constraints(forbidden_graphs=frozenset({frozenset(), frozenset({3})})),
+    Feature.MAX_CLIQUE_CELLS: Constraints(max_clique_cells=6),
 }
 
 

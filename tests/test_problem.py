@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import random_problem
+from problems import draw_constraints, gaussian, named, random_problem, repeatable
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
+from jtsolve.core.permitted import Masks, Rows, permitted_cliques, permitted_separators
 from jtsolve.core.problem import Constraints, Feature, Problem, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
+from jtsolve.families.families import families_of, predicted_sets
+from jtsolve.families.sets import all_sets, masks_of
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.tables.table import DataTable
@@ -29,6 +32,9 @@ def problem(n: int = 3, **constraints: Any) -> Problem:
         ({"max_separator_size": -1}, "max_separator_size: -1 is below 0"),
         ({"min_separator_size": -2}, "min_separator_size: -2 is below 0"),
         ({"max_cliques": 0}, "max_cliques: 0 is below 1"),
+        ({"max_clique_cells": 0}, "max_clique_cells: 0 is below 1"),
+        ({"max_clique_cells": 2**53 + 1}, "max_clique_cells: .* is above 2\\^53"),
+        ({"max_clique_cells": 8}, "max_clique_cells: the number of states of 'V0' is not known"),
         ({"forbidden_edges": frozenset({0b111})}, "forbidden_edges: .* is not a pair"),
         ({"required_edges": frozenset({0b1})}, "required_edges: .* is not a pair"),
         (
@@ -39,7 +45,34 @@ def problem(n: int = 3, **constraints: Any) -> Problem:
 )
 def test_wrong_constraints_are_refused(constraints: dict[str, Any], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        Constraints(**constraints)
+        problem(**constraints)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_arrays_of_sets_meet_the_constraints_as_single_sets_do(seed: int) -> None:
+    random = repeatable(seed)
+    features = frozenset(random.sample(list(Feature), 4))
+    given = named(gaussian(seed, 5), draw_constraints(random, 5, features))
+    given = replace(given, constraints=replace(given.constraints, max_treewidth=None))
+    masks = np.arange(1 << 5)
+    rows, _, sizes = all_sets(5, 5)
+    for sets, listed in ((Masks(masks), masks.tolist()), (Rows(rows, sizes), masks_of(rows, sizes))):
+        assert permitted_cliques(given, sets).tolist() == [given.permits_clique(mask) for mask in listed]
+        separators = [given.permits_separator(mask) for mask in listed]
+        assert permitted_separators(given, sets).tolist() == separators
+
+
+def test_the_bound_on_cells_leaves_no_larger_set_in_a_listing() -> None:
+    arities = [2, 3, 2, 5, 4, 2]
+    small = Problem(
+        tuple(Variable(str(v), arity) for v, arity in enumerate(arities)),
+        gaussian(0, 6),
+        Constraints(max_clique_cells=20),
+    )
+    fits = [mask for mask in range(1 << 6) if small.cells(mask) <= 20]
+    assert small.max_clique_size == max(map(int.bit_count, fits)) == 3
+    assert sorted(families_of(small).masks()) == fits
+    assert predicted_sets(small) == len(fits)
 
 
 def test_features_are_the_constraints_that_differ_from_the_default() -> None:

@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, pairwise
-from math import comb, floor, inf
+from math import comb, floor, inf, prod
 from operator import getitem
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**24, 2**32, 2**26
 LARGEST_SHIFT, LARGEST, LARGEST_SCORE = 2000, sys.float_info.max, 1e100
-MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques")
+MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques", "max_clique_cells")
 EDGES = ("forbidden_edges", "required_edges")
 LISTS = ("forbidden_cliques", "forbidden_separators", "allowed_separators", *EDGES)
 ROWS = ("cuts", "balances", "graphs")
@@ -140,6 +140,7 @@ sets, pairs = listed(listed(text)), listed(row(text, text))
 CONSTRAINTS = keyed(
     {key: either(null, count) for key in ("max_treewidth", "max_separator_size")}
     | {"min_separator_size": count, "max_cliques": either(null, whole(1))}
+    | {"max_clique_cells": either(null, whole(1, 2**53))}
     | {"forbidden_edges": pairs, "required_edges": pairs, "forbidden_graphs": listed(pairs)}
     | {"forbidden_cliques": sets, "forbidden_separators": sets, "allowed_separators": either(null, sets)}
     | {"real_variables": listed(text)}
@@ -225,6 +226,8 @@ class Instance:
         self.names = [entry if isinstance(entry, str) else entry["name"] for entry in plain["variables"]]
         distinct(self.names)
         self.n = len(self.names)
+        states: list[Any] = [e.get("states") if isinstance(e, dict) else None for e in plain["variables"]]
+        self.arities = [len(own) if isinstance(own, list) else own for own in states]
         self.index = {name: v for v, name in enumerate(self.names)}
         sha = hashlib.sha256(b"".join(name.encode() + b"\0" for name in self.names))
         scores, colex = plain["scores"], plain["scores"]["layout"] == "colex"
@@ -265,6 +268,7 @@ def add_star(instance: Instance, rules: Rules) -> None:
     most["max_treewidth"] = None
     scores = {mask: s for mask, s in instance.scores.items() if mask.bit_count() <= largest}
     instance.scores = scores | {mask | star: s for mask, s in scores.items() if not mask & rules.real}
+    instance.arities.append(1)
     instance.n += 1
 
 
@@ -312,6 +316,8 @@ class Verifier:
 
     def __init__(self, instance: Instance, rules: Rules, bound: float | None, plain: dict[str, Any]) -> None:
         self.rules, self.bound, self.plain, self.scores, n = rules, bound, plain, instance.scores, instance.n
+        self.arities = [own or rules.real >> v & 1 for v, own in enumerate(instance.arities)]
+        need(rules.most["max_clique_cells"] is None or all(self.arities), "a number of states is not known")
         self.n, self.sets = n, [bits(listed) for listed in plain["sets"]]
         largest = n if (k := rules.most["max_treewidth"]) is None else k + 1
         self.scored = {mask for mask in self.scores if 0 < mask.bit_count() <= largest}
@@ -347,7 +353,9 @@ class Verifier:
     def permits_clique(self, mask: int) -> bool:
         """Tells whether a set may be a clique."""
         allowed = mask in self.scored and mask not in self.rules.sets["forbidden_cliques"]
-        return allowed and all(edge & mask != edge for edge in self.rules.sets["forbidden_edges"])
+        most = self.rules.most["max_clique_cells"]
+        fits = most is None or prod([self.arities[v] for v in members(mask)]) <= most
+        return allowed and fits and all(edge & mask != edge for edge in self.rules.sets["forbidden_edges"])
 
     def permits_separator(self, mask: int) -> bool:
         """Tells whether a set may be a separator."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.backend import Capabilities
+from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
@@ -110,7 +111,7 @@ def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) ->
     score = score / log(2) + log(edge_odds) / log(2) * (sizes * (sizes - 1) // 2)
     lowest, highest = _range(problem, score, sizes)
     clique, separator = score.copy(), np.where(score > -inf, score, inf)
-    _constrain(problem, clique, separator, masks, sizes)
+    _constrain(problem, clique, separator, masks)
     required = [0] * n
     for edge in problem.constraints.required_edges:
         for v in members(edge):
@@ -132,18 +133,11 @@ def _constrain(
     clique: NDArray[np.float64],
     separator: NDArray[np.float64],
     masks: NDArray[np.int64],
-    sizes: NDArray[np.int64],
 ) -> None:
     """Takes the sets out that the constraints forbid, as cliques or as separators."""
-    limits = problem.constraints
-    for edge in limits.forbidden_edges:
-        clique[masks & edge == edge] = -inf
-    clique[list(limits.forbidden_cliques)] = -inf
-    largest = problem.n if limits.max_separator_size is None else limits.max_separator_size
-    separator[(sizes < limits.min_separator_size) | (sizes > largest)] = inf
-    separator[list(limits.forbidden_separators)] = inf
-    if limits.allowed_separators is not None:
-        separator[~np.isin(masks, list(limits.allowed_separators))] = inf
+    sets = Masks(masks)
+    clique[~permitted_cliques(problem, sets)] = -inf
+    separator[~permitted_separators(problem, sets)] = inf
     # A set within no clique is never complete: then 1/s does not matter, and 0 is the simplest.
     covered = clique > -inf
     for v in range(problem.n):

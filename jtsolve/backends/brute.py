@@ -102,6 +102,10 @@ def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
             limits.max_separator_size is None
             or all(separator.bit_count() <= limits.max_separator_size for separator in separators)
         )
+        and (
+            limits.max_clique_cells is None
+            or all(problem.cells(clique) <= limits.max_clique_cells for clique in cliques)
+        )
         and all(separator.bit_count() >= limits.min_separator_size for separator in separators)
         and edges.isdisjoint(limits.forbidden_edges)
         and edges >= limits.required_edges

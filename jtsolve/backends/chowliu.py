@@ -195,8 +195,11 @@ class _PairGains:
 
     @classmethod
     def of(cls, problem: Problem) -> _PairGains | None:
-        """Returns the gains, or None if the required edges contain a cycle or a forbidden edge."""
+        """Returns the gains; None if the required edges have a cycle, or constraints exclude every forest."""
         limits = problem.constraints
+        most = limits.max_clique_cells
+        if most is not None and any(problem.cells(1 << v) > most for v in range(problem.n)):
+            return None
         if not all(problem.permits_clique(edge) for edge in limits.required_edges):
             return None
         if _has_cycle(problem.n, limits.required_edges):
@@ -234,6 +237,8 @@ class _PairGains:
         gains = _gains(scores, self.singles[v], self.singles[others])
         if v in self.absent:
             gains[np.isin(others, self.absent[v])] = -inf
+        if (most := self.problem.constraints.max_clique_cells) is not None:
+            gains[(self.free[v] + 1) * (self.free[others] + 1) > most] = -inf
         return np.maximum(gains, self.only_required(v, others))
 
     def only_required(self, v: int, others: NDArray[np.intp]) -> NDArray[np.float64]:

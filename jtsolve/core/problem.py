@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
-from math import inf
+from math import inf, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, is_subset, largest_within, members, varset
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class Feature(Enum):
     ALLOWED_SEPARATORS = "allowed_separators"
     MAX_CLIQUES = "max_cliques"
     FORBIDDEN_GRAPHS = "forbidden_graphs"
+    MAX_CLIQUE_CELLS = "max_clique_cells"
     REAL_VARIABLES = "real_variables"
 
 
@@ -48,6 +49,12 @@ ALL_FEATURES: frozenset[Feature] = frozenset(Feature) - {Feature.REAL_VARIABLES}
 """The constraints that backends may support; `Problem.with_star` turns marks into others."""
 LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
 """The constraints on single cliques, separators and edges."""
+UPPER_BOUNDS = ("max_treewidth", "max_separator_size", "max_cliques", "max_clique_cells")
+EDGE_LISTS = ("forbidden_edges", "required_edges")
+SET_LISTS = (*EDGE_LISTS, "forbidden_cliques", "forbidden_separators", "allowed_separators")
+"""The constraints by the form of their values: numbers, edges, sets of variables."""
+MOST_CELLS = 1 << 53
+"""The largest bound on cells: floating-point numbers count up to here exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +75,12 @@ class Constraints:
             without edges.
         real_variables: variables that are real, where the others are discrete: the graph is strongly
             decomposable (`jtsolve.core.marks`). ∅ asks for nothing.
+        max_clique_cells: no clique has more joint states of its discrete variables; at most 2^53. Their
+            numbers of states have to be known.
 
     Raises:
-        InputError: a number is negative, an edge is not a pair, or two constraints contradict each other.
+        InputError: a number is out of its range, an edge is not a pair, or two constraints contradict each
+            other.
     """
 
     max_treewidth: int | None = None
@@ -84,19 +94,22 @@ class Constraints:
     max_cliques: int | None = None
     forbidden_graphs: frozenset[frozenset[VarSet]] = frozenset()
     real_variables: VarSet = 0
+    max_clique_cells: int | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("max_treewidth", 0),
-            ("max_separator_size", 0),
-            ("min_separator_size", 0),
-            ("max_cliques", 1),
-        ):
-            value = getattr(self, name)
+        for name in (*UPPER_BOUNDS, "min_separator_size"):
+            value, least = getattr(self, name), int(name in ("max_cliques", "max_clique_cells"))
             if value is not None and value < least:
                 raise InputError(
                     "constraints", name, f"{value} is below {least}", f"give a number of {least} or more"
                 )
+        if self.max_clique_cells is not None and self.max_clique_cells > MOST_CELLS:
+            raise InputError(
+                "constraints",
+                "max_clique_cells",
+                f"{self.max_clique_cells} is above 2^53",
+                "give a smaller number, or leave it out",
+            )
         listed = {
             "forbidden_edges": self.forbidden_edges,
             "required_edges": self.required_edges,
@@ -151,15 +164,13 @@ class Constraints:
                 "give the real variables once",
             )
         return Constraints(
-            max_treewidth=least("max_treewidth"),
-            max_separator_size=least("max_separator_size"),
+            **{name: least(name) for name in UPPER_BOUNDS},
             min_separator_size=max(self.min_separator_size, other.min_separator_size),
             forbidden_edges=self.forbidden_edges | other.forbidden_edges,
             required_edges=self.required_edges | other.required_edges,
             forbidden_cliques=self.forbidden_cliques | other.forbidden_cliques,
             forbidden_separators=self.forbidden_separators | other.forbidden_separators,
             allowed_separators=others if allowed is None else allowed if others is None else allowed & others,
-            max_cliques=least("max_cliques"),
             forbidden_graphs=self.forbidden_graphs | other.forbidden_graphs,
             real_variables=max(marks, default=0),
         )
@@ -191,13 +202,7 @@ class Constraints:
     def mentioned(self) -> VarSet:
         """Returns the union of all sets named by a constraint."""
         union = self.real_variables
-        for name in (
-            "forbidden_edges",
-            "required_edges",
-            "forbidden_cliques",
-            "forbidden_separators",
-            "allowed_separators",
-        ):
+        for name in SET_LISTS:
             for mask in getattr(self, name) or ():
                 union |= mask
         for graph in self.forbidden_graphs:
@@ -229,6 +234,11 @@ class Variable:
 
     name: str
     states: int | tuple[str, ...] | None = None
+
+    @property
+    def arity(self) -> int | None:
+        """The number of states, or None if unknown."""
+        return len(self.states) if isinstance(self.states, tuple) else self.states
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -263,6 +273,7 @@ class Problem:
     star: bool = field(default=False, repr=False, compare=False)
     _digest: str | None = field(default=None, init=False, repr=False, compare=False)
     _starred: Problem | None = field(default=None, init=False, repr=False, compare=False)
+    _most_fitting: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.rows is None:
@@ -299,6 +310,23 @@ class Problem:
                 f"a set holds a variable above {self.n - 1}",
                 f"use the variables 0 to {self.n - 1}",
             )
+        object.__setattr__(self, "_most_fitting", self._variables_within_cells())
+
+    def _variables_within_cells(self) -> int:
+        """Returns how many variables fit into one clique, those with the fewest states first."""
+        most = self.constraints.max_clique_cells
+        if most is None:
+            return self.n
+        discrete = [] if self.star else members(((1 << self.n) - 1) & ~self.constraints.real_variables)
+        unknown = [self.variables[v].name for v in discrete if self.variables[v].arity is None]
+        if unknown:
+            raise InputError(
+                "problem",
+                "max_clique_cells",
+                f"the number of states of '{unknown[0]}' is not known",
+                "give the states of every variable",
+            )
+        return largest_within([variable.arity or 1 for variable in self.variables], most)
 
     def __repr__(self) -> str:
         name = f"'{self.name}': " if self.name else ""
@@ -321,15 +349,21 @@ class Problem:
 
     @property
     def max_clique_size(self) -> int:
-        """The largest clique size that n, the scores and the treewidth allow."""
-        bound = min(self.n, self.scores.max_size)
+        """The largest clique size that n, the scores, the treewidth and the bound on cells allow."""
+        bound = min(self._most_fitting, self.scores.max_size)
         treewidth = self.constraints.max_treewidth
         return bound if treewidth is None else min(bound, treewidth + 1)
 
+    def cells(self, mask: VarSet) -> int:
+        """Returns the number of joint states of the discrete variables of a set."""
+        return prod(self.variables[v].arity or 1 for v in members(mask))
+
     def permits_clique(self, mask: VarSet) -> bool:
-        """Tells whether the set by itself meets the constraints on cliques: size, score and edges."""
+        """Tells whether the set by itself meets the constraints on cliques: size, score, edges and cells."""
+        most = self.constraints.max_clique_cells
         return (
             0 < mask.bit_count() <= self.max_clique_size
+            and (most is None or self.cells(mask) <= most)
             and mask not in self.constraints.forbidden_cliques
             and not any(is_subset(edge, mask) for edge in self.constraints.forbidden_edges)
             and self.scores.score(mask) > -inf
@@ -388,6 +422,7 @@ class Problem:
                 required_edges=limits.required_edges | edges,
                 forbidden_separators=frozenset({0, star}) if connected else frozenset(),
                 forbidden_graphs=frozenset(graph | edges for graph in limits.forbidden_graphs),
+                max_clique_cells=limits.max_clique_cells,
             )
             ceilings = None
             if self.ceilings is not None:  # beside the star alone, a variable adds its own score

@@ -41,6 +41,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.core.machine import free_memory
+from jtsolve.core.permitted import Masks, permitted_cliques
 from jtsolve.core.scores import UNSTOPPABLE, SparseScores, Stoppable, StoppedError, colex_table
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import InputError, LimitError
@@ -207,13 +208,7 @@ def _filled(scores: NDArray[np.float64], n: int) -> NDArray[np.float64]:
 
 def _possible_cliques(problem: Problem, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Returns `Problem.permits_clique` of every set, shape (2^n,)."""
-    possible = scores > -inf
-    possible[0] = False
-    masks = np.arange(1 << problem.n)
-    for edge in problem.constraints.forbidden_edges:
-        possible &= masks & edge != edge
-    possible[list(problem.constraints.forbidden_cliques)] = False
-    return possible
+    return (scores > -inf) & permitted_cliques(problem, Masks(np.arange(1 << problem.n)))
 
 
 def _close_downwards(sets: NDArray[np.bool_], n: int) -> None:

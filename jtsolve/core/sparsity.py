@@ -40,8 +40,7 @@ if TYPE_CHECKING:
 
 def arities_of(problem: Problem) -> list[int] | None:
     """Returns the number of states of each variable, or None if some is unknown."""
-    states = [variable.states for variable in problem.variables]
-    arities = [len(own) if isinstance(own, tuple) else own for own in states if own is not None]
+    arities = [own for variable in problem.variables if (own := variable.arity) is not None]
     return arities if len(arities) == problem.n else None
 
 

@@ -7,14 +7,18 @@ are in colexicographic order, in which score tables are stored.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from math import comb
+from operator import mul
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 VarSet: TypeAlias = int
 
@@ -149,3 +153,26 @@ def colex_rank(mask: VarSet, max_size: int) -> int:
         rank += count_bounded_subsets(member, max_size)
         max_size -= 1
     return rank
+
+
+def largest_within(arities: Sequence[int], cells: int) -> int:
+    """Returns the size of the largest sets with at most this many joint states.
+
+    >>> largest_within([5, 2, 3], 10)
+    2
+    """
+    return bisect_right(list(accumulate(sorted(arities), mul)), cells)
+
+
+def count_within(arities: Sequence[int], cells: int, size: int) -> int:
+    """Returns the number of sets of at most `size` variables with at most this many joint states, with ∅.
+
+    >>> count_within([5, 2, 3], 10, 2)  # ∅, three of one, {5, 2} and {2, 3}
+    6
+    """
+    found = Counter({(0, 1): 1})  # sets by their size and joint states
+    for arity in arities:
+        for (length, states), count in list(found.items()):
+            if length < size and states * arity <= cells:
+                found[length + 1, states * arity] += count
+    return found.total()

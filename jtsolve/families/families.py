@@ -63,9 +63,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.permitted import Rows, permitted_cliques, permitted_separators, within_cells
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
-from jtsolve.core.varset import VarSet, count_bounded_subsets, members
-from jtsolve.families.sets import all_sets, groups, masks_of, positions_of, subsets_of
+from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members
+from jtsolve.families.sets import all_sets, groups, masks_of, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -227,7 +228,13 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
         masks = (mask for mask in problem.scores.table if problem.permits_clique(mask))
         rows, facets, sizes = subsets_of(masks, n, width, look)
     else:
-        rows, facets, sizes = all_sets(n, width)
+        most, keep = problem.constraints.max_clique_cells, None
+        if most is not None:
+
+            def keep(sets: NDArray[np.int32]) -> NDArray[np.bool_]:
+                return within_cells(problem.variables, Rows(sets, np.empty(0)), most)
+
+        rows, facets, sizes = all_sets(n, width, keep)
     look()
     scores = _scores_of(problem, rows, sizes, look)
     look()
@@ -274,7 +281,11 @@ def predicted_sets(problem: Problem) -> int:
 
     That of sparse scores is `SparseScores.closure`.
     """
-    everything = count_bounded_subsets(problem.n, problem.max_clique_size)
+    most, width = problem.constraints.max_clique_cells, problem.max_clique_size
+    arities = [variable.arity or 1 for variable in problem.variables]
+    everything = (
+        count_bounded_subsets(problem.n, width) if most is None else count_within(arities, most, width)
+    )
     return min(everything, problem.scores.closure) if isinstance(problem.scores, SparseScores) else everything
 
 
@@ -352,22 +363,8 @@ def _not_permitted(
     problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Returns the sets that may not be cliques, and those that may not be separators."""
-    limits = problem.constraints
-    not_clique = ~(scores > -inf)
-    not_clique[0] = True
-    for edge in limits.forbidden_edges:
-        a, b = members(edge)
-        not_clique |= (rows == a).any(axis=1) & (rows == b).any(axis=1)
-    not_separator = ~(scores > -inf) | (sizes < limits.min_separator_size) | (limits.max_cliques == 1)
-    if limits.max_separator_size is not None:
-        not_separator |= sizes > limits.max_separator_size
-    if limits.allowed_separators is not None:
-        allowed = np.zeros(sizes.size, dtype=np.bool_)
-        allowed[positions_of(rows, sizes, limits.allowed_separators)] = True
-        not_separator |= ~allowed
-    not_clique[positions_of(rows, sizes, limits.forbidden_cliques)] = True
-    not_separator[positions_of(rows, sizes, limits.forbidden_separators)] = True
-    return not_clique, not_separator
+    sets, scored = Rows(rows, sizes), scores > -inf
+    return ~(scored & permitted_cliques(problem, sets)), ~(scored & permitted_separators(problem, sets))
 
 
 def _within_cliques(families: Families) -> NDArray[np.bool_]:

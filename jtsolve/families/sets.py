@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import comb
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -37,33 +36,46 @@ def masks_of(rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> list[VarSet]:
     return [varset(row[:size]) for row, size in zip(rows.tolist(), sizes.tolist(), strict=True)]
 
 
-def all_sets(n: int, width: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+def all_sets(
+    n: int, width: int, keep: Callable[[NDArray[np.int32]], NDArray[np.bool_]] | None = None
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all sets of at most `width` of n, by size, then by mask.
 
-    The k-sets with largest member t are the first C(t, k-1) of the (k-1)-sets, each with t added. The set
-    c_0 < … < c_{k-1} has rank Σ C(c_i, i+1) among those of its size.
+    The k-sets with largest member t are the (k-1)-sets below t, each with t added.
+
+    Args:
+        n: the number of variables.
+        width: the largest size.
+        keep: tells which of the sets of one size, shape (count, size), to list; with a set it keeps all
+            subsets. None lists every set.
     """
-    before = np.cumsum([0, *(comb(n, size) for size in range(width + 1))])
-    table = np.array([[comb(c, i) for i in range(width + 1)] for c in range(n + 1)], dtype=np.int64)
-    rows = np.full((before[-1], width), n, dtype=np.int32)
-    facets = np.zeros((before[-1], width), dtype=np.int32)
-    smaller = np.zeros((1, 0), dtype=np.int32)
+    rows, facets, sizes = [np.full((1, width), n, dtype=np.int32)], [np.zeros((1, width), np.int32)], [1]
+    smaller, below, keys = np.zeros((1, 0), np.int32), np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
+    fewer = 1  # sets of two members less
     for size in range(1, width + 1):
-        counts = [comb(top, size - 1) for top in range(n)]
-        last = np.repeat(np.arange(n, dtype=np.int32), counts)
+        # Sets are in increasing order of their masks, so that those below t come first.
+        counts = np.searchsorted(smaller[:, -1], np.arange(n)) if size > 1 else np.ones(n, dtype=np.int64)
         first = np.concatenate([np.arange(count) for count in counts])
-        sets = np.column_stack((smaller[first], last)).astype(np.int32)
-        at = slice(before[size], before[size + 1])
-        rows[at, :size] = sets
-        for j in range(size):
-            rank = np.zeros(len(sets), dtype=np.int64)
-            for i in range(size):
-                if i != j:
-                    rank += table[sets[:, i], i + 1 - (i > j)]
-            facets[at, j] = before[size - 1] + rank
-        smaller = sets
-    sizes = np.repeat(np.arange(width + 1, dtype=np.int32), np.diff(before))
-    return rows, facets, sizes
+        sets = np.column_stack((smaller[first], np.repeat(np.arange(n, dtype=np.int32), counts)))
+        if keep is not None:
+            kept = keep(sets)
+            first, sets = first[kept], sets[kept]
+        # A facet but the first set itself is a facet of the first set, with t added.
+        inner = np.searchsorted(keys, sets[:, -1:].astype(np.int64) * fewer + below[first])
+        local = np.column_stack((inner, first))
+        start = sum(sizes) - sizes[-1]
+        padded = [np.full((len(sets), width), fill, dtype=np.int32) for fill in (n, 0)]
+        padded[0][:, :size], padded[1][:, :size] = sets, start + local
+        rows.append(padded[0])
+        facets.append(padded[1])
+        keys, fewer = sets[:, -1].astype(np.int64) * len(smaller) + first, len(smaller)
+        smaller, below = sets, local
+        sizes.append(len(sets))
+    return (
+        np.concatenate(rows),
+        np.concatenate(facets),
+        np.repeat(np.arange(width + 1, dtype=np.int32), sizes),
+    )
 
 
 def subsets_of(
@@ -88,16 +100,6 @@ def subsets_of(
             facets[at, j] = position[key(mask & ~(1 << v))]
     sizes = np.array([mask.bit_count() for mask in ordered], dtype=np.int32)
     return rows, facets, sizes
-
-
-def positions_of(
-    rows: NDArray[np.int32], sizes: NDArray[np.int32], wanted: frozenset[VarSet]
-) -> NDArray[np.int64]:
-    """Returns the positions of the wanted sets that occur."""
-    if not wanted:
-        return np.zeros(0, dtype=np.int64)
-    found = (at for at, row in enumerate(rows.tolist()) if varset(row[: sizes[at]]) in wanted)
-    return np.fromiter(found, dtype=np.int64)
 
 
 def groups(keys: NDArray[np.int32], count: int) -> Callable[[int], NDArray[np.int64]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import msgspec
 
-from jtsolve.core.problem import Constraints
+from jtsolve.core.problem import MOST_CELLS, SET_LISTS, UPPER_BOUNDS, Constraints
 from jtsolve.core.run import Run
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
@@ -47,16 +47,9 @@ class ConstraintsDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     max_cliques: Annotated[int, msgspec.Meta(ge=1)] | None = None
     forbidden_graphs: list[list[tuple[str, str]]] = []
     real_variables: list[str] = []
+    max_clique_cells: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)] | None = None
 
 
-_SETS = (
-    "forbidden_edges",
-    "required_edges",
-    "forbidden_cliques",
-    "forbidden_separators",
-    "allowed_separators",
-)
-_NUMBERS = ("max_treewidth", "max_separator_size", "min_separator_size", "max_cliques")
 _ORDER = ConstraintsDocument.__struct_fields__
 
 
@@ -75,8 +68,8 @@ def constraints_from_document(
         InputError: a name is unknown, a set or a member occurs twice, or `Constraints` refuses.
     """
     index = {name: v for v, name in enumerate(names)}
-    values: dict[str, Any] = {key: getattr(document, key) for key in _NUMBERS}
-    for key in _SETS:
+    values: dict[str, Any] = {key: getattr(document, key) for key in (*UPPER_BOUNDS, "min_separator_size")}
+    for key in SET_LISTS:
         listed = getattr(document, key)
         if listed is None:
             values[key] = None
@@ -141,7 +134,7 @@ def constraints_to_document(constraints: Constraints, names: Sequence[str]) -> d
             return [listed(graph) for graph in sorted(value, key=sorted)]
         if key == "real_variables":
             return names_of(value, names)
-        return listed(value) if key in _SETS else value
+        return listed(value) if key in SET_LISTS else value
 
     return {key: value_of(key) for key in _ORDER if key in used}
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from jtsolve.core.problem import EDGE_LISTS, SET_LISTS, UPPER_BOUNDS
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
 from jtsolve.tables.frames import is_listing, label_of
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 _SOURCE = "constraints"
 _MARKS = "real_variables"
 _WITHIN, _AROUND = "within_graph", "require_graph"
-_NUMBERS = ("max_treewidth", "max_separator_size", "min_separator_size", "max_cliques")
-_SETS = ("forbidden_cliques", "forbidden_separators", "allowed_separators")
-_PAIRS = ("forbidden_edges", "required_edges")
-_KEYS = (*_NUMBERS, *_PAIRS, *_SETS, "forbidden_graphs", _MARKS, _WITHIN, _AROUND)
+_KEYS = (*ConstraintsDocument.__struct_fields__, _WITHIN, _AROUND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +132,14 @@ def _entry(text: str) -> Mapping[str, Any]:
             if getattr(document, name) != getattr(default, name)
         }
     key = key.strip()
-    if key in _NUMBERS:
+    if key in UPPER_BOUNDS or key == "min_separator_size":
         try:
             return {key: int(value)}
         except ValueError:  # or Python reads no number of so many digits
             raise ChoiceError(f"the constraint {text} is not a number; write for example {key}=2") from None
-    if key in _PAIRS:
+    if key in EDGE_LISTS:
         return {key: _pairs(key, [names_in(value)])}
-    if key in _SETS:
+    if key in SET_LISTS:
         return {key: [list(names_in(value))]}
     if key == _MARKS:
         return {key: list(names_in(value))}

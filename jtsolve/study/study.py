@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from jtsolve.core.varset import largest_within
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.tables.partitions import PartitionedTable
+from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -74,12 +76,14 @@ class Study:
             ChoiceError: nothing bounds the size of the scored sets.
             InputError: the restrictions do not fit the columns, or the table does not allow the score.
         """
-        self.restrictions.of(table.names)
+        size, cells = self.size, self.restrictions.of(table.names).max_clique_cells
+        if size is None and cells is not None and not isinstance(table, ContinuousTable):
+            size = largest_within(table.arities.tolist(), cells)
         with run.phase("planning the scores"):
             return plan_scores(
                 table,
                 self.score,
-                self.size,
+                size,
                 run,
                 tabulation=tabulation or tabulation_for(self.backend),
                 prior=self.prior,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from itertools import combinations
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING, TypeAlias
 
+from jtsolve.core.problem import SET_LISTS, UPPER_BOUNDS
 from jtsolve.core.varset import members
 from jtsolve.io.documents import constraints_from_document, set_of_names
 
@@ -63,14 +64,7 @@ def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[st
                     f"The result was made with a tighter {name} than the problem asks for, and has no tree; "
                     f"{_REMEDY}."
                 )
-    for name in (
-        "forbidden_edges",
-        "required_edges",
-        "forbidden_cliques",
-        "forbidden_separators",
-        "allowed_separators",
-        "real_variables",
-    ):
+    for name in (*SET_LISTS, "real_variables"):
         if getattr(asked, name) != getattr(own, name):
             yield f"The result was made with other {name} than the problem asks for; {_REMEDY}."
 
@@ -82,7 +76,7 @@ def tightened(problem: Problem, result: ResultDocument | RankingDocument) -> tup
 
 def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
     """Yields the names of the bounds, and "forbidden_graphs", that `tight` does not get from `loose`."""
-    for name in ("max_treewidth", "max_separator_size", "max_cliques"):
+    for name in UPPER_BOUNDS:
         bound, kept = getattr(loose, name), getattr(tight, name)
         if kept is not None and (bound is None or kept < bound):
             yield name
@@ -93,22 +87,29 @@ def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
 
 
 def broken(
-    names: Sequence[str],
+    problem: Problem,
     constraints: Constraints,
     cliques: Sequence[Set],
     separators: Sequence[Set],
     holders: Sequence[Sequence[int]],
 ) -> Iterator[str]:
     """Yields a sentence for every constraint that the tree breaks."""
-    largest = max(map(len, cliques), default=0)
+    names, largest = problem.names, max(map(len, cliques), default=0)
     if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
         yield f"A clique has {largest} members, too many for treewidth {constraints.max_treewidth}."
     if constraints.max_cliques is not None and len(cliques) > constraints.max_cliques:
         yield f"There are {len(cliques)} cliques, more than {constraints.max_cliques}."
-    most = inf if constraints.max_separator_size is None else constraints.max_separator_size
+    if constraints.max_clique_cells is not None:
+        for clique in cliques:
+            real = constraints.real_variables
+            cells = prod(problem.variables[v].arity or real >> v & 1 for v in clique)
+            if not 0 < cells <= constraints.max_clique_cells:
+                most, known = constraints.max_clique_cells, cells or "an unknown number of"
+                yield f"The clique {named_set(names, clique)} has {known} joint states, not {most} or fewer."
+    longest = inf if constraints.max_separator_size is None else constraints.max_separator_size
     for separator in set(separators):
-        if len(separator) > most:
-            yield f"The separator {named_set(names, separator)} has more than {most} members."
+        if len(separator) > longest:
+            yield f"The separator {named_set(names, separator)} has more than {longest} members."
         if len(separator) < constraints.min_separator_size:
             least = constraints.min_separator_size
             yield f"The separator {named_set(names, separator)} has fewer than {least} members."

@@ -164,7 +164,7 @@ def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> 
         if treewidth != result.treewidth:
             yield f"The treewidth is {treewidth}, not {result.treewidth}."
     asked = (problem.constraints,) if own is None else (problem.constraints, own)
-    found = (broken(problem.names, constraints, cliques, separators, holders) for constraints in asked)
+    found = (broken(problem, constraints, cliques, separators, holders) for constraints in asked)
     yield from dict.fromkeys(chain.from_iterable(found))
     if not faults:
         yield from _score(problem, result, cliques, separators)

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.consistent.kernels import decompose as kernel
-from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, rank, unrank
+from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, unrank
+from jtsolve.core.permitted import Rows, permitted_cliques, permitted_separators
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.core.varset import VarSet, varset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from jtsolve.backends.consistent.ltci import LTCI
     from jtsolve.core.backend import Report
@@ -51,7 +50,7 @@ class ConsistentTrees:
     def __init__(self, problem: Problem, k: int, ltci: LTCI, report: Report) -> None:
         self.problem, self.k, self.report = problem, k, report
         self.graphs = HyperedgeGraphs(problem, k, ltci)
-        self.permitted = _permitted_separators(problem, k, self.graphs.binomial)
+        self.permitted = np.flatnonzero(permitted_separators(problem, _all_of_size(problem.n, k)))
         self.state = _state(problem, self.graphs)
         self.retested = 0
 
@@ -205,7 +204,7 @@ def _state(problem: Problem, graphs: HyperedgeGraphs) -> kernel.State:
     components = np.zeros((count, n), dtype=kernel.COMPONENT)
     components["next"] = kernel.OUT
     cliques = np.zeros(comb(n, k + 1), dtype=kernel.CLIQUE)
-    cliques["permitted"] = _permitted_cliques(problem, k + 1, graphs.binomial)
+    cliques["permitted"] = permitted_cliques(problem, _all_of_size(problem.n, k + 1))
     cliques["next"] = kernel.OUT
     return kernel.State(
         sets=graphs.sets,
@@ -228,28 +227,7 @@ def _state(problem: Problem, graphs: HyperedgeGraphs) -> kernel.State:
     )
 
 
-def _permitted_separators(problem: Problem, k: int, binomial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the ranks of the sets of k that may be separators."""
-    limits = problem.constraints
-    permitted = np.full(comb(problem.n, k), limits.allowed_separators is None)
-    permitted[_ranks(limits.allowed_separators or (), k, binomial)] = True
-    permitted[_ranks(limits.forbidden_separators, k, binomial)] = False
-    return np.flatnonzero(permitted)
-
-
-def _permitted_cliques(problem: Problem, size: int, binomial: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells, for each set of a size in colex order, whether it may be a clique."""
-    n, limits = problem.n, problem.constraints
-    permitted = np.ones(comb(n, size), dtype=np.bool_)
-    permitted[_ranks(limits.forbidden_cliques, size, binomial)] = False
-    if limits.forbidden_edges:
-        cliques = unrank(np.arange(permitted.size), n, size)
-        for u, v in map(members, limits.forbidden_edges):
-            permitted &= ~((cliques == u).any(axis=1) & (cliques == v).any(axis=1))
-    return permitted
-
-
-def _ranks(masks: Iterable[VarSet], size: int, binomial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the colex ranks of the sets that have the size."""
-    fitting = [list(members(mask)) for mask in masks if mask.bit_count() == size]
-    return rank(np.array(fitting, dtype=np.int64).reshape(len(fitting), size), binomial)
+def _all_of_size(n: int, size: int) -> Rows:
+    """Returns the sets of a size in colex order."""
+    rows = unrank(np.arange(comb(n, size)), n, size)
+    return Rows(rows, np.full(len(rows), size))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.kernels.recurrence import LocalTables
+from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
 from jtsolve.core.sparsity import SetSizes, arities_of
@@ -137,8 +138,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
             numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
 
     scale = _reward(sets, required, 4 * reach, numbers, scale)
-    clique = known & _clique_permitted(problem, sets)
-    separator = known & _separator_permitted(problem, sets)
+    clique = known & permitted_cliques(problem, Masks(sets))
+    separator = known & permitted_separators(problem, Masks(sets))
     # s(S) is subtracted, so that a forbidden separator is +∞.
     scores = np.where(clique, numbers, lowest), np.where(separator, numbers, -lowest)
     return LocalTables(*scores, lowest, threshold), scale
@@ -218,31 +219,6 @@ def _sums(ranks: RankTables, own: NDArray[Any]) -> NDArray[Any]:
     for v in range(own.size - 1):
         sums[ranks.masks >> v & 1 == 1] += own[v]
     return np.stack([sums, sums + own[-1]])
-
-
-def _clique_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints permit it as a clique, regardless of its score."""
-    permitted: NDArray[np.bool_] = sets != 0
-    for edge in problem.constraints.forbidden_edges:
-        permitted &= sets & edge != edge
-    return permitted & ~_among(sets, problem.constraints.forbidden_cliques)
-
-
-def _separator_permitted(problem: Problem, sets: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tells for every set whether the constraints permit it as a separator, regardless of its score."""
-    limits = problem.constraints
-    size = np.bitwise_count(sets)
-    permitted: NDArray[np.bool_] = size >= limits.min_separator_size
-    if limits.max_separator_size is not None:
-        permitted &= size <= limits.max_separator_size
-    if limits.allowed_separators is not None:
-        permitted &= _among(sets, limits.allowed_separators)
-    return permitted & ~_among(sets, limits.forbidden_separators)
-
-
-def _among(sets: NDArray[np.int64], listed: frozenset[VarSet]) -> NDArray[np.bool_]:
-    """Tells for every set whether it is in the list."""
-    return np.isin(sets, np.array(sorted(listed), dtype=np.int64))
 
 
 def _span(ranks: RankTables, scores: NDArray[np.float64]) -> float:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jtsolve.core.backend import Report
-    from jtsolve.core.problem import Problem, Variable
+    from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
 
 
@@ -132,18 +132,12 @@ class Forward:
 
 def _knows_all_states(problem: Problem) -> str | None:
     """Objects to variables with an unknown number of states."""
-    unknown = [variable.name for variable in problem.variables if variable.states is None]
+    unknown = [variable.name for variable in problem.variables if variable.arity is None]
     if not unknown:
         return None
     return (
         f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
     )
-
-
-def _state_count(variable: Variable) -> int:
-    """Returns the number of states of a variable; 0 if unknown."""
-    states = variable.states
-    return states if isinstance(states, int) else len(states or ())
 
 
 def _is_plain(problem: Problem) -> bool:
@@ -159,7 +153,7 @@ class _EdgeSelection:
         self, problem: Problem, start: list[VarSet], report: Report, significance: float | None
     ) -> None:
         self.problem, self.significance = problem, significance
-        self.state_counts = [_state_count(variable) for variable in problem.variables]
+        self.state_counts = [variable.arity or 0 for variable in problem.variables]
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start

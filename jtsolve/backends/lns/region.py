@@ -12,21 +12,23 @@ exceeds the difference of any two trees' scores, so an optimal tree covers all o
 The constraints of the problem restrict the region: bounds on sizes unchanged; of the forbidden and required
 edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U that a
 clique outside contains is within a B_j. A clique equal to some B_j will be merged into a neighbour, so it is
-not forbidden here.) Only a bound on the number of cliques cannot be expressed within a region.
+not forbidden here.) A set with too many cells has no score here, which keeps the
+fast solvers of small problems. Only a bound on the number of cliques cannot be expressed within a region.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.permitted import Masks, within_cells
+from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
-from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
+from jtsolve.core.varset import VarSet, bounded_subsets, members, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,24 +65,21 @@ class RegionProblem:
 def region_problem(problem: Problem, region: Region, noise: Noise | None = None) -> RegionProblem:
     """Returns the problem over the region's variables U."""
     variables = tuple(members(region.variables))
-    renamed = {v: i for i, v in enumerate(variables)}
-
-    def inside(sets: Iterable[VarSet]) -> frozenset[VarSet]:
-        kept = [mask for mask in sets if is_subset(mask, region.variables)]
-        return frozenset(varset(renamed[v] for v in members(mask)) for mask in kept)
-
+    # A clique at the boundary lies within one of the whole tree there.
+    boundary = frozenset(mask for _, _, mask in region.boundary)
     limits = problem.constraints
-    constraints = Constraints(
-        max_separator_size=limits.max_separator_size,
-        min_separator_size=limits.min_separator_size,
-        forbidden_edges=inside(limits.forbidden_edges),
-        required_edges=inside(limits.required_edges),
-        forbidden_cliques=inside(limits.forbidden_cliques) - inside(mask for _, _, mask in region.boundary),
-        forbidden_separators=inside(limits.forbidden_separators),
-        allowed_separators=None if limits.allowed_separators is None else inside(limits.allowed_separators),
-    )
+    constraints = replace(
+        limits,
+        max_treewidth=None,
+        max_cliques=None,
+        max_clique_cells=None,
+        forbidden_cliques=limits.forbidden_cliques - boundary,
+        forbidden_graphs=frozenset(),
+    ).onto(variables)
     width = min(len(variables), problem.max_clique_size)
-    scores = _scores(problem.scores, np.array(variables), width, inside(region.covered), noise)
+    place = {v: i for i, v in enumerate(variables)}
+    covered = frozenset(varset(place[v] for v in members(mask)) for mask in region.covered)
+    scores = _scores(problem, np.array(variables), width, covered, noise)
     return RegionProblem(Problem(_names(len(variables)), scores, constraints, "region"), variables)
 
 
@@ -118,7 +117,7 @@ def shape_of(m: int, width: int) -> Shape:
 
 
 def region_scores(
-    scores: LocalScores,
+    problem: Problem,
     regions: Sequence[Sequence[int]],
     width: int,
     noises: Sequence[Noise | None],
@@ -127,6 +126,7 @@ def region_scores(
 
     There is one batch of scores for each size, over all regions.
     """
+    scores = problem.scores
     arrays = [np.array(variables, dtype=np.intp) for variables in regions]
     shapes = [shape_of(array.size, min(array.size, width)) for array in arrays]
     found = [np.zeros(shape.masks.size) for shape in shapes]
@@ -141,7 +141,10 @@ def region_scores(
             places = shapes[i].rows[size - 1][0]
             found[i][places] = values[end : end + places.size]
             end += places.size
-    for values, shape, noise in zip(found, shapes, noises, strict=True):
+    most = problem.constraints.max_clique_cells
+    for values, shape, array, noise in zip(found, shapes, arrays, noises, strict=True):
+        if most is not None:
+            values[~within_cells([problem.variables[v] for v in array], Masks(shape.masks), most)] = -inf
         # Single variables get no noise: it would move all trees alike.
         if noise is not None:
             larger = np.bitwise_count(shape.masks) > 1
@@ -150,7 +153,7 @@ def region_scores(
 
 
 def _scores(
-    scores: LocalScores,
+    problem: Problem,
     variables: NDArray[np.intp],
     width: int,
     covered: frozenset[VarSet],
@@ -159,7 +162,7 @@ def _scores(
     """Returns f' over the variables, normalised, which keeps M small and shifts all trees' scores alike."""
     m = variables.size
     shape = shape_of(m, width)
-    values = region_scores(scores, [variables.tolist()], width, [noise])[0]
+    values = region_scores(problem, [variables.tolist()], width, [noise])[0]
     # Normalised: each set loses the scores of its members, which every tree has once in all.
     exists = values > -inf
     values[~exists] = 0.0

@@ -46,7 +46,10 @@ class RegionOptimum(NamedTuple):
 
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
     """Returns the solver for groups of regions of at most `region` variables, or None if there is none."""
-    if not isinstance(exact, SolvesSmall) or problem.constraints.features - {Feature.MAX_TREEWIDTH}:
+    if not isinstance(exact, SolvesSmall) or problem.constraints.features - {
+        Feature.MAX_TREEWIDTH,
+        Feature.MAX_CLIQUE_CELLS,
+    }:
         return None
     solver = exact.small_solver(problem.max_clique_size)
     return solver if region <= solver.most else None
@@ -108,7 +111,7 @@ class RegionSolver:
     ) -> list[RegionOptimum | None]:
         variables = [tuple(members(region.variables)) for region in regions]
         width = self.problem.max_clique_size
-        scores = region_scores(self.problem.scores, variables, width, noises)
+        scores = region_scores(self.problem, variables, width, noises)
         tasks = []
         for region, chosen, values, target in zip(regions, variables, scores, targets, strict=True):
             renamed = {v: i for i, v in enumerate(chosen)}

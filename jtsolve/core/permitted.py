@@ -1,0 +1,124 @@
+"""The constraints on single sets, for arrays of sets: which may be cliques, and which may be separators.
+
+`Problem.permits_clique` and `Problem.permits_separator` tell the same of one set, and of its score too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from jtsolve.core.varset import VarSet, members, varset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.problem import Problem, Variable
+
+
+class Sets(Protocol):
+    """Sets of variables in an array, K in all."""
+
+    @property
+    def sizes(self) -> NDArray[Any]:
+        """The numbers of members, shape (K,)."""
+
+    def holding(self, mask: VarSet) -> NDArray[np.bool_]:
+        """Tells which sets hold all members of one, shape (K,)."""
+
+    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+        """Tells which sets are listed, shape (K,)."""
+
+    def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the products of a factor for each member, shape (K,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """Sets as bit masks, shape (K,)."""
+
+    masks: NDArray[np.int64]
+
+    @property
+    def sizes(self) -> NDArray[Any]:
+        """See `Sets`."""
+        return np.bitwise_count(self.masks)
+
+    def holding(self, mask: VarSet) -> NDArray[np.bool_]:
+        """See `Sets`."""
+        holds: NDArray[np.bool_] = self.masks & mask == mask
+        return holds
+
+    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+        """See `Sets`."""
+        return np.isin(self.masks, np.array(sorted(listed), dtype=np.int64))
+
+    def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Sets`."""
+        products = np.ones(self.masks.shape)
+        for v, factor in enumerate(factors.tolist()):
+            products[self.masks >> v & 1 == 1] *= factor
+        return products
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Sets as rows of their members in increasing order, shape (K, width), filled up with n."""
+
+    rows: NDArray[Any]
+    sizes: NDArray[Any]
+
+    def holding(self, mask: VarSet) -> NDArray[np.bool_]:
+        """See `Sets`."""
+        every = np.ones(len(self.rows), dtype=np.bool_)
+        for v in members(mask):
+            every &= (self.rows == v).any(axis=1)
+        return every
+
+    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+        """See `Sets`."""
+        found = np.zeros(len(self.rows), dtype=np.bool_)
+        for at in np.flatnonzero(np.isin(self.sizes, [mask.bit_count() for mask in listed])):
+            found[at] = varset(self.rows[at, : self.sizes[at]].tolist()) in listed
+        return found
+
+    def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Sets`."""
+        products: NDArray[np.float64] = np.append(factors, 1.0)[self.rows].prod(axis=1)
+        return products
+
+
+def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArray[np.bool_]:
+    """Tells which sets have at most this many joint states, at most 2^53; shape (K,)."""
+    # Products are exact up to 2^53; one beyond rounds to no smaller number.
+    return sets.products(np.array([variable.arity or 1 for variable in variables], dtype=float)) <= cells
+
+
+def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
+    """Tells which sets may be cliques, whatever their score; shape (K,)."""
+    limits = problem.constraints
+    permitted: NDArray[np.bool_] = sets.sizes > 0
+    for edge in limits.forbidden_edges:
+        permitted &= ~sets.holding(edge)
+    if limits.forbidden_cliques:
+        permitted &= ~sets.among(limits.forbidden_cliques)
+    if limits.max_clique_cells is not None:
+        permitted &= within_cells(problem.variables, sets, limits.max_clique_cells)
+    return permitted
+
+
+def permitted_separators(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
+    """Tells which sets may be separators, whatever their score; shape (K,). One clique has no separator."""
+    limits, sizes = problem.constraints, sets.sizes
+    permitted: NDArray[np.bool_] = (sizes >= limits.min_separator_size) & (limits.max_cliques != 1)
+    if limits.max_separator_size is not None:
+        permitted &= sizes <= limits.max_separator_size
+    if limits.allowed_separators is not None:
+        permitted &= sets.among(limits.allowed_separators)
+    if limits.forbidden_separators:
+        permitted &= ~sets.among(limits.forbidden_separators)
+    return permitted
