@@ -266,7 +266,7 @@ def test_further_values_that_mean_a_missing_one() -> None:
     assert filled["n"].min() >= 0
     classifier = JunctionTreeClassifier(missing_values=["?", -9]).fit(words, [0, -9] * 30)
     assert classifier.classes_.tolist() == [-9, 0]
-    assert tree_of(classifier).columns[0].states == ("?", "x", "y")
+    assert tree_of(classifier).columns[0].states == ("x", "y", "?")
 
 
 def test_declared_states_and_cuts_are_those_of_the_columns(tmp_path: Path) -> None:

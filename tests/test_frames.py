@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 
 from jtsolve.errors import InputError
-from jtsolve.models.columns import Column, RealColumn
+from jtsolve.models.columns import Column, RealColumn, columns_of, states_of
 from jtsolve.models.rows import read_rows
-from jtsolve.tables.frames import FrameStyle, label_of, polars_frame
-from jtsolve.tables.options import Coding
+from jtsolve.tables.frames import FrameStyle, columns_in
+from jtsolve.tables.options import Coding, Habits
 from jtsolve.tables.reading import read_numbers, read_states
+from jtsolve.tables.values import States, label_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,8 +102,9 @@ def test_intervals_of_cut_are_states_in_order_and_come_out_as_intervals() -> Non
     frame = pd.DataFrame({"age": pd.cut(pd.Series([5, 45, 20, 45, 90]), [0, 18, 40, 60])})
     table = read_states(frame, Coding(missing="state"))
     assert table.states == (("(0, 18]", "(18, 40]", "(40, 60]", "?"),)
-    style = FrameStyle.of(frame, {"age": table.states[0]})
-    back = style.column("age", table.states[0], np.asarray(table.codes[0]))
+    states = states_of(columns_of(table))
+    style = FrameStyle.of(frame, states)
+    back = style.column("age", states["age"], np.asarray(table.codes[0]))
     pd.testing.assert_series_equal(back, frame["age"])
 
 
@@ -136,8 +138,8 @@ def test_chosen_words_for_missing_values_count_in_typed_columns_too() -> None:
     coding = Coding(missing_values=("unknown", "-9"), missing="impute-mode")
     assert read_states(frame, coding).states == (("?", "x"), ("1.5", "2"))
     cut = [Column("n", ("low", "high"), (1.75,))]
-    assert read_rows(frame, cut, gaps=("-9",)).tolist() == [[0, -1, 1]]
-    values = read_rows(frame, [RealColumn("n")], gaps=("-9",))
+    assert read_rows(frame, cut, habits=Habits(("-9",))).tolist() == [[0, -1, 1]]
+    values = read_rows(frame, [RealColumn("n")], habits=Habits(("-9",)))
     assert np.array_equal(values, [[1.5, np.nan, 2.0]], equal_nan=True)
 
 
@@ -220,7 +222,7 @@ def test_names_and_values_of_several_types_are_read_as_text() -> None:
     frame = pd.DataFrame({1: ["x", 2, 2.0, None], ("a", "b"): [True, "True", False, 0]})
     table = read_states(frame, Coding(missing="state"))
     assert table.names == ("1", "('a', 'b')")
-    assert table.states == (("2", "?", "x"), ("0", "False", "True"))
+    assert table.states == (("2", "x", "?"), ("0", "False", "True"))
 
 
 def test_numbers_are_read_for_gaussian_scores() -> None:
@@ -253,10 +255,11 @@ FORMS: dict[str, Any] = {
 def test_frames_come_out_as_they_came_in(kind: str) -> None:
     frame = FORMS[kind]
     table = read_states(frame)
-    style = FrameStyle.of(frame, dict(zip(table.names, table.states, strict=True)))
+    states = states_of(columns_of(table))
+    style = FrameStyle.of(frame, states)
     columns = [
-        style.column(name, states, np.asarray(codes))
-        for name, states, codes in zip(table.names, table.states, table.codes, strict=True)
+        style.column(name, one, np.asarray(codes))
+        for (name, one), codes in zip(states.items(), table.codes, strict=True)
     ]
     back = style.frame(columns, frame)
     if isinstance(frame, pd.DataFrame):
@@ -268,25 +271,17 @@ def test_frames_come_out_as_they_came_in(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_ranges_and_missing_values_come_out_as_categories_and_nulls(kind: str) -> None:
-    style = FrameStyle.of(KINDS[kind], {"count": ("9", "10"), "part": ("<= 1", "> 1")})
-    part = style.column("part", ("<= 1", "> 1"), np.array([0, 1, -1]))
-    assert polars_frame({"part": part})["part"].to_list() == ["<= 1", "> 1", None]
-    style = FrameStyle.of(KINDS[kind], {"word": ("a", "b")})
-    word = style.column("word", ("a", "b", "?"), np.array([1, 2, -1]))
-    assert polars_frame({"word": word})["word"].to_list() == ["b", None, None]
-
-
-def test_text_files_come_out_as_numbers_if_all_states_are() -> None:
-    states = {"a": ("1", "2", "?"), "b": ("0.5", "1"), "c": ("1", "x")}
-    style = FrameStyle.of("data.csv", states)
-    columns = [style.column(name, labels, np.arange(2)) for name, labels in states.items()]
-    assert [column.dtype for column in columns] == [pl.Int64, pl.Float64, pl.Enum(["1", "x"])]
+    style = FrameStyle.of(KINDS[kind], {"count": States(("9", "10"), "number")})
+    part = style.column("part", States(("<= 1", "> 1")), np.array([0, 1, -1]))
+    assert columns_in({"part": part}).frame["part"].to_list() == ["<= 1", "> 1", None]
+    states = States(("a", "b", "?"), gap=True)
+    word = FrameStyle.of(KINDS[kind], {"word": states}).column("word", states, np.array([1, 2, -1]))
+    assert columns_in({"word": word}).frame["word"].to_list() == ["b", None, None]
 
 
 def test_a_column_of_very_many_values_is_not_remembered() -> None:
     column = np.arange(1 << 17)
-    style = FrameStyle.of({"a": column}, {"a": ("<= 1", "> 1")})
-    assert style == FrameStyle()
+    assert FrameStyle.of({"a": column}, {"a": States(("<= 1", "> 1"))}) == FrameStyle()
 
 
 def test_columns_that_are_not_wanted_may_hold_anything() -> None:
@@ -309,4 +304,4 @@ def test_decimal_commas_in_columns_of_text_are_numbers_if_one_says_so(make: Any)
     words = read_states(frame, Coding(missing="drop-rows"))
     assert "1.234,5" in words.states[0]
     column = Column("price", ("<= 1", "> 1"), (1.0,))
-    assert read_rows(frame[:3], [column], decimal="comma").tolist() == [[1, 1, 0]]
+    assert read_rows(frame[:3], [column], habits=Habits(decimal="comma")).tolist() == [[1, 1, 0]]

@@ -303,9 +303,9 @@ def test_the_rows_of_a_file_are_coded_as_the_model_is(tmp_path: Path) -> None:
     columns = (
         Column("colour", ("blue", "red")),
         Column("size", ("<= 1", "> 1"), (1.0,)),
-        Column("mood", ("?", "bad", "good")),
+        Column("mood", ("bad", "good", "?"), gap=True),
     )
-    assert read_rows(path, columns).tolist() == [[1, -1, 0], [0, 1, -1], [0, 2, 1]]
+    assert read_rows(path, columns).tolist() == [[1, -1, 0], [0, 1, -1], [2, 1, 0]]
     with pytest.raises(InputError, match="'red' is none of its states"):
         read_rows(path, (Column("colour", ("blue", "green")),))
     with pytest.raises(InputError, match="'red' lies in none of its ranges"):

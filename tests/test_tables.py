@@ -211,7 +211,7 @@ def test_modes_count_weights(states: Callable[..., DataTable]) -> None:
 
 def test_words_for_missing_values_may_be_chosen(states: Callable[..., DataTable]) -> None:
     assert states("a\n?\nx\n", Coding(missing_values=())).states == (("?", "x"),)
-    assert states("a\nx\n-9\n", Coding(missing_values=("-9",), missing="state")).states == (("?", "x"),)
+    assert states("a\nx\n-9\n", Coding(missing_values=("-9",), missing="state")).states == (("x", "?"),)
     declared = Coding(schema={"a": ("NA", "EU")})
     assert rows_of(states("a\nNA\nEU\n", declared)) == [("NA",), ("EU",)]
     table = states("a\n?\nx\n", Coding(schema={"a": ("x", "y")}, missing="state"))

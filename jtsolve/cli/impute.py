@@ -36,6 +36,7 @@ def impute(
     Writes the columns of the model, as its states. A row that is impossible under the model keeps its gaps.
     --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
     """
+    from jtsolve.cli.models import csv_bytes
     from jtsolve.cluster import Cluster
     from jtsolve.core.files import write_atomically
     from jtsolve.core.machine import cores
@@ -49,11 +50,9 @@ def impute(
             raise ChoiceError(f"{output}: rows are written as .parquet or .csv; give such a name")
     found = open_model(model)
     if cluster is None:
-        frame, filled = _completed(data, found, columns)
-        if output.suffix == ".csv":
-            write_atomically(output, frame.write_csv().encode())
-        else:
-            write_atomically(output, parquet_bytes(frame))
+        is_text = output.suffix == ".csv"
+        frame, filled = _completed(data, found, columns, typed=not is_text)
+        write_atomically(output, csv_bytes(found, frame) if is_text else parquet_bytes(frame))
     else:
         from jtsolve.tables.partitions import over_frames
 
@@ -68,21 +67,23 @@ def _of_partition(frame: Any, shared: "tuple[Distribution, DataOptions]", place:
 
     if not len(frame):
         return 0
-    rows, filled = _completed(frame, *shared)
+    rows, filled = _completed(frame, *shared, typed=True)
     write_atomically(place, parquet_bytes(rows))
     return filled
 
 
-def _completed(data: "Frame", model: "Distribution", options: DataOptions) -> "tuple[pl.DataFrame, int]":
+def _completed(
+    data: "Frame", model: "Distribution", options: DataOptions, *, typed: bool
+) -> "tuple[pl.DataFrame, int]":
     """Returns the completed rows, and how many values were filled in."""
     import numpy as np
 
     from jtsolve.cli.models import labelled
     from jtsolve.models.rows import open_rows
 
-    how, gaps = options.reading(), options.gaps_for(model)
-    file = open_rows(data, model.names, gaps=gaps, dialect=how.dialect, decimal=how.coding.decimal)
+    dialect = options.reading().dialect
+    file = open_rows(data, model.names, habits=options.habits(model), dialect=dialect)
     rows = file.coded(model.columns)
     filled = model.complete(rows)
     before, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))
-    return labelled(model, filled), int(before.sum() - left.sum())
+    return labelled(model, filled, typed=typed), int(before.sum() - left.sum())

@@ -171,9 +171,8 @@ def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) 
     file = open_rows(
         data,
         model.names,
-        gaps=options.gaps_for(model),
+        habits=options.habits(model),
         dialect=how.dialect,
-        decimal=coding.decimal,
         weights=coding.weights,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states=states_of(model.columns),

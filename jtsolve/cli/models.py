@@ -70,21 +70,46 @@ def evidence(
     return found
 
 
-def labelled(model: "Distribution", rows: Iterable[Any]) -> "pl.DataFrame":
-    """Returns rows as a frame of labels of states, or of numbers."""
+def labelled(model: "Distribution", rows: Iterable[Any], *, typed: bool = False) -> "pl.DataFrame":
+    """Returns rows as a frame of labels of states, or of numbers.
+
+    Args:
+        model: the distribution.
+        rows: in its coding.
+        typed: whether states become values, and missing ones null, where their column has other ones than
+            texts.
+    """
     import numpy as np
     import polars as pl
 
-    return pl.DataFrame(
-        [
-            pl.Series(column.name, row)
-            if column.states is None
-            else pl.Series(column.name, [*column.states, None], dtype=pl.String).gather(
-                np.where(row < 0, len(column.states), row)
-            )
-            for column, row in zip(model.columns, rows, strict=True)
-        ]
-    )
+    from jtsolve.tables.frames import FrameStyle
+
+    made = []
+    for column, row in zip(model.columns, rows, strict=True):
+        if column.states is None:
+            made.append(pl.Series(column.name, row))
+        elif typed:
+            one = column.series(FrameStyle(), row)
+            made.append(one.cast(pl.String) if isinstance(one.dtype, pl.Enum) else one)
+        else:
+            labels = pl.Series(column.name, [*column.states, None], dtype=pl.String)
+            made.append(labels.gather(np.where(row < 0, len(column.states), row)))
+    return pl.DataFrame(made)
+
+
+def csv_bytes(model: "Distribution", frame: "pl.DataFrame") -> bytes:
+    """Returns rows as CSV, with the decimal mark and in the encoding of the data of the model."""
+    import polars as pl
+
+    from jtsolve.tables.options import Habits
+
+    habits = Habits.of(model)
+    cut = {column.name for column in model.columns if column.cuts is not None}  # into ranges, which are words
+    numbers = [pl.col(name).cast(pl.String) for name in habits.commas or () if name not in cut]
+    frame = frame.with_columns(one.str.replace(".", ",", literal=True) for one in numbers)
+    # A blank line is no row.
+    text = frame.write_csv(null_value="?" if frame.width == 1 else "")
+    return text.encode(habits.encoding)
 
 
 def json_text(value: Any) -> str:

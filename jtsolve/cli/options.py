@@ -30,7 +30,7 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.tables.options import CLASS_COLUMN, DATA, SCHEMA, STATES, all_names_in, names_in
+from jtsolve.tables.options import CLASS_COLUMN, DATA, SCHEMA, STATES, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.scoring.score import LocalScore
     from jtsolve.study.restrictions import Restrictions
-    from jtsolve.tables.options import Reading
+    from jtsolve.tables.options import Habits, Reading
 
 LOCAL = EXECUTOR.default
 SEARCH, OF_DATA, CONSTRAINTS, LIMITS = "Search", "Data", "Constraints", "Limits"
@@ -209,12 +209,17 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
 
         return reading_of_words(self.given())
 
-    def gaps_for(self, model: object) -> tuple[str, ...]:
-        """Returns the words for a missing value in rows for a model: its own, unless others are given."""
-        from jtsolve.tables.options import gaps_of
+    def habits(self, model: object) -> "Habits":
+        """Returns how rows for a model are read: as its data were, unless something else is given."""
+        from jtsolve.tables.options import Habits
 
-        words = self.given().get("missing_values")
-        return gaps_of(model) if words is None else all_names_in(words) or ()
+        given, of_model, how = self.given(), Habits.of(model), self.reading()
+        return Habits(
+            how.coding.missing_values if "missing_values" in given else of_model.gaps,
+            how.coding.decimal if "decimal" in given else of_model.decimal,
+            None if "decimal" in given and of_model.decimal == "point" else of_model.commas,
+            how.dialect.encoding if "encoding" in given else of_model.encoding,
+        )
 
 
 def _read_in(texts: "Sequence[str]") -> dict[str, Any]:

@@ -27,7 +27,7 @@ def sample(
     if output is not None:
         require_writable(output, model)
 
-    from jtsolve.cli.models import evidence, json_text, labelled
+    from jtsolve.cli.models import csv_bytes, evidence, json_text, labelled
     from jtsolve.core.files import write_atomically
     from jtsolve.errors import ChoiceError
     from jtsolve.models.files.opening import open_model
@@ -40,7 +40,7 @@ def sample(
     if json:
         emit(json_text(frame.to_dict(as_series=False)))
         return
-    content = frame.write_csv().encode()
+    content = csv_bytes(found, frame)
     if output is None:
         emit(content)
     else:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, at
-from jtsolve.estimator.rows import features_of, weights_of
+from jtsolve.estimator.rows import features_of, is_frame, weights_of
 from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
@@ -26,12 +26,13 @@ from jtsolve.study.arguments import backend_of, score_of, treewidth_of
 from jtsolve.study.data import Data
 from jtsolve.study.fitting import fitted
 from jtsolve.study.study import Study
-from jtsolve.tables.frames import is_pandas, label_of
-from jtsolve.tables.options import DATA, MAX_STATES
+from jtsolve.tables.frames import FrameStyle, is_pandas
+from jtsolve.tables.options import DATA, MAX_STATES, Habits
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import reading_of
 from jtsolve.tables.selection import in_units
 from jtsolve.tables.table import DataTable
+from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.rows import FileRows
     from jtsolve.scoring.score import DiscreteScore, LocalScore
-    from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.options import Decimal, Discretisation, Missing
 
 UNSEEN = -2
@@ -169,12 +169,14 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
         table = study.read(run)
         assert isinstance(table, DataTable), "of states"
-        rows, times = open_rows(features, list(features), gaps=self._gaps, decimal=self.decimal), None
+        self._habits = Habits.of(table)
+        rows, times = open_rows(features, list(features), habits=self._habits), None
         if weights is not None:
             times, _ = in_units(weights)
             rows = replace(rows, columns=tuple(column.where(times > 0) for column in rows.columns))
             times = times[times > 0]
-        style = replace(replace(data, source=values).style(table), pandas=is_pandas(X))
+        names = FrameStyle.of(X, {}).names if is_frame(X) else {}
+        style = replace(replace(data, source=values).style(table), pandas=is_pandas(X), names=names)
         return Training(study, table, rows, times, style)
 
     def _require_parameters(self) -> None:
@@ -222,7 +224,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         names = [column.name for column in columns]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
         unseen = UNSEEN if self.unseen == "share" else None
-        rows = open_rows(features, names, gaps=self._gaps, decimal=self.decimal, hidden=hidden)
+        rows = open_rows(features, names, habits=self._habits, hidden=hidden)
         codes: NDArray[np.int32] = rows.coded(columns, unseen=unseen)
         return codes
 

@@ -23,8 +23,8 @@ from jtsolve.estimator.rows import features_of
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.models.messages import log_sum
-from jtsolve.tables.frames import is_missing
 from jtsolve.tables.raw import GAP
+from jtsolve.tables.values import is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -146,7 +146,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         made = []
         for column, values, row, numbers in zip(columns, self._values, codes, drawn, strict=True):
             if values.edges is None:
-                made.append(style.column(column.name, column.states, row))
+                made.append(style.column(column.name, column.values, row))
             else:
                 made.append(style.numbers(column.name, numbers))
         return style.frame(made)

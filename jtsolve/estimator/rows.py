@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from jtsolve.tables.frames import is_pandas, named_columns
+from jtsolve.tables.frames import is_pandas, named_columns, written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +35,8 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
     if not is_frame(X):
         data = validate_data(estimator, X, dtype=None, ensure_all_finite="allow-nan", reset=reset)
         return {f"x{i}": column for i, column in enumerate(data.T)}
-    names, columns = named_columns(X)
+    originals, columns = named_columns(X)
+    names = written(originals)
     if len(set(names)) < len(names):
         raise ValueError(f"two columns of X have the same name; the names are {', '.join(names)}")
     validate_data(estimator, X, reset=reset, skip_check_array=True)

@@ -11,7 +11,6 @@ import numpy as np
 from jtsolve.estimator.rows import is_frame
 from jtsolve.models.columns import RealColumn, columns_of
 from jtsolve.tables.frames import is_pandas
-from jtsolve.tables.raw import GAP_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,8 +67,8 @@ def values_of(training: Training) -> tuple[Values, ...]:
     for column, raw in zip(columns_of(training.table), training.rows.columns, strict=False):  # before classes
         if column.cuts is None:
             known = training.style.values[column.name]
-            typical = tuple(known.get(label) for label in column.states)
-            present = [v for v, label in zip(typical, column.states, strict=True) if label != GAP_STATE]
+            present = [known.get(label, label) for label in column.values.own]
+            typical = (*present, *[None] * column.gap)
             is_number = all(isinstance(v, Real) and not isinstance(v, bool | np.bool_) for v in present)
             means = np.array([np.nan if v is None else float(v) for v in typical]) if is_number else None
             found.append(Values(typical, means, None))

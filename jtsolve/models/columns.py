@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.raw import GAP, GAP_STATE
+from jtsolve.tables.raw import GAP
 from jtsolve.tables.selection import name_list
+from jtsolve.tables.values import States, is_missing, kind_of, label_of, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.values import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,10 @@ class Column:
         name: not empty.
         states: labels, at least one, unique.
         cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
-            the column was not discretised. After the ranges, there may be the state for a missing value.
+            the column was not discretised.
         hidden: whether rows may lack the column; it is then summed over.
+        kind: of the values; see `tables.values`.
+        gap: whether the last state is that for a missing value.
 
     Raises:
         ValueError: a condition above is violated.
@@ -46,6 +50,8 @@ class Column:
     states: tuple[str, ...]
     cuts: tuple[float, ...] | None = None
     hidden: bool = False
+    kind: Kind = "text"
+    gap: bool = False
 
     def __post_init__(self) -> None:
         if not self.name or not self.states or len(set(self.states)) < len(self.states):
@@ -54,9 +60,14 @@ class Column:
             return
         numbers = [*self.cuts, *map(float, self.cuts)]
         increasing = all(low < high for low, high in pairwise(self.cuts))
-        ranges = len(self.states) - (self.states[-1] == GAP_STATE)
+        ranges = len(self.values.own)
         if len(self.cuts) + 1 != ranges or not np.isfinite(numbers).all() or not increasing:
             raise ValueError(f"column '{self.name}' needs increasing cuts, one fewer than its ranges")
+
+    @property
+    def values(self) -> States:
+        """The states as values."""
+        return States(self.states, self.kind, self.gap)
 
     @property
     def arity(self) -> int:
@@ -77,26 +88,54 @@ class Column:
     def observation(self, value: Any) -> str | list[float]:
         """Returns evidence on the column given a value, or a likelihood of each state as it is.
 
-        A number stands for the range that it lies in.
-        """
-        from jtsolve.tables.frames import label_of
+        A number stands for the range that it lies in, and a missing value for the state that it has.
 
+        Raises:
+            InputError: there is no such state, or more than one.
+        """
         if isinstance(value, list | tuple | np.ndarray):
             return list(value)
-        if self.cuts is not None and isinstance(value, Real) and not np.isnan(float(value)):
-            return self.states[int(np.searchsorted(np.array(self.cuts), float(value), side="left"))]
-        return label_of(value)
+        if is_missing(value):
+            if not self.gap:
+                reason = "a missing value is no state of it"
+                raise InputError("model", f"column '{self.name}'", reason, "leave it out to sum over it")
+            return self.states[-1]
+        return self._state(label_of(value), kind_of(value))
 
     def parsed(self, text: str, _option: str) -> str:
         """Returns evidence on the column, as a user writes it."""
-        return text
+        return self._state(text, None)
+
+    def _state(self, label: str, kind: Kind | None) -> str:
+        (code,) = self.places([label], kind)
+        if code < 0 and kind in (None, "text"):
+            code = self.code(label)  # of the state for a missing value
+        if code < 0:
+            reason = f"it has no state '{label}', or several that are the {kind} {label}"
+            raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
+        return self.states[code]
+
+    def places(self, labels: Sequence[str], kind: Kind | None) -> list[int]:
+        """Returns the state of each value; -1 where there is none, or more than one.
+
+        Args:
+            labels: how the values are written.
+            kind: of the values; None for cells of a text file.
+        """
+        places = self.values.places(labels, kind)
+        if self.cuts is not None and kind not in ("boolean", "time"):
+            for at, label in enumerate(labels):
+                number = number_in(label) if places[at] < 0 else None
+                if number is not None:
+                    places[at] = int(np.searchsorted(np.array(self.cuts), float(number), side="left"))
+        return places
 
     def series(self, style: FrameStyle, codes: NDArray[np.integer[Any]]) -> Any:
         """Returns a column of a frame."""
-        return style.column(self.name, self.states, codes)
+        return style.column(self.name, self.values, codes)
 
     def read(
-        self, raw: RawColumn, gaps: Sequence[str], source: str, unseen: int | None = None
+        self, raw: RawColumn, gaps: Container[str], source: str, unseen: int | None = None
     ) -> NDArray[np.int32]:
         """Returns the codes of a column of a file; -1 where missing.
 
@@ -109,32 +148,32 @@ class Column:
         Raises:
             InputError: a value is not among the states.
         """
-        known = {label: code for code, label in enumerate(self.states)}
-        gap = known.get(GAP_STATE, GAP)
-        codes = np.array([known.get(label, GAP) for label in raw.labels], dtype=np.int32)
-        strange = codes == GAP
-        if self.cuts is not None:
-            numbers = raw.numbers()
-            numbers[[i for i, label in enumerate(raw.labels) if label in gaps]] = np.nan
-            inside = np.isfinite(numbers)
-            codes[inside] = np.searchsorted(np.array(self.cuts), numbers[inside], side="left")
-            strange &= ~inside
-        words = [i for i in np.flatnonzero(strange).tolist() if raw.labels[i] not in gaps]
-        codes[strange] = gap
+        exact = set(self.values.own)
+        codes = np.array(self.places(raw.labels, raw.kind), dtype=np.int32)
+        own_gap = self.states[-1] if self.gap and raw.kind is None else None
+        missing = np.array(
+            [label == own_gap or (label in gaps and label not in exact) for label in raw.labels], dtype=bool
+        )
+        strange = np.flatnonzero((codes < 0) & ~missing)
         if unseen is not None:
-            codes[words] = unseen
-        elif occurring := set(raw.occurring().tolist()).intersection(words):
-            raise self.unseen(source, raw.labels[min(occurring)])
-        coded: NDArray[np.int32] = np.append(codes, np.int32(gap))[raw.codes]
+            codes[strange] = unseen
+        elif occurring := set(raw.occurring().tolist()).intersection(strange.tolist()):
+            raise self.unseen(source, raw.labels[min(occurring)], raw.kind)
+        gap = np.int32(len(exact) if self.gap else GAP)
+        codes[missing] = gap
+        coded: NDArray[np.int32] = np.append(codes, gap)[raw.codes]
         return coded
 
-    def unseen(self, source: str, label: str) -> InputError:
-        """Returns the error for a value that is not among the states."""
+    def unseen(self, source: str, label: str, kind: Kind | None = None) -> InputError:
+        """Returns the error for a value that is not among the states, or may be several of them."""
         what = "lies in none of its ranges" if self.cuts is not None else "is none of its states"
+        why = "the model assigns it no probability"
+        if kind not in (None, self.kind) and self.cuts is None:
+            why = f"no state, or more than one, is the {kind} {label}"
         return InputError(
             source,
             f"column '{self.name}'",
-            f"'{label}' {what}, {name_list(self.states)}: the model assigns it no probability",
+            f"'{label}' {what}, {name_list(self.states)}: {why}",
             "correct the value, leave it empty to sum over it, or fit a model with the state declared",
         )
 
@@ -151,6 +190,8 @@ class RealColumn:
     states: ClassVar[None] = None
     cuts: ClassVar[None] = None
     hidden: ClassVar[bool] = False
+    kind: ClassVar[Kind] = "text"
+    gap: ClassVar[bool] = False
 
     def code(self, value: float) -> float:
         """Returns the number itself; see `Column.code`."""
@@ -175,7 +216,7 @@ class RealColumn:
         return style.numbers(self.name, values)
 
     def read(
-        self, raw: RawColumn, gaps: Sequence[str], source: str, _unseen: int | None = None
+        self, raw: RawColumn, gaps: Container[str], source: str, _unseen: int | None = None
     ) -> NDArray[np.float64]:
         """Returns the numbers of a column of a file; NaN where missing.
 
@@ -222,16 +263,26 @@ def position(names: Sequence[str], name: str) -> int:
 
 def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
     """Returns the columns of a table, with the cuts that its provenance records."""
-    cuts: dict[str, Sequence[float]] = table.provenance.get("cuts", {})
+    cuts: Mapping[str, Sequence[float]] = table.provenance.get("cuts", {})
+    kinds: Mapping[str, Kind] = table.provenance.get("kinds", {})
+    gaps = table.provenance.get("missing_states", ())
     return tuple(
-        Column(name, states, tuple(cuts[name]) if name in cuts else None)
+        Column(
+            name,
+            states,
+            tuple(cuts[name]) if name in cuts else None,
+            kind=kinds.get(name, "text"),
+            gap=name in gaps,
+        )
         for name, states in zip(table.names, table.states, strict=True)
     )
 
 
-def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, tuple[str, ...]]:
+def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, States]:
     """Returns the states of the columns that have some and are not cut, by name."""
-    return {column.name: column.states for column in columns if column.states and column.cuts is None}
+    return {
+        column.name: column.values for column in columns if isinstance(column, Column) and column.cuts is None
+    }
 
 
 def hidden_of(columns: Iterable[Column | RealColumn]) -> list[str]:
@@ -254,16 +305,16 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
     complete = all(column.name in place for column in columns)
     kind = code_type(max(column.arity for column in columns)) if complete else np.int32
     codes = np.empty((len(columns), table.rows), dtype=kind)
+    held = columns_of(table)
     for row, column in zip(codes, columns, strict=True):
         if column.name not in place:
             row[:] = GAP
             continue
-        labels = table.states[place[column.name]]
-        found = table.codes[place[column.name]]
-        known = {label: code for code, label in enumerate(column.states)}
-        places = np.array([known.get(label, GAP) for label in labels], dtype=np.int64)[found]
+        other, found = held[place[column.name]], table.codes[place[column.name]]
+        known = [*column.places(other.values.own, other.kind), column.arity - 1 if column.gap else GAP]
+        places = np.array(known, dtype=np.int64)[found]
         if (places < 0).any():
-            raise column.unseen("table", labels[int(found[np.argmax(places < 0)])])
+            raise column.unseen("table", other.states[int(found[np.argmax(places < 0)])], other.kind)
         row[:] = places
     return codes
 

@@ -33,8 +33,9 @@ def column_document(column: Column | RealColumn) -> dict[str, Any]:
     """Returns a column as it is written; of real numbers, its name."""
     states = {} if column.states is None else {"states": list(column.states)}
     cuts = {} if column.cuts is None else {"cuts": list(column.cuts)}
-    hidden = {"hidden": True} if column.hidden else {}
-    return {"name": column.name, **states, **cuts, **hidden}
+    kind = {} if column.kind == "text" else {"kind": column.kind}
+    marks = {mark: True for mark in ("hidden", "gap") if getattr(column, mark)}
+    return {"name": column.name, **states, **cuts, **kind, **marks}
 
 
 def packed(array: NDArray[np.float64]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -15,9 +15,10 @@ from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import position, states_of
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.protocol import unused
-from jtsolve.tables.frames import FrameStyle
-from jtsolve.tables.options import decimal_of, gaps_of
+from jtsolve.tables.frames import FrameStyle, is_listing
+from jtsolve.tables.options import Habits
 from jtsolve.tables.raw import GAP
+from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any]
+
+Missing: TypeAlias = Literal["state", "sum"]
 
 _LOGGER = getLogger("jtsolve")
 
@@ -72,8 +75,7 @@ class Model:
             InputError: the file cannot be read, or does not match its suffix.
             LimitError: the tables need more memory than there is.
         """
-        found = open_model(path)
-        return cls(found, FrameStyle.of(path, states_of(found.columns)))
+        return cls(open_model(path))
 
     @classmethod
     def of(cls, given: Any) -> Model:
@@ -188,7 +190,7 @@ class Model:
 
     def query(
         self,
-        variables: str | Sequence[str] | None = None,
+        variables: Any = None,
         given: Given | None = None,
         *,
         memory: float | None = None,
@@ -198,7 +200,8 @@ class Model:
         Of real numbers: a row for each variable, with mean and deviation.
 
         Args:
-            variables: a name, or several; None for each variable singly, a row for each of its states.
+            variables: a name, or a list of several; None for each variable singly, a row for each of its
+                states.
             given: the value of each observed variable; in place of a value, a list with a likelihood for each
                 state is soft evidence. A number stands for the range that it lies in.
             memory: gigabytes of tables; None for the free memory.
@@ -209,33 +212,37 @@ class Model:
         """
         if variables is None:
             return self.posterior(self.singly(given), given, memory=memory).listed(self.style)
-        names = [variables] if isinstance(variables, str) else list(variables)
+        single = not is_listing(variables) or label_of(variables) in self.names
+        names = [label_of(name) for name in ([variables] if single else variables)]
         return self.posterior([names], given, memory=memory).frame(self.style)
 
     def singly(self, given: Given | None) -> list[list[str]]:
         """Returns each variable as a group; of real numbers, those that are not observed."""
-        observed = given or {} if self.model.is_continuous else {}
+        observed = set(map(label_of, given or {})) if self.model.is_continuous else set()
         return [[name] for name in self.names if name not in observed]
 
-    def predict(self, data: Frame, variable: str, *, probabilities: bool = False) -> Any:
+    def predict(
+        self, data: Frame, variable: Any, *, probabilities: bool = False, missing: Missing = "state"
+    ) -> Any:
         """Returns the most probable value of a variable for each row, given the rest of the row.
 
-        Missing values are summed over; a row whose rest is impossible gets a missing value. Of real numbers:
-        the conditional mean.
+        A row whose rest is impossible gets a missing value. Of real numbers: the conditional mean.
 
         Args:
             data: a frame, or the path of a file; it need not hold the variable.
             variable: its name.
             probabilities: return the probability of each state instead, a column for each.
+            missing: "state": a missing value is the state that its column has for it, and summed over if
+                there is none; "sum": it is always summed over.
 
         Raises:
             InputError: another column of the model is missing, or a value unknown.
             ChoiceError: probabilities of a real number.
         """
-        v, style = position(self.names, variable), self.style.like(data)
+        v, style = position(self.names, label_of(variable)), self.style.like(data)
         column = self.model.columns[v]
-        others = [one for one in self.model.columns if one.name != variable]
-        rows = self._rows(data, others or self.model.columns)
+        others = [one for one in self.model.columns if one.name != column.name]
+        rows = self._rows(data, others or self.model.columns, missing)
         if others:
             rows = np.insert(rows, v, np.nan if self.model.is_continuous else GAP, axis=0)
         if not probabilities:
@@ -248,7 +255,7 @@ class Model:
         found = zip(column.states, logs.T, strict=True)
         return style.frame([style.numbers(label, np.exp(one)) for label, one in found], data)
 
-    def impute(self, data: Frame) -> Any:
+    def impute(self, data: Frame, *, missing: Missing = "state") -> Any:
         """Returns rows with their missing values filled in: the most probable completion of each.
 
         The columns are those of the model; a row that is impossible keeps its gaps. Of real numbers: the
@@ -256,12 +263,13 @@ class Model:
 
         Args:
             data: a frame, or the path of a file.
+            missing: see `predict`; "sum" fills in the values whose state is that for a missing value, too.
 
         Raises:
             InputError: a column of the model is missing, or a value unknown.
             ChoiceError: the model is a mixture or a feature tree.
         """
-        filled = self.model.complete(self._rows(data, self.model.columns))
+        filled = self.model.complete(self._rows(data, self.model.columns, missing))
         return self._frame(filled, self.style.like(data, states_of(self.model.columns)), data)
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
@@ -291,22 +299,27 @@ class Model:
         logs = np.array([one.log_probability for one in best]) + of_evidence
         return self.style.frame([*columns, self.style.numbers(unused("log_probability", self.names), logs)])
 
-    def loglik(self, data: Frame) -> Any:
-        """Returns ln P of every row of a frame or file, in nats; missing values are summed over.
+    def loglik(self, data: Frame, *, missing: Missing = "state") -> Any:
+        """Returns ln P of every row of a frame or file, in nats; for missing values, see `predict`.
 
         Raises:
             InputError: a column of the model is missing, or a value unknown.
         """
         style = self.style.like(data)
-        logs = self.model.log_likelihood(self._rows(data, self.model.columns))
+        logs = self.model.log_likelihood(self._rows(data, self.model.columns, missing))
         return style.labelled(style.numbers("loglik", logs), data)
 
-    def _rows(self, data: Frame, columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
+    def _rows(self, data: Frame, columns: Sequence[Column | RealColumn], missing: Missing) -> NDArray[Any]:
         """Returns rows in the coding of the model, read as the data were from which it was learned."""
         from jtsolve.models.rows import read_rows
 
-        gaps, decimal = gaps_of(self.model), decimal_of(self.model)
-        rows: NDArray[Any] = read_rows(data, columns, gaps=gaps, decimal=decimal)
+        if missing not in get_args(Missing):
+            raise ChoiceError(f"missing={missing!r}: choose among {', '.join(get_args(Missing))}")
+        rows: NDArray[Any] = read_rows(data, columns, habits=Habits.of(self.model))
+        if missing == "sum":
+            for row, column in zip(rows, columns, strict=True):
+                if column.gap and column.states is not None:
+                    row[row == len(column.states) - 1] = GAP
         return rows
 
     def _frame(self, rows: NDArray[Any], style: FrameStyle, like: Frame = None) -> Any:
@@ -317,10 +330,8 @@ class Model:
     def _evidence(self, given: Given | None) -> dict[str, Any]:
         """Returns evidence as distributions know it."""
         columns = self.model.columns
-        return {
-            name: columns[position(self.names, name)].observation(value)
-            for name, value in (given or {}).items()
-        }
+        named = {label_of(name): value for name, value in (given or {}).items()}
+        return {name: columns[position(self.names, name)].observation(value) for name, value in named.items()}
 
 
 @contextmanager

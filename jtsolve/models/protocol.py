@@ -135,7 +135,7 @@ class StatePosterior:
             (name, label[0], p) for (name,), *rest in self._labelled() for label, p in zip(*rest, strict=True)
         ]
         words = (
-            style.words("variable", [one[0] for one in found]),
+            style.variables([one[0] for one in found]),
             style.words("state", [one[1] for one in found]),
         )
         return style.frame([*words, style.numbers("probability", np.array([one[2] for one in found]))])
@@ -184,7 +184,7 @@ class RealPosterior:
         deviations = [np.sqrt(np.diag(matrix)) for matrix in self.covariances]
         return style.frame(
             [
-                style.words("variable", names),
+                style.variables(names),
                 style.numbers("mean", np.concatenate([*self.means, np.empty(0)])),
                 style.numbers("deviation", np.concatenate([*deviations, np.empty(0)])),
             ]

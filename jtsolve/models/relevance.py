@@ -31,6 +31,7 @@ from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
 from jtsolve.models.maxima import maximum
 from jtsolve.models.protocol import Conditioned, Configuration, Explanation, StatePosterior
 from jtsolve.models.triangulation import Factor, calibrated_on
+from jtsolve.tables.values import kind_of_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 def columns_of(network: Network) -> tuple[Column, ...]:
     """Returns the variables of a network."""
-    return tuple(Column(node.name, node.states) for node in network.nodes)
+    return tuple(Column(node.name, node.states, kind=kind_of_texts(node.states)) for node in network.nodes)
 
 
 def factor_of(network: Network, v: int) -> Factor:

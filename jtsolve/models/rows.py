@@ -12,7 +12,7 @@ from jtsolve.errors import InputError
 from jtsolve.models.columns import columns_of, hidden_of, require_columns
 from jtsolve.tables.check import OF_ROWS, examine, report_findings
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import GAPS, Coding, Dialect, gap_words
+from jtsolve.tables.options import Coding, Dialect, Habits, gap_words
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.reading import opened_data, read_raw
 from jtsolve.tables.selection import row_weights
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.tables.frames import Frame
-    from jtsolve.tables.options import Decimal
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import DataTable
+    from jtsolve.tables.values import States, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class FileRows:
     """
 
     columns: tuple[RawColumn, ...]
-    gaps: tuple[str, ...]
+    gaps: Words
     source: str
     weights: NDArray[np.int64] | None = None
 
@@ -60,8 +60,9 @@ class FileRows:
         found = {}
         for raw, column in zip(self.columns, columns_of(table), strict=True):
             if column.cuts is None and column.name not in declared:
-                known = {*column.states, *self.gaps}
-                new = [raw.labels[i] for i in raw.occurring() if raw.labels[i] not in known]
+                places = column.places(raw.labels, raw.kind)
+                labels = [raw.labels[i] for i in raw.occurring() if places[i] < 0]
+                new = [label for label in labels if label not in self.gaps]
                 if new:
                     found[column.name] = new
         return found
@@ -80,12 +81,11 @@ def open_rows(
     data: str | Path | Frame,
     names: Sequence[str],
     *,
-    gaps: Sequence[str] = GAPS,
-    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
-    decimal: Decimal = "point",
+    habits: Habits = Habits(),  # noqa: B008 - a frozen value
+    dialect: Dialect = Dialect(),  # noqa: B008
     weights: str | None = None,
     drop: Sequence[str] = (),
-    states: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    states: Mapping[str, States] = MappingProxyType({}),
     hidden: Collection[str] = (),
     strict: bool = False,
     run: Run | None = None,
@@ -95,9 +95,9 @@ def open_rows(
     Args:
         data: the path of the file, or the frame; for formats, see `tables.reading`.
         names: of the model's variables.
-        gaps: words that mean a missing value.
-        dialect: without a header, the columns are those of the model, in its order.
-        decimal: see `Coding`.
+        habits: how the data of the model were read.
+        dialect: without a header, the columns are those of the model, in its order. The encoding is that of
+            the habits.
         weights: the column that counts how often each row occurs, or None.
         drop: variables that will not be used, and need no data check.
         states: of columns whose values are states, for the data check.
@@ -108,7 +108,7 @@ def open_rows(
     Raises:
         InputError: the file cannot be read, or a column is missing.
     """
-    source, place = opened_data(data, dialect.encoding)
+    source, place = opened_data(data, habits.encoding)
     raw, read = _raw_columns(source, place, names, dialect, weights=weights, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
@@ -116,14 +116,20 @@ def open_rows(
     if run is not None:
         every = by_name | {name: replace(column, name=name) for name, column in read.items()}
         unused = tuple(name for name in drop if name in read)
-        declared = {name: labels for name, labels in states.items() if name in read}
+        declared = {name: one.labels for name, one in states.items() if name in read}
         coding = Coding(
-            tuple(read), unused, weights=weights, missing_values=tuple(gaps), schema=declared, decimal=decimal
+            tuple(read),
+            unused,
+            weights=weights,
+            missing_values=habits.gaps,
+            schema=declared,
+            decimal=habits.decimal,
         )
         table = RawTable(tuple(every), tuple(every.values()), raw.typed)
         report_findings(examine(table, coding, place, kinds=OF_ROWS), place, run, strict=strict)
-    if decimal == "comma":
-        read = {name: column.with_decimal_point(gaps, typed=raw.typed) for name, column in read.items()}
+    gaps = gap_words(habits.gaps, typed=raw.typed)
+    if habits.decimal == "comma":
+        read = {name: _with_points(column, name, gaps, habits.commas) for name, column in read.items()}
     absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))
     columns = tuple(read.get(name, absent) for name in names)
     times = None
@@ -132,20 +138,26 @@ def open_rows(
         if unit != 1:
             reason = "some weights are fractions, and rows are counted"
             raise InputError(place, f"column '{weights}'", reason, "count how often each row occurs")
-    return FileRows(columns, gap_words(gaps, typed=raw.typed), place, times)
+    return FileRows(columns, gaps, place, times)
+
+
+def _with_points(column: RawColumn, name: str, gaps: Words, commas: Collection[str] | None) -> RawColumn:
+    """Returns a column of a model with numbers in place of decimal commas, if the model had them there."""
+    if commas is None:
+        return column.with_decimal_point(gaps)
+    return column.with_decimal_point(gaps, always=True) if name in commas else column
 
 
 def read_rows(
     data: str | Path | Frame,
     columns: Sequence[Column | RealColumn],
     *,
-    gaps: Sequence[str] = GAPS,
-    dialect: Dialect = Dialect(),  # noqa: B008 - a frozen value
-    decimal: Decimal = "point",
+    habits: Habits = Habits(),  # noqa: B008 - a frozen value
+    dialect: Dialect = Dialect(),  # noqa: B008
 ) -> Any:
     """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`."""
     names, hidden = [column.name for column in columns], hidden_of(columns)
-    return open_rows(data, names, gaps=gaps, dialect=dialect, decimal=decimal, hidden=hidden).coded(columns)
+    return open_rows(data, names, habits=habits, dialect=dialect, hidden=hidden).coded(columns)
 
 
 def _raw_columns(

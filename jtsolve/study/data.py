@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.errors import ChoiceError
@@ -12,7 +11,7 @@ from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
-from jtsolve.tables.options import SCHEMA, Coding, Reading, title_of
+from jtsolve.tables.options import SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
 from jtsolve.tables.table import ContinuousTable, DataTable
@@ -113,11 +112,11 @@ class Data:
 
     def style(self, table: AnyTable) -> FrameStyle:
         """Returns how the data hold their values, for answers in the same form."""
-        states = (
-            {} if isinstance(table, ContinuousTable) else dict(zip(table.names, table.states, strict=True))
-        )
+        from jtsolve.models.columns import columns_of, states_of
+
         if isinstance(table, PartitionedTable):
-            return replace(FrameStyle.of("partitions", states), pandas=is_dask_frame(self.source))
+            return FrameStyle(pandas=is_dask_frame(self.source))
+        states = {} if isinstance(table, ContinuousTable) else states_of(columns_of(table))
         return FrameStyle.of(self.source, states)
 
     def validation(
@@ -148,9 +147,8 @@ class Data:
         found = open_rows(
             rows,
             table.names,
-            gaps=coding.missing_values,
+            habits=Habits.of(table),
             dialect=self.reading.dialect,
-            decimal=coding.decimal,
             states=states_of(columns_of(table)),
             strict=self.reading.strict,
             run=run,
@@ -161,6 +159,5 @@ class Data:
                     f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
                     f"them in a {SCHEMA}, or give {UNSEEN('error')}"
                 )
-            remarks = {**table.provenance, "states_of_validation": more}
-            table = replace(widened(table, more), provenance=MappingProxyType(remarks))
+            table = widened(table, {column.name: column.values for column in columns_of(table)}, more)
         return table, found.coded(columns_of(table))

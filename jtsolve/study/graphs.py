@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
-from jtsolve.tables.frames import is_listing, is_path, label_of
+from jtsolve.tables.frames import is_listing, is_path
+from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

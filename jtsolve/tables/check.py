@@ -578,4 +578,5 @@ def _more(found: Sequence[Any]) -> str:
 def _gap_words(raw: RawTable, gaps: Sequence[str]) -> list[str]:
     """Returns the words for a missing value that occur."""
     labels = set().union(*(column.labels for column in raw.columns))
-    return [word for word in gap_words(gaps, typed=raw.typed) if word in labels]
+    words = gap_words(gaps, typed=raw.typed)
+    return [word for word in gaps if word in words and word in labels]

@@ -1,8 +1,8 @@
 """Coding of raw columns as states or numbers: missing values, declared states, discretisation.
 
 The states of a column are its distinct values as written, numbers first, by value, then words in lexical
-order. Declared states (of a schema, or of the file) keep their order and may be unobserved; an undeclared
-value is an error.
+order, last the state for a missing value. Declared states (of a schema, or of the file) keep their order and
+may be unobserved; an undeclared value is an error.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import SCORE
 from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, MISSING, SCHEMA, STATES, WEIGHTS
-from jtsolve.tables.raw import GAP, GAP_STATE, signed_type
+from jtsolve.tables.raw import GAP, signed_type
 from jtsolve.tables.selection import name_list, selected
 from jtsolve.tables.table import ContinuousTable, DataTable, code_type
+from jtsolve.tables.values import States, are_of, gap_label, kind_of_texts, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     cuts: dict[str, tuple[float, ...]] = {}
     coded = [coded_column(column, coding, source, cuts, selection) for column in columns]
     names = tuple(column.name for column in columns)
-    states = tuple(labels for labels, _ in coded)
+    states = tuple(one.labels for one, _ in coded)
     kind = code_type(max(map(len, states)))
     codes = np.empty((len(names), coded[0][1].size), dtype=kind)
     for row, (_, column_codes) in zip(codes, coded, strict=True):
@@ -58,11 +59,19 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     remarks["states"] = (
         "declared, or the distinct values as they are written: numbers by value, then words in order"
     )
+    remarks |= kinds_remarks(dict(zip(names, (one for one, _ in coded), strict=True)))
     if cuts:
         remarks["cuts"] = {name: list(values) for name, values in cuts.items()}
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         remarks["cut_by"] = coding.classes
     return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks), selection.unit)
+
+
+def kinds_remarks(states: Mapping[str, States]) -> dict[str, Any]:
+    """Returns remarks on the kinds of values that are not texts, and on states for a missing value."""
+    kinds = {name: one.kind for name, one in states.items() if one.kind != "text"}
+    gaps = [name for name, one in states.items() if one.gap]
+    return ({"kinds": kinds} if kinds else {}) | ({"missing_states": gaps} if gaps else {})
 
 
 def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) -> None:
@@ -155,7 +164,7 @@ def coded_column(
     source: str,
     cuts: dict[str, tuple[float, ...]],
     selection: Subtable,
-) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
+) -> tuple[States, NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the code of each row; records the cuts in `cuts`.
 
     Raises:
@@ -169,13 +178,13 @@ def coded_column(
     if column.name in cuts:
         column = _cut(column, cuts[column.name], source)
         declared = column.states
-    labels, codes = _labelled(column, tuple(map(str, declared)) if declared else None, coding, source)
+    states, codes = _labelled(column, tuple(map(str, declared)) if declared else None, coding, source)
     gaps = codes == GAP
     if gaps.any():  # impute-mode
         counted = None if selection.weights is None else selection.weights[~gaps]
-        times = np.bincount(codes[~gaps], counted, minlength=len(labels))
+        times = np.bincount(codes[~gaps], counted, minlength=len(states.labels))
         codes[gaps] = np.argmax(times)
-    return labels, codes
+    return states, codes
 
 
 def _found_cuts(
@@ -203,7 +212,7 @@ def _cut(column: RawColumn, cuts: tuple[float, ...], source: str) -> RawColumn:
     _require_numbers(column, source, "correct the value, or declare states instead of cuts")
     labels = range_labels(cuts)
     places = np.searchsorted(np.array(cuts), column.numbers(), side="left").astype(np.int32)
-    return replace(column.recoded(places), labels=labels, states=labels)
+    return replace(column.recoded(places), labels=labels, states=labels, kind="text")
 
 
 def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
@@ -224,13 +233,15 @@ def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
 
 def _labelled(
     column: RawColumn, declared: tuple[str, ...] | None, coding: Coding, source: str
-) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
+) -> tuple[States, NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the code of each row; `GAP` where it is to be imputed."""
     occurring = [column.labels[code] for code in column.occurring()]
-    as_state = column.gaps(None) > 0 and coding.missing == "state"
     if declared is not None:
-        labels = declared
-        unseen = sorted(set(occurring) - set(declared))
+        # Declared by the user, numbers may be codes such as 01067.
+        own = column.kind if column.states == declared or column.kind == "text" else None
+        states = States(declared, own or kind_of_texts(declared))
+        places = states.places(column.labels, column.kind)
+        unseen = sorted(column.labels[code] for code in column.occurring() if places[code] < 0)
         if unseen:
             raise InputError(
                 source,
@@ -247,32 +258,49 @@ def _labelled(
             f"{DISCRETISE('quantile:4')}; or raise {MAX_STATES}",
         )
     else:
-        labels = tuple(sorted({*occurring, GAP_STATE} if as_state else occurring, key=state_order))
-    if as_state and GAP_STATE not in labels:
-        labels = (*labels, GAP_STATE)
-    place = {label: i for i, label in enumerate(labels)}
-    places = np.array([place.get(label, GAP) for label in column.labels], dtype=np.int32)
-    codes: NDArray[np.signedinteger[Any]] = column.recoded(places).codes.astype(
-        signed_type(len(labels)), copy=False
+        labels = tuple(sorted(occurring, key=state_order))
+        states = States(labels, column.kind or kind_of_texts(labels))
+        place = {label: code for code, label in enumerate(labels)}
+        places = [place.get(label, GAP) for label in column.labels]
+    codes: NDArray[np.signedinteger[Any]] = column.recoded(np.array(places, dtype=np.int32)).codes.astype(
+        signed_type(len(states.labels) + 1), copy=False
     )
-    if as_state:
-        codes[codes == GAP] = place[GAP_STATE]
-    return labels, codes
+    if column.gaps(None) > 0 and coding.missing == "state":
+        codes[codes == GAP] = len(states.labels)
+        states = States((*states.labels, gap_label(states.labels)), states.kind, gap=True)
+    return states, codes
 
 
-def widened(table: DataTable, more: Mapping[str, Sequence[str]]) -> DataTable:
-    """Returns a table whose columns have further states, which no row takes, in the usual order."""
+def widened(table: DataTable, states: Mapping[str, States], more: Mapping[str, Sequence[str]]) -> DataTable:
+    """Returns a table whose columns have further states, which no row takes, in the usual order.
+
+    Args:
+        table: the data.
+        states: of its columns.
+        more: labels by column. Values of another kind make texts of all of its states.
+    """
     if not more:
         return table
-    states = tuple(
-        tuple(sorted({*labels, *more[name]}, key=state_order)) if name in more else labels
-        for name, labels in zip(table.names, table.states, strict=True)
-    )
+    wide = {name: _wider(one, more.get(name, ())) for name, one in states.items()}
     codes = [
-        np.array([wide.index(label) for label in labels])[column]
-        for labels, wide, column in zip(table.states, states, table.codes, strict=True)
+        np.array([*map(wide[name].own.index, states[name].own), len(wide[name].own)])[column]
+        for name, column in zip(table.names, table.codes, strict=True)
     ]
-    return replace(table, states=states, codes=np.array(codes))
+    remarks = {key: fact for key, fact in table.provenance.items() if key != "kinds"}
+    return replace(
+        table,
+        states=tuple(one.labels for one in wide.values()),
+        codes=np.array(codes),
+        provenance=MappingProxyType({**remarks, **kinds_remarks(wide), "states_of_validation": dict(more)}),
+    )
+
+
+def _wider(states: States, more: Sequence[str]) -> States:
+    if not more:
+        return states
+    labels = tuple(sorted({*states.own, *more}, key=state_order))
+    kind = states.kind if are_of(states.kind, labels) else "text"
+    return States((*labels, *[gap_label(labels)] * states.gap), kind, states.gap)
 
 
 def state_order(label: str) -> tuple[int, float, str]:
@@ -281,8 +309,5 @@ def state_order(label: str) -> tuple[int, float, str]:
     >>> sorted(["b", "10", "9", "?"], key=state_order)
     ['9', '10', '?', 'b']
     """
-    try:
-        value = float(label)
-    except ValueError:
-        return (1, 0.0, label)
-    return (0, value, label) if np.isfinite(value) else (1, 0.0, label)
+    number = number_in(label)
+    return (1, 0.0, label) if number is None else (0, float(number), label)

@@ -99,12 +99,12 @@ def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separat
         else:
             text = b"\n".join(lines)
             if (cells := _characters(text, len(lines), width, mark)) is not None:
-                gatherer.add_characters(cells[gatherer.places], _stripped)
+                gatherer.add_characters(cells[gatherer.places])
                 continue
             stream = io.BytesIO(text)
             frame = pl.read_csv(stream, has_header=False, separator=mark, quote_char=None, schema=schema)
         assert frame.height == len(lines), "a line is a row"
-        gatherer.add([frame[str(place)].fill_null("") for place in gatherer.places], _stripped)
+        gatherer.add([frame[str(place)] for place in gatherer.places])
     return None
 
 
@@ -118,10 +118,6 @@ def _characters(text: bytes, height: int, width: int, mark: str) -> NDArray[np.u
     grid = np.frombuffer(text + b"\n", np.uint8).reshape(height, 2 * width)
     fits = (grid[:, -1] == ord("\n")).all() and (grid[:, 1:-1:2] == ord(mark)).all()
     return np.ascontiguousarray(grid[:, ::2].T) if fits else None
-
-
-def _stripped(word: object) -> str:
-    return str(word).strip()
 
 
 def _checked(piece: bytes, number: int, width: int, separator: str, source: str) -> list[bytes]:

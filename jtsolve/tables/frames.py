@@ -11,25 +11,25 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, time
-from decimal import Decimal
-from numbers import Integral, Real
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import DROP
-from jtsolve.tables.raw import GAP, GAP_STATE
+from jtsolve.tables.raw import GAP
+from jtsolve.tables.values import distinct_labels, is_missing, kind_of_type, label_of, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
+
+    from jtsolve.tables.values import Kind, States
 
 Frame: TypeAlias = Any
 """A DataFrame, an Arrow table, a dictionary of columns, or an array of shape (rows, columns)."""
@@ -62,31 +62,22 @@ def has_index(data: Frame) -> bool:
     return is_pandas(data) and not isinstance(data.index, sys.modules["pandas"].RangeIndex)
 
 
-def label_of(value: Any) -> str:
-    """Returns a value as the label of a state.
+class Columns(NamedTuple):
+    """The columns of a frame, as polars holds them.
 
-    >>> [label_of(value) for value in (True, 3, 3.0, 0.5, "x", datetime(2024, 5, 1))]
-    ['True', '3', '3', '0.5', 'x', '2024-05-01']
+    Attributes:
+        frame: numbers, booleans, times and texts; categories for whatever polars does not have.
+        kinds: of the values of these categories, by column; None if all are missing.
+        observed: columns whose categories are those that occur, and not declared.
     """
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value))
-    if isinstance(value, Real | Decimal) and not isinstance(value, Integral):
-        return repr(float(value)).removesuffix(".0")
-    if isinstance(value, datetime) and value.time() == time() and value.tzinfo is None:
-        return str(value.date())
-    return str(value)
+
+    frame: pl.DataFrame
+    kinds: dict[str, Kind | None]
+    observed: set[str]
 
 
-def is_missing(value: Any) -> bool:
-    """Tells whether a value is None, NaN, NaT or pandas.NA."""
-    if value is None:
-        return True
-    same = value == value  # noqa: PLR0124 - NaN differs from itself, and pandas.NA gives no bool
-    return type(value).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
-
-
-def polars_frame(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -> pl.DataFrame:
-    """Returns the columns of a frame as numbers, booleans, times, texts, or declared categories.
+def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -> Columns:
+    """Returns the columns of a frame.
 
     Args:
         data: the frame.
@@ -98,31 +89,38 @@ def polars_frame(data: Frame, wants: Callable[[str], bool] = lambda _name: True)
     import polars as pl
 
     require_threads()
-    names, columns = named_columns(data)
+    originals, columns = named_columns(data)
+    names = written(originals)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated or "" in names[1:]:
         reason = f"two columns are called '{repeated[0]}'" if repeated else "a column has an empty name"
         raise InputError(FRAME, "columns", reason, "give every column a unique name")
     # If none is wanted, read the first: rows are counted all the same.
     places = [at for at, name in enumerate(names) if wants(name)] or range(len(names[:1]))
-    needed = {names[at]: _series(names[at], columns[at]) for at in places}
+    kinds: dict[str, Kind | None] = {}
+    observed: set[str] = set()
+    needed = {names[at]: _series(names[at], columns[at], kinds, observed) for at in places}
     lengths = {len(column) for column in needed.values()}
     if len(lengths) > 1:
         reason = f"their lengths differ: {', '.join(map(str, sorted(lengths)))}"
         raise InputError(FRAME, "columns", reason, "give every column a value for every row")
     empty = pl.Series([None]).new_from_index(0, max(lengths, default=0))
-    return pl.DataFrame({name: needed.get(name, empty) for name in names})
+    return Columns(pl.DataFrame({name: needed.get(name, empty) for name in names}), kinds, observed)
 
 
-def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
-    """Returns the names and the columns of a frame, uncopied; an array's columns are V1, V2, …."""
+def written(names: Iterable[Any]) -> list[str]:
+    """Returns the names of columns as texts; a missing one is empty."""
+    return ["" if is_missing(name) else label_of(name) for name in names]
+
+
+def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
+    """Returns the names, of any type, and the columns of a frame, uncopied; an array has V1, V2, …."""
     import polars as pl
 
     if is_pandas(data) and data.ndim == 2:  # noqa: PLR2004 - no single column
-        names = ["" if is_missing(name) else label_of(name) for name in data.columns]
-        return names, [data.iloc[:, place] for place in range(data.shape[1])]
+        return list(data.columns), [data.iloc[:, place] for place in range(data.shape[1])]
     if isinstance(data, Mapping):
-        return list(map(label_of, data)), list(data.values())
+        return list(data), list(data.values())
     if isinstance(data, np.ndarray) and data.dtype.names:
         return list(data.dtype.names), [data[name] for name in data.dtype.names]
     if isinstance(data, np.ndarray) and data.ndim == 2:  # noqa: PLR2004 - rows and columns
@@ -142,41 +140,80 @@ def named_columns(data: Frame) -> tuple[list[str], list[Any]]:
     )
 
 
-def _series(name: str, column: Any) -> pl.Series:
-    """Returns a column, its categories and objects as text."""
+def _series(name: str, column: Any, kinds: dict[str, Kind | None], observed: set[str]) -> pl.Series:
+    """Returns a column; values that polars does not have become categories, whose kind is recorded."""
     import polars as pl
 
-    if isinstance(column, pl.Series):
-        if column.dtype != pl.Object:
-            return column
-        column = column.to_list()
+    if isinstance(column, pl.Series) and column.dtype != pl.Object:
+        return column
+    if isinstance(column, np.ndarray) and column.ndim == 1 and (plain := _plain_array(column)) is not None:
+        return pl.Series(plain)
+    distinct, codes, declared = _distinct(name, column)
+    labels, places, kinds[name] = distinct_labels(distinct)
+    if not declared:
+        observed.add(name)
+    rows = np.append(np.array(places, dtype=np.int64), -1)[codes]
+    return pl.Series([*labels, None], dtype=pl.Enum(labels)).gather(rows % (len(labels) + 1))
+
+
+def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
+    """Returns an array of a type that polars has; None for other types."""
+    if column.dtype.kind == "M":
+        exact = np.datetime_data(column.dtype)[0] in ("ns", "us", "ms")
+        return column if exact else column.astype("datetime64[us]")
+    held = column.dtype.kind in "biu" or (column.dtype.kind == "f" and column.dtype.itemsize in (4, 8))
+    return column if held else None
+
+
+def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], bool]:
+    """Returns the different values of a column, the code of each row, and whether they are declared.
+
+    Equal values of different types are different; -1 is the code of some missing values.
+    """
     if is_pandas(column) and column.dtype != object:
-        distinct, codes, declared = _pandas_codes(column)
-        labels = [_state(name, value) for value in distinct]
-        kind = pl.Enum(list(dict.fromkeys(labels))) if declared else pl.String
-        return pl.Series([*labels, None], dtype=kind).gather(codes % (len(labels) + 1))
-    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biufUM":
-        return pl.Series(column.astype("datetime64[us]") if column.dtype.kind == "M" else column)
+        if hasattr(column.dtype, "categories"):
+            codes = column.cat.codes.to_numpy().astype(np.int64)
+            return _checked(name, _scalars(column.cat.categories)), codes, True
+        codes, distinct = column.factorize()
+        return _checked(name, _scalars(distinct)), codes.astype(np.int64), False
     if not is_listing(column):
         reason = f"a value of type {type(column).__name__} is no column"
         raise InputError(FRAME, f"column '{name}'", reason, "give a list with a value for every row")
-    values = [None if is_missing(value) else _state(name, value) for value in _listed(column)]
-    return pl.Series(values, dtype=pl.String)
+    is_plain = getattr(getattr(column, "dtype", None), "kind", None) in ("O", "U", "S")
+    values = column.tolist() if is_plain else list(column)
+    types = set(map(type, values)) - {type(None)}
+    alone = types in _ALONE
+
+    def keys() -> Iterable[Any]:  # 1, 1.0 and True are equal
+        return values if alone else zip(map(type, values), values, strict=True)
+
+    try:
+        place = {key: code for code, key in enumerate(dict.fromkeys(keys()))}
+    except TypeError:  # no hash
+        _checked(name, values)
+        kind = next(type(value).__name__ for value in values if getattr(value, "__hash__", None) is None)
+        raise not_a_state(FRAME, name, kind) from None
+    codes = np.fromiter(map(place.__getitem__, keys()), np.int64, len(values))
+    return _checked(name, place if alone else (value for _, value in place)), codes, False
 
 
-def _pandas_codes(column: Any) -> tuple[list[Any], NDArray[np.int64], bool]:
-    """Returns the distinct values of a pandas column, the code of each row, and whether they are declared."""
-    if hasattr(column.dtype, "categories"):
-        return column.cat.categories.tolist(), column.cat.codes.to_numpy().astype(np.int64), True
-    codes, distinct = column.factorize()
-    return distinct.tolist(), codes.astype(np.int64), False
+_ALONE: tuple[set[type], ...] = ({str}, {int}, {bool})
+"""Types whose values are equal only if they are the same, if there are no others."""
 
 
-def _state(name: str, value: Any) -> str:
-    """Returns the label of a value; refuses those that hold several."""
-    if isinstance(value, bytes | list | tuple | set | frozenset | dict | np.ndarray):
-        raise not_a_state(FRAME, name, type(value).__name__)
-    return label_of(value)
+def _scalars(values: Any) -> Iterable[Any]:
+    """Returns values of pandas one by one; of single precision they would become numbers of double."""
+    single = str(values.dtype).lower().startswith(("float16", "float32", "float[", "halffloat"))
+    return np.asarray(values, dtype=np.float32) if single else values
+
+
+def _checked(name: str, values: Iterable[Any]) -> list[Any]:
+    """Returns values; refuses those that hold several."""
+    held = list(values)
+    for value in held:
+        if isinstance(value, bytes | list | tuple | set | frozenset | dict | np.ndarray):
+            raise not_a_state(FRAME, name, type(value).__name__)
+    return held
 
 
 def not_a_state(source: str, name: str, kind: object) -> InputError:
@@ -195,101 +232,115 @@ class FrameStyle:
 
     Args:
         pandas: whether frames and columns are those of pandas; otherwise of polars.
-        values: the original value by column and label; a label that is absent is a text.
+        values: the original value by column and label.
         dtypes: of the columns.
+        names: the original names of columns that are not as they are written here.
     """
 
     pandas: bool = False
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     dtypes: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Frame, states: Mapping[str, Sequence[str]]) -> FrameStyle:
-        """Returns the style of a frame, or of the file of this path.
+    def of(cls, data: Frame, columns: Mapping[str, States]) -> FrameStyle:
+        """Returns the style of a frame; of a path, that of texts.
 
         Args:
             data: the frame or path.
-            states: of the columns read from it.
+            columns: states of the columns read from it.
         """
         if is_path(data):
-            numbers = {name: found for name, labels in states.items() if (found := _numbers(labels))}
-            return cls(values=numbers)
-        names, columns = named_columns(data)
+            return cls()
+        originals, held = named_columns(data)
+        names = written(originals)
         values, dtypes = {}, {}
-        for name, column in zip(names, columns, strict=True):
-            if name in states and (distinct := _distinct(column)):
-                values[name] = {label_of(value): value for value in distinct if not is_missing(value)}
+        for name, column in zip(names, held, strict=True):
+            if name in columns and (found := _originals(name, column, columns[name])):
+                values[name] = found
                 dtypes[name] = getattr(column, "dtype", None)
-        return cls(is_pandas(data), values, dtypes)
+        pairs = zip(names, originals, strict=True)
+        return cls(is_pandas(data), values, dtypes, {name: one for name, one in pairs if name != one})
 
-    def like(self, data: Frame, states: Mapping[str, Sequence[str]] = MappingProxyType({})) -> FrameStyle:
+    def like(self, data: Frame, columns: Mapping[str, States] = MappingProxyType({})) -> FrameStyle:
         """Returns the style of answers about a frame: its container and, of the columns in it, its values.
 
         Args:
             data: the frame; a path, an array or a dictionary leaves the style as it is.
-            states: of the columns whose values answers have.
+            columns: states of the columns whose values answers have.
         """
         pandas = is_pandas(data)
         if is_path(data) or not (pandas or hasattr(data, "__arrow_c_stream__") or hasattr(data, "collect")):
             return self
-        own = FrameStyle.of(data, states) if states else FrameStyle(pandas)
+        own = FrameStyle.of(data, columns)
         kept = self.dtypes if pandas == self.pandas else {}
         values = {
             name: {**self.values.get(name, {}), **own.values.get(name, {})}
             for name in {**self.values, **own.values}
         }
-        return FrameStyle(pandas, values, {**kept, **own.dtypes})
+        return FrameStyle(pandas, values, {**kept, **own.dtypes}, {**self.names, **own.names})
 
-    def column(self, name: str, states: Sequence[str], codes: NDArray[np.integer[Any]]) -> Any:
+    def name(self, name: str) -> Any:
+        """Returns the name of a column as the frame had it; in polars, all names are texts."""
+        original = self.names.get(name, name)
+        return original if self.pandas or isinstance(original, str) else name
+
+    def column(self, name: str, states: States, codes: NDArray[np.integer[Any]]) -> Any:
         """Returns a column of states, given by their codes; -1 for a missing value.
 
-        States that are none of the original values, such as ranges, become ordered categories. The state for
+        Texts that are none of the original values, such as ranges, become ordered categories. The state for
         a missing value is missing again.
         """
-        known = self.values.get(name, {})
-        if not known or any(label not in known and label != GAP_STATE for label in states):
-            return self._categories(name, states, codes)
-        originals = [*(known.get(label) for label in states), None]
+        known, dtype = self.values.get(name, {}), self.dtypes.get(name)
+        if not known or any(label not in known for label in states.own):
+            known, dtype = states.values(), None
+        if not known:
+            codes = np.where(codes == len(states.own), GAP, codes)
+            return _categories(self.name(name), states.own, codes, pandas=self.pandas)
+        originals = [*(known[label] for label in states.own), None, None][: len(states.labels) + 1]
         if self.pandas:
             import pandas as pd
 
             cells = np.empty(len(originals), dtype=object)
             cells[:] = originals
-            made, dtype = pd.Series(cells[codes], name=name), self.dtypes.get(name)
-            if dtype is None:
+            made = pd.Series(cells[codes], name=self.name(name))
+            if dtype is None or not _fits(lambda: pd.Series(list(known.values())).astype(dtype), known):
                 return made.infer_objects()
             holds = dtype.kind not in "biu" or isinstance(dtype, pd.api.extensions.ExtensionDtype)
             return made.astype(dtype) if holds or not made.isna().any() else made
         import polars as pl
 
-        dtype = self.dtypes.get(name)
         kind = dtype if isinstance(dtype, pl.DataType) and dtype != pl.Object else None
-        places = np.where(codes == GAP, len(states), codes).astype(np.int64)
-        return pl.Series(name, originals, dtype=kind, strict=False).gather(places)
-
-    def _categories(self, name: str, states: Sequence[str], codes: NDArray[np.integer[Any]]) -> Any:
-        if self.pandas:
-            import pandas as pd
-
-            return pd.Series(pd.Categorical.from_codes(codes, list(states), ordered=True), name=name)
-        import polars as pl
-
-        places = np.where(codes == GAP, len(states), codes).astype(np.int64)
-        return pl.Series(name, [*states, None], dtype=pl.Enum(states)).gather(places)
+        if kind is not None and not _fits(lambda: pl.Series(list(known.values()), dtype=kind), known):
+            kind = None
+        places = np.where(codes == GAP, len(originals) - 1, codes).astype(np.int64)
+        return pl.Series(self.name(name), originals, dtype=kind, strict=False).gather(places)
 
     def words(self, name: str, values: list[str]) -> Any:
         """Returns a column of texts, as a variable's values are held where it has none of its own."""
-        return FrameStyle(self.pandas).column(name, list(dict.fromkeys(values)), _codes_of(values))
+        labels = tuple(dict.fromkeys(values))
+        return _categories(name, labels, _codes_of(values), pandas=self.pandas)
+
+    def variables(self, names: list[str]) -> Any:
+        """Returns a column with the names of variables."""
+        held = list(map(self.name, names))
+        if all(isinstance(name, str) for name in held):
+            return self.words("variable", held)
+        import pandas as pd
+
+        cells = np.empty(len(held), dtype=object)  # which may be tuples
+        cells[:] = held
+        return pd.Series(cells, name="variable").infer_objects()
 
     def numbers(self, name: str, values: NDArray[np.float64]) -> Any:
         """Returns a column of numbers."""
         if self.pandas:
             import pandas as pd
 
-            return pd.Series(values, name=name)
+            return pd.Series(values, name=self.name(name))
         import polars as pl
 
-        return pl.Series(name, values)
+        return pl.Series(self.name(name), values)
 
     def frame(self, columns: Iterable[Any], like: Frame = None) -> Any:
         """Returns a frame of columns, its rows labelled as those of `like`."""
@@ -306,47 +357,71 @@ class FrameStyle:
         return made.set_axis(like.index) if self.pandas and is_pandas(like) else made
 
 
+def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]], *, pandas: bool) -> Any:
+    """Returns a column of ordered categories."""
+    if pandas:
+        import pandas as pd
+
+        return pd.Series(pd.Categorical.from_codes(codes, list(labels), ordered=True), name=name)
+    import polars as pl
+
+    places = np.where(codes == GAP, len(labels), codes).astype(np.int64)
+    return pl.Series(name, [*labels, None], dtype=pl.Enum(labels)).gather(places)
+
+
+def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
+    """Tells whether a column of some type holds values as they are."""
+    try:
+        held = made().to_list()
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return list(map(label_of, held)) == list(map(label_of, values.values()))
+
+
 def _codes_of(values: list[str]) -> NDArray[np.int64]:
     """Returns the position of each value among the distinct ones."""
     place = {value: code for code, value in enumerate(dict.fromkeys(values))}
     return np.array([place[value] for value in values], dtype=np.int64)
 
 
-def _distinct(column: Any) -> list[Any]:
-    """Returns the distinct values of a column, or the declared ones; none if there are too many."""
+def _originals(name: str, column: Any, states: States) -> dict[str, Any]:
+    """Returns the value of each state in a column of a frame, by label; none if there are too many.
+
+    A state that does not occur has the value that its label stands for in this column, if it is of the type.
+    """
     import polars as pl
 
-    if is_pandas(column) and column.dtype != object:
-        return _few(_pandas_codes(column)[0])
+    if isinstance(column, np.ndarray) and (plain := _plain_array(column)) is not None:
+        column = pl.Series(np.unique(plain))
     if isinstance(column, pl.Series) and column.dtype != pl.Object:
-        if isinstance(column.dtype, pl.Enum):
-            return _few(column.dtype.categories.to_list())
-        return _few(column.unique().to_list())
-    if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
-        return _few(np.unique(column).tolist())
-    return _few(list({label_of(value): value for value in _listed(column)}.values()))
+        return _polars_originals(column, states)
+    distinct = _distinct(name, column)[0]
+    if len(distinct) > _MOST_VALUES:
+        return {}
+    kind = distinct_labels(distinct)[2]
+    if kind is None:
+        return {}
+    found = states.values(kind) if kind != "text" else {}
+    if str(getattr(column, "dtype", "")).lower().startswith(("int", "uint")):
+        found = {label: int(value) for label, value in found.items() if value == int(value)}
+    places = states.codes(distinct)
+    return found | {states.labels[code]: one for one, code in zip(distinct, places, strict=True) if code >= 0}
 
 
-def _listed(column: Any) -> list[Any]:
-    values: list[Any] = column.tolist() if hasattr(column, "tolist") else list(column)
-    return values
+def _polars_originals(column: pl.Series, states: States) -> dict[str, Any]:
+    """Returns `_originals` of a column of polars."""
+    import polars as pl
 
-
-def _few(values: list[Any]) -> list[Any]:
-    return values if len(values) <= _MOST_VALUES else []
-
-
-def _numbers(labels: Sequence[str]) -> dict[str, Any]:
-    """Returns the labels of a text file as numbers; empty unless all are, or a missing value."""
-    found: dict[str, Any] = {}
-    for label in labels:
-        try:
-            found[label] = int(label)
-        except ValueError:
-            try:
-                found[label] = float(label)
-            except ValueError:
-                if label != GAP_STATE:
-                    return {}
-    kinds = set(map(type, found.values()))
-    return {label: float(value) for label, value in found.items()} if len(kinds) > 1 else found
+    distinct = column.drop_nulls().unique(maintain_order=True)
+    if isinstance(column.dtype, pl.Enum):
+        distinct = column.dtype.categories.cast(column.dtype)
+    if len(distinct) > _MOST_VALUES:
+        return {}
+    kind, labels = kind_of_type(column.dtype), labels_of(distinct)
+    found = states.values(kind) if kind != "text" else {}
+    if column.dtype.is_integer():
+        found = {label: int(value) for label, value in found.items() if value == int(value)}
+    elif kind == "time" and not found:  # too fine for values of Python
+        return {}
+    pairs = zip(distinct.to_list(), states.places(labels, kind), strict=True)
+    return found | {states.labels[code]: one for one, code in pairs if code >= 0}

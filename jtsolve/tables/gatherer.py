@@ -16,6 +16,7 @@ from jtsolve.tables.distinct import DistinctRows
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
+from jtsolve.tables.values import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.tables.values import Kind
 
 KEPT = 1 << 20
 """Most rows kept without merging equal ones."""
 _ASCII = 1 << 7
+_UNKNOWN = -2
+"""Code of a character that has not occurred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,40 +102,28 @@ class Gatherer:
         self._kept: list[list[NDArray[Any]]] = [[] for _ in self.places]
         self._counted: DistinctRows | None = None
 
-    def add(
-        self,
-        columns: Sequence[pl.Series],
-        label: Callable[[object], str] | Sequence[Callable[..., str]] = str,
-    ) -> None:
-        """Adds rows.
-
-        Args:
-            columns: values of each wanted column; null is a gap.
-            label: turns values into labels, one function for all columns or one for each.
-        """
-        labels = [label] * len(columns) if callable(label) else label
+    def add(self, columns: Sequence[pl.Series]) -> None:
+        """Adds rows, given the values of each wanted column; null and blank text are gaps."""
         coded = []
-        for encoder, values, name in zip(self._encoders, columns, labels, strict=True):
+        for encoder, values in zip(self._encoders, columns, strict=True):
             self._intake.require(self.rows)
-            coded.append(encoder.codes(values, name))
+            coded.append(encoder.codes(values))
         self._take(coded)
 
-    def add_characters(self, cells: NDArray[np.uint8], label: Callable[[str], str]) -> None:
+    def add_characters(self, cells: NDArray[np.uint8]) -> None:
         """Adds rows of values of one character each; a wide table has too many columns to take one by one.
 
         Args:
             cells: shape (wanted columns, rows), codes of ASCII characters.
-            label: turns characters into labels.
         """
         if self._code_of is None:
-            self._code_of = np.full((len(self.places), _ASCII), GAP, np.int32)
+            self._code_of = np.full((len(self.places), _ASCII), _UNKNOWN, np.int32)
         self._intake.require(self.rows)
-        common = bytes(np.flatnonzero((self._code_of != GAP).all(axis=0)).tolist())
+        common = bytes(np.flatnonzero((self._code_of != _UNKNOWN).all(axis=0)).tolist())
         for byte in _different(cells.tobytes().translate(None, common)):
-            unknown = np.flatnonzero(self._code_of[:, byte] == GAP)
+            unknown = np.flatnonzero(self._code_of[:, byte] == _UNKNOWN)
             for column in unknown[(cells[unknown] == byte).any(axis=1)].tolist():
-                known = self._encoders[column].known
-                self._code_of[column, byte] = known.setdefault(label(chr(byte)), len(known))
+                self._code_of[column, byte] = self._encoders[column].code(chr(byte))
         kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
         self._take(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
 
@@ -147,12 +139,19 @@ class Gatherer:
         if self._counted is not None:
             self._counted.add(coded)
 
-    def table(self, *, typed: bool, states: Sequence[tuple[str, ...] | None] | None = None) -> RawTable:
+    def table(
+        self,
+        *,
+        typed: bool,
+        states: Sequence[tuple[str, ...] | None] | None = None,
+        kinds: Sequence[Kind | None] | None = None,
+    ) -> RawTable:
         """Returns the table and releases the rows.
 
         Args:
             typed: whether the format itself marks gaps, rather than words such as NA.
             states: declared states of each column of the file, or None.
+            kinds: of the values of each column of the file, or None.
         """
         times: NDArray[np.int64] | None = None
         if self._counted is not None:
@@ -164,7 +163,9 @@ class Gatherer:
             self._kept = []
         declared = [states[place] if states else None for place in self.places]
         columns = tuple(
-            RawColumn(self.names[place], tuple(encoder.known), column, labels)
+            RawColumn(
+                self.names[place], tuple(encoder.known), column, labels, kinds[place] if kinds else None
+            )
             for place, encoder, column, labels in zip(
                 self.places, self._encoders, codes, declared, strict=True
             )
@@ -187,13 +188,20 @@ class Encoder:
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
 
-    def codes(self, values: pl.Series, label: Callable[[object], str]) -> NDArray[Any]:
+    def code(self, value: str) -> int:
+        """Returns the code of a text; `GAP` of a blank one."""
+        label = value.strip()
+        return self.known.setdefault(label, len(self.known)) if label else GAP
+
+    def codes(self, values: pl.Series) -> NDArray[Any]:
         """Returns the codes of values in the smallest type; null is a gap. Values may share a label."""
         import polars as pl
 
         different = values.drop_nulls().unique(maintain_order=True)
         if different.is_empty():
             return np.full(len(values), GAP, dtype=np.int8)
-        codes = [self.known.setdefault(label(value), len(self.known)) for value in different.to_list()]
+        codes = list(map(self.code, labels_of(different)))
+        if isinstance(values.dtype, pl.Enum | pl.Categorical):
+            values, different = values.to_physical(), different.to_physical()
         coded = values.replace_strict(different, codes, default=None, return_dtype=pl.Int32)
         return coded.fill_null(GAP).to_numpy().astype(signed_type(len(self.known)))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from jtsolve.tables.values import Words
+
 PLAIN_SUFFIXES = (
     ".csv",
     ".tsv",
@@ -46,31 +48,31 @@ UTF_8 = "utf-8"
 Missing: TypeAlias = Literal["refuse", "state", "drop-rows", "drop-columns", "impute-mode"]
 TREATMENTS: tuple[str, ...] = get_args(Missing)
 
-GAPS = ("", "?", "NA", "N/A", "NaN", "nan", "null")
+_OF_PANDAS = (
+    "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,None,n/a,nan,null,NaT"
+)
+_OF_DATABASES = "\\N,(null)"
+_OF_SPREADSHEETS = "#NULL!,#DIV/0!,#VALUE!,#REF!,#NAME?,#NUM!"
+_OF_R = "NA_character_,NA_integer_,NA_real_"
+GAPS = ("", "?", *f"{_OF_PANDAS},{_OF_DATABASES},{_OF_SPREADSHEETS},{_OF_R}".split(","))
 """Words that mean a missing value in text formats, which have no null."""
 
 
-def gap_words(gaps: Sequence[str], *, typed: bool) -> tuple[str, ...]:
+def gap_words(gaps: Sequence[str], *, typed: bool) -> Words:
     """Returns the words that mean a missing value: in typed tables, which have null, only chosen ones.
 
-    >>> gap_words(GAPS, typed=True), gap_words(["-9"], typed=True)
-    ((), ('-9',))
+    >>> "NA" in gap_words(GAPS, typed=False), "NA" in gap_words(GAPS, typed=True)
+    (True, False)
+    >>> "-9.0" in gap_words(["-9"], typed=True)
+    True
     """
-    return () if typed and tuple(gaps) == GAPS else tuple(gaps)
+    from jtsolve.tables.values import Words
 
-
-def gaps_of(data: Any) -> tuple[str, ...]:
-    """Returns the words for a missing value that a table, or the model of one, has in its provenance."""
-    return tuple(getattr(data, "provenance", {}).get("missing_value_words", GAPS))
+    return Words(() if typed and tuple(gaps) == GAPS else gaps)
 
 
 Decimal: TypeAlias = Literal["point", "comma"]
 DECIMALS: tuple[str, ...] = get_args(Decimal)
-
-
-def decimal_of(data: Any) -> Decimal:
-    """Returns the decimal mark that a table, or the model of one, has in its provenance."""
-    return "comma" if getattr(data, "provenance", {}).get("decimal") == "comma" else "point"
 
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
@@ -127,7 +129,7 @@ MISSING = Option(
 MISSING_VALUES = Option(
     "missing_values",
     tuple,
-    "Words that stand for a missing value, in text by default: nothing, ?, NA, NaN, ….",
+    "Words that stand for a missing value, in text by default: ?, NA, NULL, None, n/a, #N/A, ….",
     GAPS,
     "W,W,…",
     within=READ,
@@ -358,6 +360,35 @@ class Coding:
         if name in (self.weights, self.classes):
             return True
         return name not in self.drop and (self.columns is None or name in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How data were read, and other rows for a model of them are.
+
+    Args:
+        gaps: words that mean a missing value.
+        decimal: mark of fractions in texts.
+        commas: columns that have decimal commas; None for those in which every word is such a number.
+        encoding: of text files.
+    """
+
+    gaps: tuple[str, ...] = GAPS
+    decimal: Decimal = "point"
+    commas: tuple[str, ...] | None = None
+    encoding: str = UTF_8
+
+    @classmethod
+    def of(cls, data: Any) -> Habits:
+        """Returns those that a table, or the model of one, has in its provenance."""
+        facts = getattr(data, "provenance", {})
+        comma = facts.get("decimal") == "comma"
+        return cls(
+            tuple(facts.get("missing_value_words", GAPS)),
+            "comma" if comma else "point",
+            tuple(facts.get("decimal_columns", ())) if comma else None,
+            str(facts.get("encoding", UTF_8)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

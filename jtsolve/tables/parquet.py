@@ -9,24 +9,27 @@ from __future__ import annotations
 import io
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
-from jtsolve.tables.frames import FRAME, Frame, has_index, label_of, not_a_state, polars_frame
+from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_state
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import require_distinct
 from jtsolve.tables.selection import name_list
+from jtsolve.tables.values import kind_of_type, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
 
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Source
+    from jtsolve.tables.values import Kind
 
 _PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
@@ -150,12 +153,19 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     Raises:
         InputError: it is not a frame, or a needed column cannot be read; see `frames.polars_frame`.
     """
-    table = _gathered([polars_frame(data, intake.wants).lazy()], FRAME, intake)
+    found = columns_in(data, intake.wants)
+    table = _gathered([found.frame.lazy()], FRAME, intake, found.kinds, found.observed)
     return replace(table, index=table.index or has_index(data))
 
 
-def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> RawTable:
-    """Returns the table in lazy frames of the same columns and types."""
+def _gathered(
+    lazies: Sequence[pl.LazyFrame],
+    source: str,
+    intake: Intake,
+    kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+    observed: Collection[str] = (),
+) -> RawTable:
+    """Returns the table in lazy frames of the same columns and types; see `frames.Columns`."""
     import polars as pl
 
     schema = lazies[0].collect_schema()
@@ -165,28 +175,30 @@ def _gathered(lazies: Sequence[pl.LazyFrame], source: str, intake: Intake) -> Ra
     require_distinct(schema.names(), source, index=True)
     gatherer = Gatherer(schema.names(), intake)
     wanted = [schema.names()[place] for place in gatherer.places]
-    kinds = [schema[name] for name in wanted]
-    for name, kind in zip(wanted, kinds, strict=True):
+    types = [schema[name] for name in wanted]
+    for name, kind in zip(wanted, types, strict=True):
         if kind.is_nested() or kind in (pl.Binary, pl.Object):
             raise not_a_state(source, name, kind)
-    chosen = [_readable(name, kind) for name, kind in zip(wanted, kinds, strict=True)]
+    chosen = [_readable(name, kind) for name, kind in zip(wanted, types, strict=True)]
     step = min(_ROWS, max(1, _VALUES // len(wanted)))
     for lazy, rows in zip(lazies, heights, strict=True):
         for start in range(0, rows, step):
-            gatherer.add(lazy.select(chosen).slice(start, step).collect().get_columns(), label_of)
+            gatherer.add(lazy.select(chosen).slice(start, step).collect().get_columns())
     states = [
-        tuple(kind.categories.to_list()) if isinstance(kind, pl.Enum) else None for kind in schema.values()
+        tuple(labels_of(kind.categories)) if isinstance(kind, pl.Enum) and name not in observed else None
+        for name, kind in schema.items()
     ]
-    return gatherer.table(typed=True, states=states)
+    held = [kinds.get(name, kind_of_type(kind)) for name, kind in schema.items()]
+    return gatherer.table(typed=True, states=states, kinds=held)
 
 
 def _readable(name: str, kind: pl.DataType) -> pl.Expr:
-    """Returns a column as numbers, booleans, times or text."""
+    """Returns a column whose missing values are null."""
     import polars as pl
 
-    if kind.is_float() or kind.is_decimal():
-        return pl.col(name).cast(pl.Float64).fill_nan(None)
-    return pl.col(name).cast(pl.String) if isinstance(kind, pl.Enum | pl.Categorical) else pl.col(name)
+    if kind.is_decimal():
+        return pl.col(name).cast(pl.Float64)
+    return pl.col(name).fill_nan(None) if kind.is_float() else pl.col(name)
 
 
 def parquet_bytes(frame: pl.DataFrame) -> bytes:

@@ -19,7 +19,7 @@ import numpy as np
 
 from jtsolve.core.files import write_atomically
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.frames import FRAME, is_path, label_of
+from jtsolve.tables.frames import FRAME, is_path
 from jtsolve.tables.gatherer import KEPT, Intake
 from jtsolve.tables.options import DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, readable, require_same, scanned
@@ -35,6 +35,7 @@ from jtsolve.tables.survey import (
     settled_columns,
     surveyed,
 )
+from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from math import isfinite, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.tables.options import HEADER, SEPARATOR
+from jtsolve.tables.values import label_of, number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Container, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.tables.values import Kind
+
 GAP = -1
 """Code of a missing value."""
-
-GAP_STATE = "?"
-"""The state for a missing value, of columns that have one."""
 
 DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?(?:[eE][+-]?\d+)?")
 """A number with a decimal comma, and points between thousands, if any."""
@@ -36,12 +36,16 @@ class RawColumn:
         labels: distinct values in any order; some may not occur.
         codes: shape (rows,), of a signed type.
         states: states declared by the file, or None.
+        kind: of the values; None for cells of a text file, which have none yet.
+        commas: whether its labels were numbers with decimal commas.
     """
 
     name: str
     labels: tuple[str, ...]
     codes: NDArray[np.signedinteger[Any]]
     states: tuple[str, ...] | None = None
+    kind: Kind | None = None
+    commas: bool = False
 
     def gaps(self, times: NDArray[np.int64] | None) -> int:
         """Returns the number of missing values; `times` are the multiplicities of the rows."""
@@ -59,35 +63,35 @@ class RawColumn:
 
     def numbers(self) -> NDArray[np.float64]:
         """Returns each label as a number; NaN where it is not a finite number."""
-        return np.array([_number(label) for label in self.labels])
+        return np.array([_number(label) for label in self.labels], dtype=np.float64)
 
     def first_word(self) -> str | None:
         """Returns an occurring label that is not a finite number, or None."""
         return next((self.labels[i] for i in self.occurring() if np.isnan(_number(self.labels[i]))), None)
 
-    def with_decimal_point(self, gaps: Collection[str], *, typed: bool = False) -> RawColumn:
-        """Returns the column with decimal commas turned into points, if all its words are such numbers.
+    def with_decimal_point(self, gaps: Container[str], *, always: bool = False) -> RawColumn:
+        """Returns the column with numbers in place of texts with decimal commas, if all its words are such.
 
         Args:
             gaps: words that mean a missing value.
-            typed: whether its labels may be those of numbers; then some label has to have a comma.
+            always: whether to turn every such text, whatever the other words are.
 
-        >>> RawColumn("a", ("1.234,5", "7"), np.array([0, 1])).with_decimal_point(()).labels
+        >>> RawColumn("a", ("1.234,50", "7"), np.array([0, 1])).with_decimal_point(()).labels
         ('1234.5', '7')
         """
-        if typed and not any("," in label for label in self.labels):
-            return self
         words = [self.labels[i] for i in self.occurring() if self.labels[i] not in gaps]
-        if not all(map(DECIMAL_COMMA.fullmatch, words)):
+        marked = self.kind in (None, "text") and any("," in word or "." in word for word in words)
+        if not marked or not (always or all(map(DECIMAL_COMMA.fullmatch, words))):
             return self
         turned = [
-            label.replace(".", "").replace(",", ".") if DECIMAL_COMMA.fullmatch(label) else label
+            label_of(float(label.replace(".", "").replace(",", ".")))
+            if DECIMAL_COMMA.fullmatch(label)
+            else label
             for label in self.labels
         ]
         place = {label: code for code, label in enumerate(dict.fromkeys(turned))}
-        return replace(
-            self.recoded(np.array([place[label] for label in turned], dtype=np.int32)), labels=tuple(place)
-        )
+        recoded = self.recoded(np.array([place[label] for label in turned], dtype=np.int32))
+        return replace(recoded, labels=tuple(place), kind=None if always else "number", commas=True)
 
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
         """Returns the column with code i replaced by `codes[i]`, which may be `GAP`."""
@@ -112,11 +116,8 @@ def signed_type(labels: int) -> type[np.int8 | np.int16 | np.int32]:
 
 
 def _number(label: str) -> float:
-    try:
-        value = float(label)
-    except ValueError:
-        return nan
-    return value if isfinite(value) and "_" not in label else nan  # float() accepts 1_000
+    number = number_in(label)
+    return nan if number is None else float(number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

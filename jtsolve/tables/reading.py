@@ -29,7 +29,7 @@ from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_numbers, to_states
 from jtsolve.tables.csv_text import read_dat, read_separated
-from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path, label_of
+from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import (
     CLASS_COLUMN,
@@ -45,6 +45,7 @@ from jtsolve.tables.options import (
 )
 from jtsolve.tables.parquet import read_columnar, read_frame
 from jtsolve.tables.source import Lines, Source
+from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -201,12 +202,16 @@ def read_numbers(
 
 def _described(table: SomeTable, source: Source | Frame) -> SomeTable:
     facts: dict[str, Any] = (
-        {"data": Path(source.path).name, "sha256_unpacked": source.sha256}
+        {"data": Path(source.path).name, "sha256_unpacked": source.sha256, **_encoding(source)}
         if isinstance(source, Source)
         else {"data": FRAME}
     )
     facts |= {"rows": table.total, **table.provenance}
     return replace(table, provenance=MappingProxyType(facts))
+
+
+def _encoding(source: Source) -> dict[str, str]:
+    return {} if source.is_utf8 else {"encoding": source.encoding}
 
 
 def read_schema(path: str | Path) -> Schema:

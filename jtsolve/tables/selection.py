@@ -101,6 +101,7 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
         remarks["missing_value_words"] = list(coding.missing_values)
     if coding.decimal != "point":
         remarks["decimal"] = coding.decimal
+        remarks["decimal_columns"] = [column.name for column in columns if column.commas]
     kept = {*keep, coding.weights}
     if dropped := [name for name in raw.names if name not in kept]:
         remarks["columns_dropped"] = dropped
@@ -118,13 +119,14 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
 
 def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
     """Returns the column with gaps in place of words for missing values, except declared states."""
+    words = gap_words(coding.missing_values, typed=raw.typed)
     if coding.decimal == "comma":
-        column = column.with_decimal_point(coding.missing_values, typed=raw.typed)
+        column = column.with_decimal_point(words)
     declared = set(map(str, coding.schema.get(column.name, ()))) | set(column.states or ())
-    words = set(gap_words(coding.missing_values, typed=raw.typed)) - declared
-    if words.isdisjoint(column.labels):
+    gaps = [label in words and label not in declared for label in column.labels]
+    if not any(gaps):
         return column
-    codes = [GAP if label in words else code for code, label in enumerate(column.labels)]
+    codes = [GAP if gap else code for code, gap in enumerate(gaps)]
     return column.recoded(np.array(codes, dtype=np.int32))
 
 

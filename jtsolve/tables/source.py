@@ -77,6 +77,7 @@ class Source:
                 f"there is no encoding '{encoding}'; give one that Python knows, such as utf-8 or cp1252"
             ) from None
         self.is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+        self.encoding = encoding
         self.path = path
         self.name = str(path)
         self.files = files_of(path)

@@ -16,14 +16,14 @@ import numpy as np
 
 from jtsolve.errors import InputError, LimitError
 from jtsolve.tables.check import examine, plain_finding, report_findings
-from jtsolve.tables.coding import coded_column, require_states
-from jtsolve.tables.frames import label_of
+from jtsolve.tables.coding import coded_column, kinds_remarks, require_states
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import DROP, SCHEMA
 from jtsolve.tables.parquet import frame_of_slice, read_frame, read_slice, require_same
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
 from jtsolve.tables.table import DataTable
+from jtsolve.tables.values import Kind, label_of  # msgspec reads the annotation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,6 +88,7 @@ class PartitionSurvey:
         values: by column, how often each value occurs.
         gaps: by column, the number of missing values.
         states: by column, those that its type declares, or None.
+        kinds: by column, of its values; None if all are missing.
         remarks: on the selection of columns.
     """
 
@@ -96,6 +97,7 @@ class PartitionSurvey:
     values: dict[str, dict[str, int]]
     gaps: dict[str, int]
     states: dict[str, tuple[str, ...] | None]
+    kinds: dict[str, Kind | None]
     remarks: dict[str, Any]
 
 
@@ -147,7 +149,7 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
     """Returns the summary of a partition."""
     found = _selected(part, frame, coding)
     if found is None:
-        return PartitionSurvey(part.name, 0, {}, {}, {}, {})
+        return PartitionSurvey(part.name, 0, {}, {}, {}, {}, {})
     selection, gaps = found
     times = selection.weights
     values = {}
@@ -157,7 +159,8 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
         values[column.name] = {label: count for label, count in pairs if count}
     rows = selection.columns[0].codes.size if times is None else int(times.sum())
     states = {column.name: column.states for column in selection.columns}
-    return _bounded(PartitionSurvey(part.name, rows, values, gaps, states, selection.remarks))
+    kinds = {column.name: column.kind for column in selection.columns}
+    return _bounded(PartitionSurvey(part.name, rows, values, gaps, states, kinds, selection.remarks))
 
 
 def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
@@ -165,6 +168,7 @@ def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
     first, *others = [survey for survey in surveys if survey.values] or surveys[:1]
     values: dict[str, Counter[str]] = {name: Counter(counts) for name, counts in first.values.items()}
     gaps = Counter(first.gaps)
+    kinds = dict(first.kinds)
     for other in others:
         changed = [name for name in first.states if first.states[name] != other.states[name]]
         if changed:
@@ -177,8 +181,11 @@ def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
         for name, counts in other.values.items():
             values[name].update(counts)
         gaps.update(other.gaps)
+        for name, kind in other.kinds.items():
+            # Values of several kinds are texts, as in a single frame.
+            kinds[name] = kinds[name] if kind in (None, kinds[name]) else "text" if kinds[name] else kind
     rows = sum(survey.rows for survey in surveys)
-    return _bounded(replace(first, rows=rows, values=dict(values), gaps=dict(gaps)))
+    return _bounded(replace(first, rows=rows, values=dict(values), gaps=dict(gaps), kinds=kinds))
 
 
 def _bounded(survey: PartitionSurvey) -> PartitionSurvey:
@@ -258,13 +265,15 @@ def settled_columns(
     if coding.missing == "drop-columns":
         raws = [(raw, times) for raw, times in raws if raw.name not in gaps]
     require_states([raw for raw, _ in raws], coding, source)
-    columns = []
+    columns, coded = [], {}
     for raw, times in raws:
         cuts: dict[str, tuple[float, ...]] = {}
         states, codes = coded_column(raw, coding, source, cuts, Subtable([raw], times, None, {}))
         gap = int(codes[-1]) if raw.name in gaps else None
-        columns.append(CodedColumn(raw.name, states, cuts.get(raw.name), gap))
+        columns.append(CodedColumn(raw.name, states.labels, cuts.get(raw.name), gap))
+        coded[raw.name] = states
     remarks["states"] = "declared, or the distinct values of all partitions as they are written"
+    remarks |= kinds_remarks(coded)
     if cut := {column.name: list(column.cuts) for column in columns if column.cuts is not None}:
         remarks["cuts"] = cut
     return tuple(columns), remarks
@@ -275,7 +284,7 @@ def _raw_column(name: str, survey: PartitionSurvey) -> tuple[RawColumn, NDArray[
     values, gaps = survey.values[name], survey.gaps[name]
     codes = np.array([*range(len(values)), *[GAP] * bool(gaps)], dtype=np.int32)
     times = np.array([*values.values(), *[gaps] * bool(gaps)], dtype=np.int64)
-    return RawColumn(name, tuple(values), codes, survey.states[name]), times
+    return RawColumn(name, tuple(values), codes, survey.states[name], survey.kinds[name]), times
 
 
 def _alone(coding: Coding, name: str) -> Coding:
@@ -294,13 +303,15 @@ def _alone(coding: Coding, name: str) -> Coding:
 def settled_coding(coding: Coding, columns: Sequence[CodedColumn]) -> Coding:
     """Returns the coding by which a partition is coded alone: all states and cuts are declared."""
     filled = coding.missing in ("state", "impute-mode")
+    gap = coding.missing == "state"
+    own = {one.name: one.states[:-1] if gap and one.gap is not None else one.states for one in columns}
     return replace(
         coding,
         columns=tuple(column.name for column in columns),
         drop=(),
         missing="state" if filled else "drop-rows" if coding.missing == "drop-rows" else "refuse",
         discretise=None,
-        schema={column.name: column.cuts or column.states for column in columns},
+        schema={column.name: column.cuts or own[column.name] for column in columns},
         class_column=None,
         states=(),
     )

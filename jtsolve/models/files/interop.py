@@ -17,6 +17,7 @@ from jtsolve.models.columns import Column
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import NetworkModel
 from jtsolve.networks.network import Network, NetworkNode
+from jtsolve.tables.values import kind_of_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,8 @@ def from_networkx(graph: nx.Graph) -> JunctionTreeModel:
     Raises:
         ValueError: the cliques do not form a junction tree, or the tables are not consistent marginals.
     """
-    columns = tuple(Column(name, tuple(states)) for name, states in graph.graph["states"].items())
+    held = graph.graph["states"].items()
+    columns = tuple(Column(name, tuple(states), kind=kind_of_texts(states)) for name, states in held)
     position = {column.name: v for v, column in enumerate(columns)}
     nodes = list(graph.nodes)
     cliques, tables = [], {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -27,13 +27,16 @@ if TYPE_CHECKING:
 class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A variable: its states, and the cuts between them if they are ranges; real variables have neither.
 
-    Rows may lack a hidden one.
+    Rows may lack a hidden one. `kind` is that of its values: texts, unless they are equal as numbers, truth
+    values or instants. With `gap`, the last state is that for a missing value.
     """
 
     name: Name
     states: list[str] | None = None
     cuts: list[float] | None = None
     hidden: bool = False
+    kind: Literal["text", "number", "boolean", "time"] = "text"
+    gap: bool = False
 
 
 class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -52,7 +55,7 @@ def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> t
             raise file_error(source, f"{at}.variables[{v}]", "variables of a discrete model need states")
         try:
             cuts = None if entry.cuts is None else tuple(entry.cuts)
-            columns.append(Column(entry.name, tuple(entry.states), cuts, entry.hidden))
+            columns.append(Column(entry.name, tuple(entry.states), cuts, entry.hidden, entry.kind, entry.gap))
         except ValueError as error:
             raise file_error(source, f"{at}.variables[{v}]", str(error)) from None
     return tuple(columns)

@@ -54,7 +54,9 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
     numbers.word("MARKOV", "BAYES")
     count = numbers.whole("the number of variables", 1, MOST_VARIABLES)
     arities = [numbers.whole(f"the number of states of variable {v}", 1, LARGEST_TABLE) for v in range(count)]
-    columns = [Column(f"V{v}", tuple(map(str, range(arity)))) for v, arity in enumerate(arities)]
+    columns = [
+        Column(f"V{v}", tuple(map(str, range(arity))), kind="number") for v, arity in enumerate(arities)
+    ]
     scopes = []
     for f in range(numbers.whole("the number of factors", 0, MOST_VARIABLES)):
         size = numbers.whole(f"the size of factor {f}", 0, count)

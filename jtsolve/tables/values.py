@@ -1,0 +1,315 @@
+"""Values and states: how a value is written, and the one rule by which values are equal.
+
+A state is a label with a kind. The kind is decided once, when a column is coded, and stored with the model.
+Texts are equal as texts, numbers as numbers, truth values as such, and times as instants. Where the kinds of
+a value and of its column differ, texts are read as values of the other kind; two states that both fit a value
+leave it without a state, rather than choose. Blanks around a text never count, and a blank text is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from math import isfinite
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+
+    import polars as pl
+
+Kind: TypeAlias = Literal["text", "number", "boolean", "time"]
+
+GAP_STATE = "?"
+"""The label of the state for a missing value, unless a value has it."""
+
+_NUMERAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
+"""A numeral that is no code: no sign +, no zeros in front, no exponent."""
+_INSTANT = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+_TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
+_MOST_DIGITS = 1e16
+"""From here on, numbers are written with an exponent."""
+_LARGEST = 1 << 63
+_MICROSECONDS = 6
+
+
+def is_missing(value: Any) -> bool:
+    """Tells whether a value is None, NaN, NaT or pandas.NA."""
+    if value is None:
+        return True
+    same = value == value  # noqa: PLR0124 - NaN differs from itself, and pandas.NA gives no bool
+    return type(value).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
+
+
+def kind_of(value: Any) -> Kind:
+    """Returns the kind of a value that is not missing."""
+    if isinstance(value, bool | np.bool_):
+        return "boolean"
+    if isinstance(value, Real | Decimal):
+        return "number"
+    return "time" if isinstance(value, date | np.datetime64) else "text"
+
+
+def label_of(value: Any) -> str:
+    """Returns how a value is written.
+
+    >>> [label_of(value) for value in (True, 3, 3.0, -0.0, 0.5, np.float32(0.1), " x ", datetime(2024, 5, 1))]
+    ['True', '3', '3', '0', '0.5', '0.1', 'x', '2024-05-01']
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value))
+    if isinstance(value, Real | Decimal) and not isinstance(value, Integral):
+        # The shortest text of a number of single precision: 0.1, not 0.10000000149011612.
+        number = float(str(value)) if isinstance(value, np.float16 | np.float32) else float(value)
+        whole = number.is_integer() and abs(number) < _MOST_DIGITS
+        return str(int(number)) if whole else repr(number)
+    if isinstance(value, datetime | np.datetime64):
+        return time_label(str(value))
+    return str(value).strip()
+
+
+def time_label(text: str) -> str:
+    """Returns a time without needless zeros; a midnight is a date.
+
+    >>> time_label("2024-05-01T00:00:00.000"), time_label("2024-05-01 12:30:00.500000+02:00")
+    ('2024-05-01', '2024-05-01 12:30:00.5+02:00')
+    """
+    short = re.sub(r"(\.\d*?)0+(?=$|[+-])", r"\1", text.replace("T", " "))
+    return re.sub(r"\.(?=$|[+-])", "", short).removesuffix(" 00:00:00")
+
+
+def number_in(text: str) -> int | float | None:
+    """Returns the finite number that a text is, or None; digits are those of ASCII, without underscores."""
+    if not _NUMERAL.fullmatch(text):
+        return None
+    number = float(text)
+    if not isfinite(number):
+        return None
+    return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _instant_in(text: str) -> tuple[bool, int] | None:
+    """Returns whether a time has a zone, and its nanoseconds since 1970; None if a text is none."""
+    match = _INSTANT.fullmatch(text)
+    if match is None:
+        return None
+    day, clock, seconds, fraction, zone = match.groups()
+    try:
+        moment = datetime.fromisoformat(f"{day} {clock or '00:00'}{seconds or ''}{zone or ''}")
+    except ValueError:
+        return None
+    aware = moment if zone else moment.replace(tzinfo=UTC)
+    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+    seconds_since = since.days * 86400 + since.seconds
+    return zone is not None, seconds_since * 10**9 + int((fraction or "").ljust(9, "0"))
+
+
+_READERS: dict[Kind, Callable[[str], Hashable]] = {
+    "number": number_in,
+    "boolean": _TRUTH.get,
+    "time": _instant_in,
+}
+"""The value in a text by kind; None if there is none. Equal values are equal and have the same hash."""
+
+
+def kind_of_texts(labels: Collection[str]) -> Kind:
+    """Returns the kind of a column of a text file: text, unless no two texts are the same value.
+
+    >>> [kind_of_texts(labels) for labels in (["1", "2.50"], ["01067", "2"], ["1.1", "1.10"], ["TRUE"])]
+    ['number', 'text', 'text', 'boolean']
+    """
+    kind: Kind = "boolean" if all(label in _TRUTH for label in labels) else "number"
+    if kind == "number" and not all(map(_is_plain, labels)):
+        return "text"
+    return kind if labels and are_of(kind, labels) else "text"
+
+
+def are_of(kind: Kind, labels: Collection[str]) -> bool:
+    """Tells whether texts are different values of a kind."""
+    if kind == "text":
+        return True
+    values = {_READERS[kind](label) for label in labels}
+    return len(values) == len(labels) and None not in values
+
+
+def _is_plain(label: str) -> bool:
+    number = number_in(label)
+    if number is None or (number == 0 and label.startswith("-")):
+        return False
+    return bool(_PLAIN.fullmatch(label)) or label == repr(number)
+
+
+def gap_label(labels: Collection[str]) -> str:
+    """Returns a label for the state of a missing value that no value has."""
+    label = GAP_STATE
+    while label in labels:
+        label = "(missing)" if label == GAP_STATE else f"{label}_"
+    return label
+
+
+def kind_of_type(dtype: pl.DataType) -> Kind:
+    """Returns the kind of the values in a column of polars."""
+    if dtype.is_numeric():
+        return "number"
+    name = dtype.base_type().__name__
+    return "boolean" if name == "Boolean" else "time" if name in ("Date", "Datetime") else "text"
+
+
+def labels_of(values: pl.Series) -> list[str]:
+    """Returns how the values of a column of polars without nulls are written; see `label_of`."""
+    import polars as pl
+
+    if isinstance(values.dtype, pl.Datetime):
+        return list(map(time_label, values.cast(pl.String).to_list()))
+    if values.dtype == pl.Float32:
+        values = values.cast(pl.String).cast(pl.Float64)
+    return list(map(label_of, values.to_list()))
+
+
+class Words:
+    """Words for a missing value; those that are numbers stand for the number, however it is written."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        self._words = frozenset(words)
+        self._numbers = {number_in(word) for word in self._words} - {None}
+
+    def __contains__(self, label: object) -> bool:
+        return label in self._words or (bool(self._numbers) and number_in(str(label)) in self._numbers)
+
+
+def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], Kind | None]:
+    """Returns the labels of values, the position of the label of each (-1 if missing), and their kind.
+
+    Values of several kinds are texts; the kind is None if all are missing.
+    """
+    held = list(values)
+    gaps = [is_missing(value) for value in held]
+    kinds = {kind_of(value) for value, gap in zip(held, gaps, strict=True) if not gap}
+    kind: Kind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
+    read = _READERS.get(kind or "text", str)
+    place: dict[Hashable, int] = {}
+    labels: list[str] = []
+    places = []
+    for value, gap in zip(held, gaps, strict=True):
+        label = "" if gap else label_of(value)
+        if not label:
+            places.append(-1)
+            continue
+        key = read(label)
+        places.append(place.setdefault(label if key is None else key, len(labels)))
+        if places[-1] == len(labels):
+            labels.append(label)
+    return labels, places, kind
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """The states of a column.
+
+    Args:
+        labels: distinct texts.
+        kind: of their values.
+        gap: whether the last one is the state for a missing value, which no value has.
+    """
+
+    labels: tuple[str, ...]
+    kind: Kind = "text"
+    gap: bool = False
+
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The labels of values."""
+        return self.labels[:-1] if self.gap else self.labels
+
+    def places(self, labels: Sequence[str], kind: Kind | None = None) -> list[int]:
+        """Returns the state of each value; -1 where there is none, or more than one.
+
+        Args:
+            labels: how the values are written.
+            kind: of the values; None for the cells of a text file.
+        """
+        exact = {label: code for code, label in enumerate(self.own)}
+        given = kind or "text"
+        if given == self.kind == "text":
+            return [exact.get(label, -1) for label in labels]
+        if "text" not in (given, self.kind) and given != self.kind:
+            return [-1] * len(labels)
+        read = _READERS[self.kind if given == "text" else given]
+        alike: dict[Hashable, list[int]] = defaultdict(list)
+        for label, code in exact.items():
+            alike[read(label)].append(code)
+        places = []
+        for label in labels:
+            key = read(label)
+            # Of texts, 1067 may be any number that is written 01067 or 1067; of numbers, infinity has no key.
+            if label in exact and (self.kind != "text" or key is None):
+                places.append(exact[label])
+                continue
+            same = () if key is None else alike.get(key, ())
+            places.append(same[0] if len(same) == 1 else -1)
+        return places
+
+    def codes(self, values: Sequence[Any]) -> list[int]:
+        """Returns the state of each value; -1 where there is none, more than one, or the value is missing."""
+        found = [-1] * len(values)
+        of_kind: dict[Kind, list[int]] = defaultdict(list)
+        for at, value in enumerate(values):
+            if not is_missing(value):
+                of_kind[kind_of(value)].append(at)
+        for kind, places in of_kind.items():
+            labels = [label_of(values[at]) for at in places]
+            for at, code in zip(places, self.places(labels, kind), strict=True):
+                found[at] = code
+        return found
+
+    def values(self, kind: Kind | None = None) -> dict[str, Any]:
+        """Returns the value of each label that is not missing; empty if they are texts.
+
+        Numbers that are written otherwise than numbers are, such as 0.50, stay as they are.
+
+        Args:
+            kind: of the values; None for that of the states.
+        """
+        kind = kind or self.kind
+        made = [_READERS[kind](label) if kind != "text" else None for label in self.own]
+        if None in made:
+            return {}
+        if kind == "number":
+            made = _numbers(self.own, made)
+        if kind == "time":
+            made = _times(self.own)
+        return dict(zip(self.own, made, strict=True)) if made else {}
+
+
+def _numbers(labels: Sequence[str], numbers: Sequence[Any]) -> list[Any]:
+    """Returns numbers of one type, if each is written as such; otherwise none."""
+    if any(abs(number) >= _LARGEST for number in numbers if isinstance(number, int)):
+        return []
+    if all(str(number) == label for label, number in zip(labels, numbers, strict=True)) and all(
+        isinstance(number, int) for number in numbers
+    ):
+        return list(numbers)
+    fits = all(label in (repr(n), label_of(n)) for label, n in zip(labels, numbers, strict=True))
+    return list(map(float, numbers)) if fits else []
+
+
+def _times(labels: Sequence[str]) -> list[Any]:
+    """Returns dates or times, if each has a zone or none has; otherwise, or if they are too fine, none."""
+    if all(len(label) == len("2024-05-01") for label in labels):
+        return [date.fromisoformat(label) for label in labels]
+    if any(len(match[4] or "") > _MICROSECONDS for label in labels if (match := _INSTANT.fullmatch(label))):
+        return []
+    times = [datetime.fromisoformat(label) for label in labels]
+    zones = {moment.tzinfo is None for moment in times}
+    if len(zones) > 1:
+        return []
+    return [moment if moment.tzinfo is None else moment.astimezone(UTC) for moment in times]
