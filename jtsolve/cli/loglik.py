@@ -174,6 +174,7 @@ def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) 
         habits=options.habits(model),
         dialect=how.dialect,
         weights=coding.weights,
+        crosstab=coding.crosstab,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],
         states=states_of(model.columns),
         hidden=hidden,
@@ -181,7 +182,7 @@ def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) 
         run=LimitOptions().run(monotonic()) if isinstance(data, Path) else None,
     )
     values = file.coded(model.columns)
-    times = np.ones(values.shape[1], dtype=np.int64) if file.weights is None else file.weights
+    times = file.times
     counted = (times > 0) & _complete(values[kept], file, options)
     values, times = values[:, counted], times[counted]
     values[~kept] = np.nan if model.is_continuous else -1

@@ -213,13 +213,7 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
         """Returns how rows for a model are read: as its data were, unless something else is given."""
         from jtsolve.tables.options import Habits
 
-        given, of_model, how = self.given(), Habits.of(model), self.reading()
-        return Habits(
-            how.coding.missing_values if "missing_values" in given else of_model.gaps,
-            how.coding.decimal if "decimal" in given else of_model.decimal,
-            None if "decimal" in given and of_model.decimal == "point" else of_model.commas,
-            how.dialect.encoding if "encoding" in given else of_model.encoding,
-        )
+        return Habits.over(model, self.reading(), self.given())
 
 
 def _read_in(texts: "Sequence[str]") -> dict[str, Any]:

@@ -1,18 +1,26 @@
 """`jtsolve show`: a result, a model or a posterior as text, in the DOT language, or drawn."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from jtsolve.cli.options import DataOptions, LimitOptions, flags_given, grouped
 from jtsolve.cli.output import emit, require_writable
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.cli.views import View
+    from jtsolve.core.run import Run
+    from jtsolve.models.goodness import Goodness
+    from jtsolve.study.trees import NamedTree
+    from jtsolve.tables.table import DataTable
 
 
+@grouped
 def show(
+    context: typer.Context,
+    *,
     result: Annotated[
         Path,
         typer.Argument(
@@ -27,8 +35,20 @@ def show(
     png: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as PNG.")] = None,
     picture: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of a posterior: heat-map (default), graph, cliques or traces."),
+        typer.Option(
+            metavar="NAME",
+            help="Of a posterior: heat-map (default), graph, cliques or traces; with --data: mosaic:A,B.",
+        ),
     ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Show the goodness of fit to these data."),
+    ] = None,
+    posterior: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="With --data: of 'average', for the edges."),
+    ] = None,
+    columns: DataOptions,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
@@ -41,15 +61,27 @@ def show(
     likeliest cliques, and the traces of the chains. For a graph: its edges, drawn by sign and strength,
     regions in colour; its tree is that of a triangulation. For a feature tree: its splits and leaves; --graph
     is that of a junction tree of the same distribution, which is refused with its size if that is too large.
+
+    With --data, of a result or a model: G², X², degrees of freedom, AIC and BIC of its graph as a log-linear
+    model, the cells with the largest adjusted residuals, and the cost of removing each edge;
+    --picture mosaic:A,B draws a table of counts.
     """
     for path in (svg, png):
         if path is not None:
-            require_writable(path, result)
+            require_writable(path, *(one for one in (result, data, posterior) if one is not None))
+    if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
+        raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and svg is None and png is None:
         raise ChoiceError("--picture names the subject; say where to draw it: --svg FILE or --png FILE")
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
-    view = _view(result, picture)
+    if data is None:
+        view = _view(result, picture)
+    else:
+        from jtsolve.cli.views import of_fit
+
+        run = LimitOptions().run(context.obj, silent=True)
+        view = of_fit(result, *_goodness(result, data, columns, run), posterior, picture)
     if json:
         from jtsolve.cli.models import json_text
 
@@ -86,28 +118,60 @@ def show(
         emit(graph_text(tree, names).encode())
 
 
-def _view(path: Path, picture: str | None) -> "View":
-    """Returns the view of a file."""
-    from jtsolve.cli.views import of_model, of_ranking, of_result
+def _kind(path: Path) -> str:
+    """Returns the kind of a file: model, graph, posterior, results or result."""
     from jtsolve.core.files import read_file
     from jtsolve.io.documents import format_of
 
-    kind = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    declared = None if kind in ("bif", "uai", "graphml", "csv") else format_of(read_file(path))
-    if picture is not None and declared != "jtsolve-posterior":
-        raise ChoiceError("--picture is for posteriors; leave it out")
-    if kind in ("bif", "uai") or declared == "jtsolve-model":
+    suffix = path.name.removesuffix(".gz").rpartition(".")[2].lower()
+    if suffix in _SUFFIXES:
+        return _SUFFIXES[suffix]
+    declared = str(format_of(read_file(path))).removeprefix("jtsolve-")
+    return declared if declared in ("model", "graph", "posterior", "results") else "result"
+
+
+_SUFFIXES = {"bif": "model", "uai": "model", "graphml": "graph", "csv": "graph"}
+
+
+def _view(path: Path, picture: str | None) -> "View":
+    """Returns the view of a file."""
+    from jtsolve.cli.views import of_model, of_ranking, of_result
+
+    kind = _kind(path)
+    if picture is not None and kind != "posterior":
+        raise ChoiceError("--picture is for posteriors, and with --data; leave it out")
+    if kind == "model":
         from jtsolve.models.framed import Model
 
         return of_model(Model.read(path), path.name)
-    if declared == "jtsolve-results":
-        return of_ranking(path)
-    if declared == "jtsolve-graph" or kind in ("graphml", "csv"):
+    if kind == "graph":
         from jtsolve.cli.graphs import of_graph
 
         return of_graph(path)
-    if declared == "jtsolve-posterior":
+    if kind == "posterior":
         from jtsolve.cli.posterior import of_posterior
 
         return of_posterior(path, picture or "heat-map")
-    return of_result(path)
+    return of_ranking(path) if kind == "results" else of_result(path)
+
+
+def _goodness(path: Path, data: Path, columns: DataOptions, run: "Run") -> "tuple[NamedTree, Goodness]":
+    """Returns the tree of a result or a model, and its goodness of fit to data."""
+    from jtsolve.models.goodness import Goodness, goodness_of
+    from jtsolve.scoring.scores.bic import Bic
+    from jtsolve.study.data import Data
+    from jtsolve.study.trees import NamedTree
+
+    kind = _kind(path)
+    if kind == "model":
+        from jtsolve.models.files.opening import open_model
+
+        goodness = goodness_of(open_model(path), data, columns.reading(), columns.given(), run=run)
+        return NamedTree(goodness.tree, goodness.table.names), goodness
+    if kind not in ("result", "results"):
+        raise ChoiceError(
+            f"--data is for results and models, and {path} is a {kind}; fit a model to the data"
+        )
+    tree, names = _view(path, None).tree()
+    table = Data(data, columns.reading()).columns(names).read(Bic(), run, tree.treewidth + 1)
+    return NamedTree(tree, names), Goodness(tree, cast("DataTable", table))

@@ -2,13 +2,18 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.text import Notes
     from jtsolve.models.framed import Model
+    from jtsolve.models.goodness import Goodness
+    from jtsolve.study.trees import NamedTree
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,4 +101,59 @@ def of_model(found: "Model", name: str) -> View:
         single,
         None if boxes is None else picture,
         None if boxes is None else lambda: branching_dot(boxes),
+    )
+
+
+def of_fit(
+    path: Path, named: "NamedTree", goodness: "Goodness", posterior: Path | None, picture: str | None
+) -> View:
+    """Returns the view of the goodness of fit of a tree to data: figures, worst cells and edges.
+
+    Args:
+        path: of the result or model.
+        named: its tree.
+        goodness: of it.
+        posterior: a posterior over the same variables, or None.
+        picture: "mosaic:A,B", or None for the tree.
+
+    Raises:
+        ChoiceError: there is no such picture.
+        InputError: the posterior is malformed, or over other variables.
+    """
+    from jtsolve.averaging.document import read_posterior
+    from jtsolve.listing import table
+    from jtsolve.study.edges import edge_frame
+    from jtsolve.tables.frames import FrameStyle
+    from jtsolve.tables.options import names_in
+
+    subject, _, variables = (picture or "").partition(":")
+    if picture is not None and (subject != "mosaic" or not variables):
+        raise ChoiceError(
+            f"--picture {picture}: of data there is mosaic:A,B, the counts of variables A and B"
+        )
+    probabilities = None if posterior is None else read_posterior(posterior)
+    edges = edge_frame(named, FrameStyle(), None, goodness.table, probabilities)
+
+    def text() -> str:
+        rows = [
+            [
+                *row[:2],
+                "yes" if row[2] else "no: in several cliques",
+                *("" if isnan(x) else x for x in row[3:]),
+            ]
+            for row in edges.rows()
+        ]
+        return f"{goodness.text()}\n\n{table(edges.columns, rows)}"
+
+    return View(
+        {
+            "name": path.name,
+            **goodness.facts(),
+            "residuals": goodness.residuals().to_dicts(),
+            "edges": edges.to_dicts(),
+        },
+        text,
+        lambda: (named.tree, named.names),
+        None,
+        None if picture is None else lambda target, kind: goodness.mosaic(target, names_in(variables), kind),
     )

@@ -8,10 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from jtsolve.core.files import write_atomically
 from jtsolve.draw import fonts
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
-from jtsolve.draw.picture import draw_box, page, render, write
+from jtsolve.draw.picture import draw_box, page, render, save, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,20 +88,13 @@ def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: Literal["s
         ChoiceError: the picture is too large for a PNG file.
         InputError: the file cannot be written.
     """
-    write_atomically(path, _drawn(boxes, format))
+    save(_figure(_pruned(boxes)), path, format)
 
 
 def branching_svg(boxes: Sequence[Box]) -> str:
     """Returns the drawing of `draw_branching` as an SVG element, to put into HTML."""
-    text = _drawn(boxes, "svg").decode()
+    text = render(_figure(_pruned(boxes)), "svg").decode()
     return text[text.index("<svg") :]
-
-
-def _drawn(boxes: Sequence[Box], kind: Literal["svg", "png"]) -> bytes:
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        return render(_figure(_pruned(boxes)), kind)
 
 
 def _shared(boxes: Sequence[Box]) -> set[int]:

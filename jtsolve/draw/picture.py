@@ -71,21 +71,13 @@ def draw_tree(
         ChoiceError: there are more than 150 cliques, or too long ones for a PNG file.
         InputError: the file cannot be written.
     """
-    write_atomically(path, _drawn(tree, names, format, notes))
+    save(tree_figure(tree, names, notes), path, format)
 
 
 def tree_svg(tree: JunctionTree, names: Sequence[str]) -> str:
     """Returns the drawing of `draw_tree` as an SVG element, to put into HTML."""
-    text = _drawn(tree, names, "svg", None).decode()
+    text = render(tree_figure(tree, names), "svg").decode()
     return text[text.index("<svg") :]
-
-
-def _drawn(tree: JunctionTree, names: Sequence[str], kind: Format, notes: Notes | None) -> bytes:
-    import matplotlib as mpl
-
-    # The salt makes the ids inside SVG files reproducible.
-    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        return render(tree_figure(tree, names, notes), kind)
 
 
 def draw_graph(
@@ -101,10 +93,7 @@ def draw_graph(
         ChoiceError: there are more than 400 variables.
         InputError: the file cannot be written.
     """
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, render(graph_figure(tree, names), format))
+    save(graph_figure(tree, names), path, format)
 
 
 def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
@@ -135,10 +124,7 @@ def draw_edges(
         ChoiceError: there are more than 400 variables.
         InputError: the file cannot be written.
     """
-    import matplotlib as mpl
-
-    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
-        write_atomically(path, render(edges_figure(edges, names, strengths, groups, arcs), format))
+    save(edges_figure(edges, names, strengths, groups, arcs), path, format)
 
 
 def edges_figure(
@@ -219,10 +205,19 @@ def render(figure: Any, kind: Format) -> bytes:
         raise ChoiceError(
             f"the picture would be {longest:.0f} inches long: too large for PNG; draw it as SVG"
         )
+    import matplotlib as mpl
+
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
+    # The salt makes the ids inside SVG files reproducible.
+    with mpl.rc_context({"svg.hashsalt": "jtsolve", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format=kind, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
+
+
+def save(figure: Any, path: str | Path, kind: Format) -> None:
+    """Writes a picture to a file, atomically."""
+    write_atomically(path, render(figure, kind))
 
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:

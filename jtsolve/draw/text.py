@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,11 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 EMPTY_SET = "∅"
+_SYNTACTIC = re.compile(
+    r"(?!(?:if|else|repeat|while|function|for|next|break|in|TRUE|FALSE|NULL|Inf|NaN|NA)$)"
+    r"(?:[^\W\d_]|\.(?!\d))[\w.]*"
+)
+"""A name that R reads without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,32 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
             last = child == children[-1]
             stack.append((child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  ")))
     return "\n".join(lines)
+
+
+def generating_class(tree: JunctionTree, names: Sequence[str]) -> str:
+    """Returns the maximal cliques, the generators of the log-linear model; unusual names are quoted.
+
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> generating_class(JunctionTree(3, [0b011, 0b110], [(0, 1)]), ["A", "B", "see C"])
+    '[A B][B "see C"]'
+    """
+    plain = [name if re.fullmatch(r"[^\s\[\]\"]+", quoted_name(name)) else json.dumps(name) for name in names]
+    return "".join(f"[{' '.join(plain[v] for v in members(clique))}]" for clique in tree.cliques)
+
+
+def r_formula(tree: JunctionTree, names: Sequence[str]) -> str:
+    """Returns the same as a formula of R, for MASS::loglm, gRim::dmod or, after the counts, glm.
+
+    >>> from jtsolve.core.tree import JunctionTree
+    >>> r_formula(JunctionTree(3, [0b011, 0b110], [(0, 1)]), ["A", "B", "see C"])
+    '~ A*B + B*`see C`'
+    """
+    escaped = [name.replace("\\", "\\\\").replace("`", "\\`") for name in names]
+    plain = [
+        name if _SYNTACTIC.fullmatch(name) else f"`{quoted}`"
+        for name, quoted in zip(names, escaped, strict=True)
+    ]
+    return f"~ {' + '.join('*'.join(plain[v] for v in members(clique)) for clique in tree.cliques)}"
 
 
 def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:

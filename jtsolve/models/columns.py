@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Real
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -276,6 +277,21 @@ def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
         )
         for name, states in zip(table.names, table.states, strict=True)
     )
+
+
+def coded_table(
+    columns: Sequence[Column], codes: Codes, weights: NDArray[np.int64] | None, unit: float
+) -> DataTable:
+    """Returns rows in the coding of a model as a table, of which `columns_of` returns these columns."""
+    from jtsolve.tables.table import DataTable
+
+    remarks = {
+        "cuts": {column.name: list(column.cuts) for column in columns if column.cuts is not None},
+        "kinds": {column.name: column.kind for column in columns},
+        "missing_states": [column.name for column in columns if column.gap],
+    }
+    names, states = zip(*((column.name, column.states) for column in columns), strict=True)
+    return DataTable(names, states, codes, weights, MappingProxyType(remarks), unit)
 
 
 def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, States]:

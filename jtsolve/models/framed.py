@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.goodness import Goodness
     from jtsolve.models.protocol import Distribution, Explanation, Posterior, StateDistribution
     from jtsolve.tables.frames import Frame
 
@@ -308,6 +309,35 @@ class Model:
         style = self.style.like(data)
         logs = self.model.log_likelihood(self._rows(data, self.model.columns, missing))
         return style.labelled(style.numbers("loglik", logs), data)
+
+    def goodness(self, data: Frame, **reading: Any) -> Goodness:
+        """Returns the goodness of fit of the graph of the model to data: G², X², df, p, AIC, BIC, residuals.
+
+        The tables are fitted to these data by maximum likelihood, whatever the prior of the model is.
+        `models.goodness` says how empty cells and structural zeros are treated.
+
+        Args:
+            data: a frame, a table of counts as of `pandas.crosstab`, or the path of a file.
+            reading: how the data are read, such as weights or missing="drop-rows"; see `jtsolve.learn`.
+
+        Raises:
+            InputError: a column of the model is missing, a value is missing or unknown.
+            ChoiceError: the model is not a junction tree of observed states.
+
+        >>> import jtsolve as jt
+        >>> both = ["yes", "yes", "no", "no"]
+        >>> counts = {"Wife": both, "Husband": ["yes", "no"] * 2, "Freq": [30, 10, 10, 50]}
+        >>> model = jt.fit(counts, treewidth=0, weights="Freq")
+        >>> round(model.goodness(counts, weights="Freq").x2, 2)
+        34.03
+        """
+        from jtsolve.models.goodness import goodness_of
+        from jtsolve.tables.crosstab import counts_in_rows
+        from jtsolve.tables.reading import reading_of
+
+        source, given = counts_in_rows(data, reading)
+        style = self.style.like(source, states_of(self.model.columns))
+        return goodness_of(self.model, source, reading_of(given), given, style=style)
 
     def _rows(self, data: Frame, columns: Sequence[Column | RealColumn], missing: Missing) -> NDArray[Any]:
         """Returns rows in the coding of the model, read as the data were from which it was learned."""

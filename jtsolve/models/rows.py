@@ -8,11 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import InputError
-from jtsolve.models.columns import columns_of, hidden_of, require_columns
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.columns import coded_table, columns_of, hidden_of, require_columns, states_of
 from jtsolve.tables.check import OF_ROWS, examine, report_findings
+from jtsolve.tables.crosstab import melted
 from jtsolve.tables.gatherer import Intake
-from jtsolve.tables.options import Coding, Dialect, Habits, gap_words
+from jtsolve.tables.options import (
+    CLASS_COLUMN,
+    COLUMNS,
+    DISCRETISE,
+    DROP,
+    MISSING,
+    SCHEMA,
+    STATES,
+    Coding,
+    Dialect,
+    Habits,
+    gap_words,
+)
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.reading import opened_data, read_raw
 from jtsolve.tables.selection import row_weights
@@ -25,7 +38,9 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.protocol import StateDistribution
     from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Reading
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import DataTable
@@ -40,13 +55,28 @@ class FileRows:
         columns: by the names of the model, in its order.
         gaps: words that mean a missing value.
         source: the file, for messages.
-        weights: shape (rows,), how often each row counts; None for once.
+        weights: shape (rows,), how often each row counts, in counts of `unit`; None for once.
+        unit: see `DataTable`.
     """
 
     columns: tuple[RawColumn, ...]
     gaps: Words
     source: str
     weights: NDArray[np.int64] | None = None
+    unit: float = 1.0
+
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """How often each row counts.
+
+        Raises:
+            InputError: some weights are fractions.
+        """
+        if self.unit != 1:
+            reason = "some weights are fractions, and rows are counted"
+            raise InputError(self.source, "weights", reason, "count how often each row occurs")
+        once = np.ones(self.columns[0].codes.size, dtype=np.int64)
+        return once if self.weights is None else self.weights
 
     def new_states(
         self, table: DataTable | PartitionedTable, declared: Collection[str]
@@ -84,6 +114,7 @@ def open_rows(
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
     dialect: Dialect = Dialect(),  # noqa: B008
     weights: str | None = None,
+    crosstab: str | None = None,
     drop: Sequence[str] = (),
     states: Mapping[str, States] = MappingProxyType({}),
     hidden: Collection[str] = (),
@@ -99,6 +130,7 @@ def open_rows(
         dialect: without a header, the columns are those of the model, in its order. The encoding is that of
             the habits.
         weights: the column that counts how often each row occurs, or None.
+        crosstab: see `Coding`.
         drop: variables that will not be used, and need no data check.
         states: of columns whose values are states, for the data check.
         hidden: names of columns that may be missing: all of their values are.
@@ -109,7 +141,8 @@ def open_rows(
         InputError: the file cannot be read, or a column is missing.
     """
     source, place = opened_data(data, habits.encoding)
-    raw, read = _raw_columns(source, place, names, dialect, weights=weights, hidden=hidden)
+    coding = Coding(weights=weights, crosstab=crosstab)
+    raw, read, weights = _raw_columns(source, place, names, dialect, coding=coding, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
@@ -132,13 +165,8 @@ def open_rows(
         read = {name: _with_points(column, name, gaps, habits.commas) for name, column in read.items()}
     absent = RawColumn("", (), np.full(raw.columns[0].codes.size, GAP))
     columns = tuple(read.get(name, absent) for name in names)
-    times = None
-    if weights is not None:
-        times, unit = row_weights(by_name[weights], None, place)
-        if unit != 1:
-            reason = "some weights are fractions, and rows are counted"
-            raise InputError(place, f"column '{weights}'", reason, "count how often each row occurs")
-    return FileRows(columns, gaps, place, times)
+    counted = (None, 1.0) if weights is None else row_weights(by_name[weights], None, place)
+    return FileRows(columns, gaps, place, *counted)
 
 
 def _with_points(column: RawColumn, name: str, gaps: Words, commas: Collection[str] | None) -> RawColumn:
@@ -166,15 +194,16 @@ def _raw_columns(
     names: Sequence[str],
     dialect: Dialect,
     *,
-    weights: str | None,
+    coding: Coding,
     hidden: Collection[str],
-) -> tuple[RawTable, dict[str, RawColumn]]:
-    """Returns a table, and its columns of these names, or by position if it has no header.
+) -> tuple[RawTable, dict[str, RawColumn], str | None]:
+    """Returns a table, its columns of these names, or by position if it has no header, and that of weights.
 
     It may lack those that are hidden.
     """
-    intake = Intake(lambda one: not dialect.header or one in names or one == weights, together=False)
-    raw = read_raw(source, intake, dialect)
+    everything = not dialect.header or coding.crosstab is not None
+    intake = Intake(lambda one: everything or one in names or one == coding.weights, together=False)
+    raw, coding = melted(read_raw(source, intake, dialect), coding, name)
     place = {column.name: i for i, column in enumerate(raw.columns)}
     wanted = [name for name in names if name in place or name not in hidden]
     if not dialect.header and not all(name in place for name in wanted):
@@ -185,6 +214,56 @@ def _raw_columns(
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(wanted)}",
                 "name the columns in a first line",
             )
-        return raw, dict(zip(wanted, raw.columns, strict=True))
+        return raw, dict(zip(wanted, raw.columns, strict=True)), coding.weights
     require_columns(wanted, place, name)
-    return raw, {name: raw.columns[place[name]] for name in wanted}
+    return raw, {name: raw.columns[place[name]] for name in wanted}, coding.weights
+
+
+def read_counts(
+    data: str | Path | Frame, model: StateDistribution, how: Reading, habits: Habits, run: Run | None
+) -> DataTable:
+    """Returns the rows of a data file or frame, with their weights, as a table in the coding of a model.
+
+    Args:
+        data: see `open_rows`.
+        model: has its own states and cuts.
+        how: weights; missing values are refused, or their rows left out.
+        habits: see `open_rows`.
+        run: shows findings of the data check; None leaves it out.
+
+    Raises:
+        InputError: as `open_rows`; a value is none of the model's states, or missing.
+        ChoiceError: an option would change the coding.
+    """
+    coding, plain = how.coding, Coding()
+    idle = (COLUMNS, DROP, DISCRETISE, CLASS_COLUMN, SCHEMA, STATES)
+    if given := [one for one in idle if getattr(coding, one.name) != getattr(plain, one.name)]:
+        raise ChoiceError(
+            f"{', '.join(map(str, given))}: the model has its own columns and states; leave it out"
+        )
+    if coding.missing not in ("refuse", "drop-rows", "state"):
+        raise ChoiceError(
+            f"{MISSING(coding.missing)}: rows are not changed here; give drop-rows, or impute them"
+        )
+    file = open_rows(
+        data,
+        model.names,
+        habits=habits,
+        dialect=how.dialect,
+        weights=coding.weights,
+        crosstab=coding.crosstab,
+        states=states_of(model.columns),
+        strict=how.strict,
+        run=run,
+    )
+    codes = file.coded(model.columns)
+    weights = np.ones(codes.shape[1], dtype=np.int64) if file.weights is None else file.weights
+    missing = (codes < 0).any(axis=0) & (weights > 0)
+    if missing.any() and coding.missing != "drop-rows":
+        reason = f"{int(missing.sum())} rows have some"
+        raise InputError(file.source, "missing values", reason, f"leave these out: {MISSING('drop-rows')}")
+    kept = ~missing & (weights > 0)
+    if not kept.any():
+        raise InputError(file.source, "missing values", "every row has some", "give rows without any")
+    each = None if file.weights is None else weights[kept]
+    return coded_table(model.columns, codes[:, kept], each, file.unit)

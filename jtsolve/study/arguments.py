@@ -99,8 +99,10 @@ def data_of(
 ) -> Data:
     """Returns data, with the options of `tables.options.DATA` by their names."""
     from jtsolve.study.data import Data
+    from jtsolve.tables.crosstab import counts_in_rows
     from jtsolve.tables.reading import reading_of
 
+    source, reading = counts_in_rows(source, reading)
     return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError, at
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
     import networkx as nx
 
+    from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.ranking import Ranking
     from jtsolve.core.tree import JunctionTree
     from jtsolve.errors import JtsolveError
+    from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.frames import Frame
@@ -154,6 +156,52 @@ class Solution:
     def graph(self) -> nx.Graph:
         """Returns the chordal graph, a networkx graph whose nodes are the names."""
         return self.named.graph()
+
+    @property
+    def generating_class(self) -> str:
+        """The cliques as the generators of a log-linear model: "[A B][B C]"."""
+        return self.named.generating_class
+
+    @property
+    def r_formula(self) -> str:
+        """The same as a formula of R, for MASS::loglm, gRim::dmod or, after the counts, glm."""
+        return self.named.r_formula
+
+    def goodness(self) -> Goodness:
+        """Returns the goodness of fit of the tree to the data that it was learned from; see `Model.goodness`.
+
+        Raises:
+            ChoiceError: there are no data, they are real numbers, or partitions.
+        """
+        from jtsolve.models.goodness import Goodness
+
+        if self.table is None:
+            raise ChoiceError("an instance has no rows; fit a model to data and ask it: model.goodness(data)")
+        return Goodness(self.tree, cast("Any", self.table), self.style)
+
+    def edges(self, posterior: GraphPosterior | None = None) -> Frame:
+        """Returns the edges of the graph and what removing each costs, as a frame with a row for each.
+
+        An edge can be removed within the class of decomposable graphs if and only if it lies in exactly one
+        clique; the figures of others are missing. Columns, besides `first`, `second` and `removable`:
+        `score_loss`, in nats, if the problem is known; of data of states `g2`, `df` and `p` of the test, and
+        `delta_bic`, the BIC without the edge minus that with it (`models.goodness` has the definitions); and
+        `posterior`, the probability of the edge. Positive losses and differences support the edge.
+
+        Args:
+            posterior: of `jtsolve.average`; None if it is not known.
+
+        Raises:
+            InputError: the posterior is over other variables.
+
+        >>> import jtsolve as jt
+        >>> survey = {"Age": ["young", "old"] * 20, "Smoker": [True, False] * 20, "Coin": [0, 0, 1, 1] * 10}
+        >>> jt.learn(survey, treewidth=1).edges()["g2"].round(2).to_list()
+        [55.45]
+        """
+        from jtsolve.study.edges import edge_frame
+
+        return edge_frame(self.named, self.style, self.problem, self.table, posterior)
 
     def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
         """Draws the tree, or prints it; see `NamedTree.show`."""

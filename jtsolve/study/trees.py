@@ -54,6 +54,20 @@ class NamedTree:
         """The size of the largest clique minus one."""
         return self.tree.treewidth
 
+    @property
+    def generating_class(self) -> str:
+        """The cliques as the generators of a log-linear model: "[A B][B C]"."""
+        from jtsolve.draw.text import generating_class
+
+        return generating_class(self.tree, self.names)
+
+    @property
+    def r_formula(self) -> str:
+        """The same as a formula of R; see `draw.text.r_formula`."""
+        from jtsolve.draw.text import r_formula
+
+        return r_formula(self.tree, self.names)
+
     def graph(self) -> nx.Graph:
         """Returns the chordal graph, a networkx graph whose nodes are the names."""
         import networkx as nx

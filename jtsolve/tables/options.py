@@ -18,7 +18,7 @@ from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.options import READ, Option, options_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -117,6 +117,13 @@ WEIGHTS = Option(
     "The column that counts how often each row occurs.",
     metavar="NAME",
     estimator="sample_weight=…",
+)
+CROSSTAB = Option(
+    "crosstab",
+    str,
+    "Of a table of counts: the variable whose states the columns of counts name, all but the first, or those "
+    "listed.",
+    metavar="NAME=A,B,…",
 )
 MISSING = Option(
     "missing",
@@ -318,6 +325,7 @@ class Coding:
     columns: tuple[str, ...] | None = COLUMNS.field()
     drop: tuple[str, ...] = DROP.field()
     weights: str | None = WEIGHTS.field()
+    crosstab: str | None = CROSSTAB.field()
     missing: Missing = MISSING.field()  # noqa: RUF009 - a field
     missing_values: tuple[str, ...] = MISSING_VALUES.field()
     discretise: Discretisation | None = DISCRETISE.field()  # noqa: RUF009 - a field
@@ -339,6 +347,8 @@ class Coding:
             )
         if self.decimal not in DECIMALS:
             raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
+        if self.crosstab is not None and self.weights is not None:
+            raise ChoiceError(f"{CROSSTAB} and {WEIGHTS} both name counts; give one of the two")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
         for word in self.missing_values:  # which models remember, in files
@@ -357,7 +367,7 @@ class Coding:
 
     def reads(self, name: str) -> bool:
         """Tells whether a column of the file is needed."""
-        if name in (self.weights, self.classes):
+        if self.crosstab is not None or name in (self.weights, self.classes):
             return True
         return name not in self.drop and (self.columns is None or name in self.columns)
 
@@ -388,6 +398,17 @@ class Habits:
             "comma" if comma else "point",
             tuple(facts.get("decimal_columns", ())) if comma else None,
             str(facts.get("encoding", UTF_8)),
+        )
+
+    @classmethod
+    def over(cls, data: Any, how: Reading, given: Container[str]) -> Habits:
+        """Returns those of a model, or those of a reading where its options are given by name."""
+        own = cls.of(data)
+        return cls(
+            how.coding.missing_values if "missing_values" in given else own.gaps,
+            how.coding.decimal if "decimal" in given else own.decimal,
+            None if "decimal" in given and own.decimal == "point" else own.commas,
+            how.dialect.encoding if "encoding" in given else own.encoding,
         )
 
 

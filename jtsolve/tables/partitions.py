@@ -19,9 +19,10 @@ import numpy as np
 
 from jtsolve.core.files import write_atomically
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.options import EXECUTOR
 from jtsolve.tables.frames import FRAME, is_path
 from jtsolve.tables.gatherer import KEPT, Intake
-from jtsolve.tables.options import DISCRETISE, SCHEMA
+from jtsolve.tables.options import CROSSTAB, DISCRETISE, SCHEMA
 from jtsolve.tables.parquet import height, readable, require_same, scanned
 from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
@@ -168,6 +169,8 @@ def read_partitioned(
             "mdlp cuts by a class, which needs all rows in one place; "
             f"give {DISCRETISE('quantile:4')}, or cuts with {SCHEMA}"
         )
+    if coding.crosstab is not None:
+        raise ChoiceError(f"{CROSSTAB}: a table of counts is in one place; leave {EXECUTOR} out")
     if folder is not None and is_dask_frame(data):
         raise ChoiceError(
             "a change of a Dask DataFrame would not be seen; counts are kept of Parquet files only"

@@ -28,11 +28,13 @@ from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_numbers, to_states
+from jtsolve.tables.crosstab import melted
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import (
     CLASS_COLUMN,
+    CROSSTAB,
     DATA,
     UTF_8,
     WEIGHTS,
@@ -143,6 +145,7 @@ def checked(
     Raises:
         InputError: a column cannot be coded; `strict`, and there are findings.
     """
+    raw, coding = melted(raw, coding, source)
     intake = Intake(run=run, source=source)
     rows = raw.columns[0].codes.size
     intake.require(rows)
@@ -181,7 +184,7 @@ def read_states(
     coding = coding or Coding()
     source, name = opened_data(data)
     raw = read_raw(source, Intake(coding.reads, run=run, source=name), Dialect(header, separator))
-    return _described(to_states(raw, coding, name), source)
+    return _described(to_states(*melted(raw, coding, name), name), source)
 
 
 def read_numbers(
@@ -239,7 +242,7 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
             raise ChoiceError(f"there is no option '{name}' for data; there are {', '.join(known)}")
         if known[name].type is tuple:
             values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))
-        elif known[name] in (WEIGHTS, CLASS_COLUMN):
+        elif known[name] in (WEIGHTS, CROSSTAB, CLASS_COLUMN):
             if is_listing(value):
                 raise ChoiceError(f"{known[name]} names a column of the data; add the values to the data")
             values[name] = label_of(value)

@@ -1,0 +1,171 @@
+"""Tables of counts: crosstabs become rows of states with a column of counts, `Freq`, as in R.
+
+A frame of `pandas.crosstab` names both of its axes, which are the variables; so does a Series of counts by a
+named index, as of `value_counts`. A wide table, of a file or another frame, has the states of one variable as
+the names of columns of counts; `Coding.crosstab` names the variable.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.frames import FRAME, is_pandas, written
+from jtsolve.tables.options import CROSSTAB, names_in
+from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
+from jtsolve.tables.selection import name_list
+from jtsolve.tables.values import is_missing, label_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.options import Coding
+
+FREQ = "Freq"
+_MARGINS = ("all", "sum", "total", "totals")
+_FEW = 20
+"""States of a variable of a table of counts that is recognised; more rows are rather those of a data set."""
+
+
+def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mapping[str, Any]]:
+    """Returns data and the options to read them, a pandas table of counts as rows with weights.
+
+    Args:
+        data: of any kind.
+        given: options by name. `crosstab`: True or False tells whether it is one; None for `is_crosstab`.
+
+    Raises:
+        ChoiceError: it shall be one, and is no frame of pandas.
+        InputError: as `in_rows`.
+    """
+    wanted = given.get("crosstab")
+    if isinstance(wanted, str):
+        return data, given
+    if wanted and not is_pandas(data):
+        raise ChoiceError('crosstab=True is for frames of pandas; name the variable: crosstab="NAME=A,B"')
+    rest = {name: value for name, value in given.items() if name != "crosstab"}
+    if wanted is None:
+        wanted = given.get("weights") is None and is_crosstab(data)
+    return (in_rows(data), {**rest, "weights": FREQ}) if wanted else (data, rest)
+
+
+def is_crosstab(data: Frame) -> bool:
+    """Tells whether data are a pandas table of counts.
+
+    All levels of its axes have names and at most 20 labels, and its values are whole numbers from 0 on.
+    """
+    if not is_pandas(data) or not data.size:
+        return False
+    axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
+    if any(is_missing(name) for axis in axes for name in axis.names):
+        return False
+    few = all(axis.unique(level).size <= _FEW for axis in axes for level in range(axis.nlevels))
+    kinds = [data.dtype] if data.ndim == 1 else data.dtypes
+    return (
+        few
+        and all(getattr(kind, "kind", "O") in "iu" for kind in kinds)
+        and bool((data.to_numpy() >= 0).all())
+    )
+
+
+def in_rows(data: Any) -> Any:
+    """Returns a pandas table of counts as a frame with a row for each cell, and its count in `Freq`.
+
+    Raises:
+        InputError: an axis or a level has no name, two have the same, or the table has its margins.
+    """
+    pandas = sys.modules["pandas"]
+    axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
+    names = [name for axis in axes for name in axis.names]
+    labels = written(names)
+    if "" in labels or len({*labels, FREQ}) <= len(labels):
+        reason = f"the names of its axes, {name_list(labels)}, are not distinct names other than {FREQ}"
+        raise InputError(FRAME, "crosstab", reason, "name the variables: rename_axis")
+    counts = data.to_numpy().reshape(len(data), -1)
+    if data.ndim > 1:
+        ends = [label_of(axis[-1] if axis.nlevels == 1 else axis[-1][0]) for axis in axes]
+        _require_no_margins(counts, ends, FRAME)
+    made = {}
+    for level, name in enumerate(names):
+        of_rows = level < data.index.nlevels
+        values = (data.index if of_rows else data.columns).get_level_values(
+            level if of_rows else level - data.index.nlevels
+        )
+        places = np.arange(len(values))
+        places = np.repeat(places, counts.shape[1]) if of_rows else np.tile(places, counts.shape[0])
+        made[name] = values.take(places)
+    return pandas.DataFrame({**made, FREQ: counts.ravel()})
+
+
+def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding]:
+    """Returns a wide table as rows with counts, and the coding of these; others as they are.
+
+    Raises:
+        InputError: there is no such column, no column is left for another variable, a name repeats, or the
+            table has its margins.
+    """
+    if coding.crosstab is None:
+        return raw, coding
+    name, _, chosen = coding.crosstab.partition("=")
+    counted = names_in(chosen) if chosen else raw.names[1:]
+    unknown = [one for one in counted if one not in raw.names]
+    held = [column for column in raw.columns if column.name not in counted]
+    if unknown or not counted or not held:
+        reason = f"there is no column {name_list(unknown)}" if unknown else "no column is left for a variable"
+        remedy = f"name the columns of counts: {CROSSTAB('NAME=FIRST,SECOND')}"
+        raise InputError(source, "crosstab", reason, remedy)
+    names = [*(column.name for column in held), name, FREQ]
+    if not name or len(set(names)) < len(names):
+        raise InputError(source, "crosstab", f"{name_list(names)} are not distinct", "name the variable anew")
+    by_name = {column.name: column for column in raw.columns}
+    counts = [by_name[one] for one in counted]
+    remedy = f"correct it, or name the columns of counts: {CROSSTAB('NAME=FIRST,SECOND')}"
+    for column in counts:
+        if column.gaps(None) or (word := column.first_word()) is not None:
+            what = "a missing value" if column.gaps(None) else f"'{word}'"
+            raise InputError(source, f"column '{column.name}'", f"{what} is no count", remedy)
+    numbers = np.array([column.numbers()[column.codes] for column in counts])
+    last = held[0].codes[-1]
+    _require_no_margins(numbers.T, ["" if last == GAP else held[0].labels[last], counted[-1]], source)
+    rows = raw.columns[0].codes.size
+    labels = {
+        label: code for code, label in enumerate(dict.fromkeys(t for one in counts for t in one.labels))
+    }
+    values = [np.array([*map(labels.__getitem__, one.labels), GAP])[one.codes] for one in counts]
+    states = np.repeat(np.arange(len(counted)), rows)
+    columns = [replace(column, codes=np.tile(column.codes, len(counted))) for column in held]
+    columns += [
+        RawColumn(name, counted, states.astype(signed_type(len(counted))), counted),
+        RawColumn(FREQ, tuple(labels), np.concatenate(values).astype(np.int32)),
+    ]
+    times = None if raw.times is None else np.tile(raw.times, len(counted))
+    return RawTable(tuple(names), tuple(columns), raw.typed, times, raw.index), replace(
+        coding, crosstab=None, weights=FREQ
+    )
+
+
+def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) -> None:
+    """Checks that neither the last row nor the last column is the sum of the others.
+
+    By chance one may be, so that it is a margin if it is called one, or if both are.
+
+    Args:
+        counts: shape (rows, columns).
+        ends: the labels of the last row and column.
+        source: for messages.
+
+    Raises:
+        InputError: it is.
+    """
+    sums = [len(table) > 2 and bool((table[:-1].sum(0) == table[-1]).all()) for table in (counts, counts.T)]  # noqa: PLR2004 - of two or more
+    for end, is_sum in zip(ends, sums, strict=True):
+        if is_sum and (all(sums) or end.lower() in _MARGINS):
+            reason = f"'{end}' is the sum of the others: a margin, which would count every row again"
+            raise InputError(source, "crosstab", reason, "leave the margins out")
