@@ -12,16 +12,17 @@ from problems import Recording, dense, gaussian, integers, named, repeatable
 from reference_dp import optimum
 
 from jtsolve.backends.chowliu import ChowLiu
+from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.backend import DynamicProgramming
-from jtsolve.backends.dp.kernels import partition
-from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
-from jtsolve.backends.dp.plan import LANES, TablePlan
+from jtsolve.backends.dp.plan import LANES, Precision, TablePlan
+from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.kernels.renaming import rename
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.renaming import rename
+from jtsolve.core.renting import Rental
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
@@ -74,6 +75,24 @@ def test_constraints_agree_with_the_papers_recurrences(seed: int, backend: Dynam
     else:
         assert result.score == pytest.approx(best, abs=1e-6)
         assert result.bound >= best - 1e-12
+
+
+@pytest.mark.parametrize("precision", ["float64", "int64", "int32"])
+@pytest.mark.parametrize(("n", "treewidth"), [(1, 0), (2, 1), (5, 4), (8, 2), (9, 5), (10, 1)])
+def test_numpy_and_the_kernels_give_the_same_tree(
+    n: int, treewidth: int, precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [constrained(seed, n) for seed in range(3)] if n > 3 else []
+    problems += [named(draw(n, n)).with_treewidth(treewidth) for draw in (gaussian, integers)]
+    backend = DynamicProgramming(precision=precision)
+    for problem in problems:
+        outcomes = []
+        for seconds in (0.0, inf):
+            monkeypatch.setattr(plain, "seconds", lambda _plan, seconds=seconds: seconds)
+            monkeypatch.setattr(Rental, "rents", lambda _rental, seconds: seconds == 0)
+            outcomes.append(backend.solve(problem, Limits(), Recording()))
+        assert outcomes[0].tree == outcomes[1].tree
+        assert outcomes[0].bound == outcomes[1].bound
 
 
 def test_whole_scores_with_many_ties_agree_exactly() -> None:
@@ -186,10 +205,6 @@ def test_every_set_has_a_table_of_its_own(n: int, width: int) -> None:
     )
     assert len(cells) == sum(entry.roots * entry.tables << entry.elements for entry in plan.classes)
     assert max(cells) < plan.cells
-
-
-def test_the_plan_and_the_kernels_have_the_same_lanes() -> None:
-    assert partition.LANES == LANES
 
 
 def test_the_plan_counts_a_quarter_of_four_to_the_n_additions() -> None:

@@ -22,13 +22,14 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
-from jtsolve.scoring.kernels.bitcounting import entropy_terms, packed, sums_over_binary_cells
-from jtsolve.scoring.kernels.counting import LEAST_BINS, colex_sets, sums_over_cells
+from jtsolve.scoring import counting
+from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
+from jtsolve.scoring.kernels.counting import LEAST_BINS, sums_over_cells
 from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian
-from jtsolve.scoring.scorer import CountingScorer, make_scorer
+from jtsolve.scoring.scorer import BitColumns, CountingScorer, make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bdj import Bdj
 from jtsolve.scoring.scores.bge import Bge
@@ -37,7 +38,7 @@ from jtsolve.scoring.scores.gaussian_bic import GaussianBic
 from jtsolve.scoring.scores.mdl import Mdl
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
-from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
+from jtsolve.scoring.tabulate import ColexOrder, estimate, tabulate, tabulate_with
 from jtsolve.solving import solve
 from jtsolve.tables.distinct import ONCE, distinct_rows, merged_rows
 from jtsolve.tables.options import Coding
@@ -368,15 +369,19 @@ def plain_sums(table: DataTable, mask: VarSet, a: float) -> float:
 
 @pytest.mark.parametrize("arity", [2, 30, 300, 70_000])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cells_are_counted_by_bins_and_by_hashing(arity: int, *, weighted: bool) -> None:
+def test_cells_are_counted_by_bins_by_hashing_and_in_numpy(arity: int, *, weighted: bool) -> None:
     table = data_table((arity, arity, 3, arity), 500, seed=arity)
     assert table.codes.dtype == {2: np.uint8, 30: np.uint8, 300: np.uint16, 70_000: np.int32}[arity]
     weights = np.random.default_rng(1).integers(1, 30, 500)
     rows = np.repeat(np.arange(500), weights) if weighted else np.arange(500)
     plain = replace(table, codes=table.codes[:, rows])
-    sets = colex_sets(np.array([-1, -1, -1, -1]), 16, 4)
+    sets = ColexOrder(4, 4).sets(0, 16)
     weights.flags.writeable = False  # as those of tables
-    sums, cells = sums_over_cells(sets, table.codes, table.arities, weights if weighted else ONCE, 0.0, 0.5)
+    counted = (sets, table.codes, table.arities, weights if weighted else ONCE)
+    for shared, each in ((0.0, 0.0), (1.0, 0.0), (0.0, 0.5)):
+        sums, cells = sums_over_cells(*counted, shared, each)
+        same = counting.sums_over_cells(*counted, shared, each)  # in numpy
+        assert [part.tobytes() for part in same] == [sums.tobytes(), cells.tobytes()]
     for mask in range(1, 16):
         assert sums[mask] == pytest.approx(plain_sums(plain, mask, 0.5), rel=1e-12)
         assert cells[mask] == np.prod(table.arities[list(members(mask))], dtype=float)
@@ -389,14 +394,14 @@ def test_bit_sets_count_binary_columns_to_the_bit(rows: int) -> None:
     constant = table.codes.copy()
     constant[3] = 1
     for data in (table, replace(table, codes=constant)):
-        sets = colex_sets(np.full(5, -1), 120, 7)
+        sets = ColexOrder(7, 5).sets(0, 120)
         for shared, each in ((0.0, 0.0), (0.0, 0.5), (2.0, 0.0)):
             plain = sums_over_cells(sets, data.codes, data.arities, ONCE, shared, each)
-            terms = entropy_terms(rows if shared == each == 0 else -1)
+            columns = BitColumns(data.codes, shared == each == 0, 5)
             # Out of order, too, where nothing is kept from one set to the next.
             for order in (np.arange(120), np.random.default_rng(0).permutation(120)):
                 bits = sums_over_binary_cells(
-                    sets[order], packed(data.codes), rows, data.arities, terms, shared, each
+                    sets[order], columns.columns, rows, data.arities, columns.terms, shared, each
                 )
                 assert bits[0].tobytes() == plain[0][order].tobytes()
                 assert bits[1].tobytes() == plain[1][order].tobytes()
@@ -481,11 +486,10 @@ def test_rows_are_merged_where_at_most_half_of_them_differ(different: int, first
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (5, 1), (5, 3), (6, 6)])
 def test_sets_come_in_colex_order(n: int, width: int) -> None:
     expected = list(bounded_subsets(n, width))
-    for start, mask in enumerate(expected):
-        first = sorted(members(mask), reverse=True)
-        sets = colex_sets(np.array(first + [-1] * (width - len(first))), len(expected) - start, n)
+    for start in range(len(expected)):
+        sets = ColexOrder(n, width).sets(start, len(expected) - start)
         assert [varset(v for v in row if v >= 0) for row in sets.tolist()] == expected[start:]
-    assert colex_sets(np.full(width, -1), 0, n).shape == (0, width)
+    assert ColexOrder(n, width).sets(0, 0).shape == (0, width)
 
 
 # Tables and lazy scores.

@@ -19,11 +19,10 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.scores import colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset
-from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
-from jtsolve.scoring.kernels.counting import colex_sets
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import Entropy, is_discrete
-from jtsolve.scoring.scorer import BitColumns, CountingScorer, make_scorer
+from jtsolve.scoring.scorer import WIDEST, BitColumns, CountingScorer, make_scorer
+from jtsolve.scoring.tabulate import ColexOrder
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
@@ -121,13 +120,13 @@ def binary(rows: int, n: int, seed: int, arities: tuple[int, ...] | None = None)
 @pytest.mark.parametrize("rows", [1, 63, 64, 65, 700])
 def test_bits_give_the_sums_of_rows_to_the_bit(rows: int) -> None:
     table = binary(rows, 7, rows, (2, 2, 1, 2, 2, 2, 2))
-    sets = colex_sets(np.full(5, -1), 120, 7)
+    sets = ColexOrder(7, 5).sets(0, 120)
     shuffled = sets[np.random.default_rng(0).permutation(120)]
     for score in filter(is_discrete, REGISTRY.values()):
         scorer = make_scorer(table, score, 5)
         assert isinstance(scorer, CountingScorer)
         entropy = isinstance(score.cell_terms, Entropy)
-        bits = BitColumns(packed(table.codes), entropy_terms(rows if entropy else -1), 5)
+        bits = BitColumns(table.codes, entropy, 5)
         by_bits, by_rows = replace(scorer, bits=bits), replace(scorer, bits=None)
         for some in (sets, shuffled, sets[-1:]):
             assert by_bits.values(some).tobytes() == by_rows.values(some).tobytes()

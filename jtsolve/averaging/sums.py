@@ -390,7 +390,7 @@ def _tables(plan: Plan) -> Any:
 def _layout(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
-    from jtsolve.core.kernels.renaming import renaming_tables
+    from jtsolve.core.renaming import renaming_tables
 
     n, width = plan.n, plan.width
     # Codes of products with 0 have to lie below those of every product of two others (`kernels.words`).

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf, lgamma, log
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from jtsolve.core.renting import Rental
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import MAX_SIZE, SCORE
+from jtsolve.scoring import counting
 from jtsolve.scoring.partitions import proceed_always, require_keys, sums_over_partitions
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
@@ -25,8 +28,15 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
 
+_WORD = 64
+"""Bits of a word of a bit set."""
+WIDEST = 8
+"""Larger sets are counted row by row, since 2^k cells of bits would be as much work."""
+
 _LOG_LARGEST = 90 * log(10)
 """The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
+
+_RENTAL = Rental("jtsolve.scoring.kernels.counting")
 
 _LEAST_PIVOT = 1e-10
 """A set is singular if a column keeps less than this share of its variance given the others: rounding errors
@@ -97,24 +107,41 @@ def make_scorer(
     raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, but these hold {given}")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BitColumns:
     """Binary columns as bit sets; see `kernels.bitcounting`.
 
     Args:
-        columns: shape (n, words), uint64.
-        terms: m ln m for every count m; empty if the score does not need it.
+        codes: shape (n, rows), of 0 and 1.
+        entropy: whether the score needs m ln m.
         width: size of the largest sets counted by bits.
     """
 
-    columns: NDArray[np.uint64]
-    terms: NDArray[np.float64]
+    codes: NDArray[np.integer]
+    entropy: bool
     width: int
+
+    @cached_property
+    def columns(self) -> NDArray[np.uint64]:
+        """The bit sets, shape (n, words)."""
+        n, rows = self.codes.shape
+        bits = np.zeros((n, -(-rows // _WORD) * _WORD // 8), np.uint8)
+        for v, column in enumerate(self.codes):
+            packed = np.packbits(column.astype(bool), bitorder="little")
+            bits[v, : packed.size] = packed
+        return bits.view("<u8").astype(np.uint64, copy=False)
+
+    @cached_property
+    def terms(self) -> NDArray[np.float64]:
+        """The term m ln m of every count m; empty if the score does not need it."""
+        from jtsolve.scoring.kernels.bitcounting import entropy_terms
+
+        return entropy_terms(self.codes.shape[1] if self.entropy else -1)  # type: ignore[no-any-return]
 
     @property
     def steps(self) -> float:
         """See `Scorer`; for sets of the largest size, which are the majority."""
-        return _bit_steps(self.columns.shape[1], self.width)
+        return _bit_steps(-(-self.codes.shape[1] // _WORD), self.width)
 
 
 def _bit_steps(words: int, width: int) -> float:
@@ -125,15 +152,13 @@ def _bit_steps(words: int, width: int) -> float:
 
 def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> BitColumns | None:
     """Returns the columns as bit sets if all are binary and counting by bits is predicted to be faster."""
-    from jtsolve.scoring.kernels.bitcounting import WIDEST, entropy_terms, packed
-
     two_valued = int(table.arities.max()) <= 2  # noqa: PLR2004
     if not two_valued or table.weights is not None or max_size > WIDEST:
         return None
-    if _bit_steps(-(-table.rows // 64), max_size) >= steps:
+    if _bit_steps(-(-table.rows // _WORD), max_size) >= steps:
         return None
     entropy = not isinstance(score.cell_terms, Dirichlet)
-    return BitColumns(packed(table.codes), entropy_terms(table.rows if entropy else -1), max_size)
+    return BitColumns(table.codes, entropy, max_size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,29 +188,27 @@ class CountingScorer:
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
-        from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
-        from jtsolve.scoring.kernels.counting import sums_over_cells
-
         terms = self.score.cell_terms
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
         if isinstance(self.counted, PartitionedTable):
             sums, cells = sums_over_partitions(self.counted, sets, shared, each, self.proceed)
             return _with_rest(sets, sums, cells, self._rest)
+        weights = ONCE if self.counted.weights is None else self.counted.weights
+        counted = (sets, self.counted.codes, self.arities, weights, float(shared), float(each))
+        if _RENTAL.rents(counting.seconds(len(sets), self.counted.rows)):
+            sums, cells = counting.sums_over_cells(*counted)
+            return _with_rest(sets, self.unit * sums, cells, self._rest)
         if self.bits is not None and sets.shape[1] <= self.bits.width:
+            from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
+
             columns, entropy = self.bits.columns, self.bits.terms
             sums, cells = sums_over_binary_cells(
                 sets, columns, self.table.total, self.arities, entropy, shared, each
             )
             return _with_rest(sets, sums, cells, self._rest)
-        weights = self.counted.weights
-        sums, cells = sums_over_cells(
-            sets,
-            self.counted.codes,
-            self.arities,
-            ONCE if weights is None else weights,
-            float(shared),
-            float(each),
-        )
+        from jtsolve.scoring.kernels.counting import sums_over_cells
+
+        sums, cells = sums_over_cells(*counted)
         return _with_rest(sets, self.unit * sums, cells, self._rest)
 
     def extremes(self, max_size: int) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from time import perf_counter_ns
@@ -154,12 +153,10 @@ def tabulate_with(
         workers: threads; None for all cores.
         proceed: called with the fraction done; raises an error to stop.
     """
-    from jtsolve.scoring.kernels.counting import colex_sets
-
     if isinstance(scorer, CountingScorer) and isinstance(scorer.table, PartitionedTable):
         return _by_passes(scorer, scorer.table, max_size, proceed)
     n = scorer.table.n
-    order = _Colex(n, max_size)
+    order = ColexOrder(n, max_size)
     values = np.empty(order.count)
     workers = workers or cores()
     piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.steps), order.count // (8 * workers))
@@ -167,7 +164,7 @@ def tabulate_with(
 
     def fill(start: int) -> int:
         end = min(start + piece, order.count)
-        values[start:end] = scorer.values(colex_sets(order.members(start), end - start, n))
+        values[start:end] = scorer.values(order.sets(start, end - start))
         return end - start
 
     starts = range(0, order.count, piece)
@@ -219,7 +216,7 @@ def _by_passes(
 
     A block for which a worker lacks the memory is halved, and so are those that follow.
     """
-    order = _Colex(table.n, max_size)
+    order = ColexOrder(table.n, max_size)
     values = np.empty(order.count)
     with table.cluster.connected() as workers:
         room = room_for_statistics(workers)
@@ -249,7 +246,7 @@ def _by_passes(
 
 def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
     """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory."""
-    order, room = _Colex(table.n, max_size), room_for_statistics(workers)
+    order, room = ColexOrder(table.n, max_size), room_for_statistics(workers)
     start = count = 0
     while start < order.count:
         start += len(_block(order, start, table, room))
@@ -257,31 +254,29 @@ def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
     return count
 
 
-def _block(order: _Colex, start: int, table: PartitionedTable, room: float) -> NDArray[np.int64]:
+def _block(order: ColexOrder, start: int, table: PartitionedTable, room: float) -> NDArray[np.int64]:
     """Returns the sets of a pass that begins with the one of rank `start`."""
-    from jtsolve.scoring.kernels.counting import colex_sets
-
-    sets: NDArray[np.int64] = colex_sets(order.members(start), min(_PIECE_SETS, order.count - start), table.n)
+    sets = order.sets(start, min(_PIECE_SETS, order.count - start))
     return sets[: sets_that_fit(sets, table, room)]
 
 
-class _Colex:
+class ColexOrder:
     """The sets of at most `max_size` of n variables in colex order."""
 
     def __init__(self, n: int, max_size: int) -> None:
-        self._max_size = max_size
+        # Sets whose next largest member is v follow those with all remaining members below v, and ∅.
         self._before = [
-            [count_bounded_subsets(v, max_size - above) for v in range(n)] for above in range(max_size)
+            np.array([0, *(count_bounded_subsets(v, max_size - above) for v in range(n))])
+            for above in range(max_size)
         ]
         self.count = count_bounded_subsets(n, max_size)
 
-    def members(self, rank: int) -> NDArray[np.int64]:
-        """Returns the set of this rank: its members in decreasing order, then -1."""
-        found = np.full(self._max_size, -1, dtype=np.int64)
+    def sets(self, start: int, count: int) -> NDArray[np.int64]:
+        """Returns consecutive sets, shape (count, max_size): members in decreasing order, then -1."""
+        found = np.empty((count, len(self._before)), np.int64)
+        ranks = np.arange(start, start + count)
         for above, before in enumerate(self._before):
-            if rank == 0:
-                break
-            # Sets whose next largest member is v follow those with all remaining members below v.
-            found[above] = bisect_right(before, rank) - 1
-            rank -= before[found[above]]
+            at = np.searchsorted(before, ranks, side="right") - 1  # v + 1; 0 for ∅
+            found[:, above] = at - 1
+            ranks -= before[at]
         return found

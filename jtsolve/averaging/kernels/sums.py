@@ -29,7 +29,8 @@ from jtsolve.averaging.kernels.words import (
     sum_products_below,
 )
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.renaming import PIECE, rename, unname
+from jtsolve.core.kernels.renaming import rename, unname
+from jtsolve.core.renaming import PIECE
 
 NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
 """Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""

@@ -1,6 +1,7 @@
 """Dynamic programming over recursive partition trees: exact, for every n and treewidth that fits the memory.
 
-The recurrences are in `kernels.recurrence`. Departures from the paper, proved in docs/dp.md:
+The recurrences are in `kernels.recurrence`, for few variables in `plain`. Departures from the paper, proved
+in docs/dp.md:
 
 - One table, g(C,U), built one member at a time; f needs one only if constraints forbid parts of cliques.
 - The root clique holds the last variable, so no U does: half the work and a third less memory.
@@ -30,12 +31,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
+from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
+from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.trace import Trace
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Problem
+from jtsolve.core.renaming import rename
+from jtsolve.core.renting import Rental
 from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
@@ -50,6 +55,8 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import SmallSolver
     from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
+
+_RENTAL = Rental("jtsolve.backends.dp.kernels.recurrence")
 
 _LOOSE = OPTIMALITY_TOLERANCE / 4
 """Nats of rounding in a bound above which int64 pays."""
@@ -217,7 +224,8 @@ class _LayeredRun:
         pool = ThreadPoolExecutor(self.workers)
         try:
             self._timed("tables", self._prepare)
-            self._timed("layers", lambda: self._layers(pool))
+            rents = _RENTAL.rents(plain.seconds(self.plan))
+            self._timed("layers", self._plain_layers if rents else lambda: self._layers(pool))
             value, tree = self._timed("tree", self._tree)
         except StoppedError:
             stop = self.report.stop
@@ -246,7 +254,6 @@ class _LayeredRun:
 
     def _prepare(self) -> None:
         """Builds the rank tables and the local scores in the number type of the run, and allocates g."""
-        from jtsolve.backends.dp.kernels.ranks import rank_tables, table_offsets
         from jtsolve.backends.dp.scores import is_closed
 
         plan = self.plan
@@ -290,13 +297,18 @@ class _LayeredRun:
 
     # Layers -----------------------------------------------------------------------------------------------
 
+    def _plain_layers(self) -> None:
+        """Fills the tables in numpy."""
+        for size in plain.layers(self.ranks, self.local, self.offset, self.g):
+            if not self.report(done=size / self.plan.m, note=f"layer {size} of {self.plan.m}"):
+                raise StoppedError
+
     def _layers(self, pool: ThreadPoolExecutor) -> None:
         """Runs the layers by |U ∖ block|: for each, the splits of all C, then all U.
 
         The cells of one layer and one 2·|U ∩ block| + |C| do not depend on one another.
         """
         from jtsolve.backends.dp.kernels.partition import best_splits
-        from jtsolve.backends.dp.kernels.ranks import table_offsets
         from jtsolve.backends.dp.kernels.recurrence import finish
 
         plan, local = self.plan, self.local
@@ -381,10 +393,10 @@ class _LayeredRun:
 
     def _tree(self) -> tuple[float, JunctionTree | None]:
         """Returns the bound in nats and an optimal tree; (-inf, None) if there is none."""
-        from jtsolve.backends.dp.kernels.recurrence import cells
 
         def values(root: int, sets: NDArray[np.int64], us: NDArray[np.int64]) -> NDArray[Any]:
-            found: NDArray[Any] = self.g[cells(root, sets, us, self.ranks, self.offset, LANES)]
+            renamed = rename(us, ~sets & (1 << self.plan.m) - 1, self.ranks)
+            found: NDArray[Any] = self.g[self.offset[root, self.ranks.position[sets]] + LANES * renamed]
             return found
 
         trace = Trace(self.ranks, self.local, values)

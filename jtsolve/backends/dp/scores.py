@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import frexp, inf, nextafter, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.dp.kernels.recurrence import LocalTables
 from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
 from jtsolve.core.result import OPTIMALITY_TOLERANCE
 from jtsolve.core.scores import colex_table, own_scores
@@ -18,10 +17,24 @@ from jtsolve.core.sparsity import SetSizes, arities_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.backends.dp.kernels.ranks import RankTables
     from jtsolve.backends.dp.plan import Precision
+    from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.core.problem import Problem
     from jtsolve.core.varset import VarSet
+
+
+class LocalTables(NamedTuple):
+    """The local scores in the number type of g, and the constraints; K sets."""
+
+    clique: NDArray[Any]
+    """Shape (2, K): s(C), `lowest` where C may not be a clique."""
+    separator: NDArray[Any]
+    """Shape (2, K): s(S), minus `lowest` where S may not be a separator."""
+    lowest: Any
+    """Stands for -inf."""
+    threshold: Any
+    """A sum below it contains `lowest`, and is reset to it."""
+
 
 _INT32_RANGE = 2**28
 _INT32_LOWEST, _INT64_LOWEST = np.int32(-(2**30)), np.int64(-(2**62))

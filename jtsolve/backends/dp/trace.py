@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.dp.kernels.ranks import RankTables
-    from jtsolve.backends.dp.kernels.recurrence import LocalTables
+    from jtsolve.backends.dp.ranks import RankTables
+    from jtsolve.backends.dp.scores import LocalTables
     from jtsolve.core.varset import VarSet
 
     Sets = NDArray[np.int64]

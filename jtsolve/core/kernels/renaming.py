@@ -1,35 +1,12 @@
-"""Subsets renamed within a set, by table look-up: so that one loop serves all sets of the same size.
-
-A mask is cut into pieces of 9 bits. `tables` stands for any named tuple with the entries of `renaming_tables`
-that a function reads.
-"""
+"""`core.renaming` as kernels, and the way back."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
-import numpy as np
-
+from jtsolve.core import renaming
 from jtsolve.core.compiling import kernel
+from jtsolve.core.renaming import PIECE
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-PIECE = 9
-"""Bits of one look-up: a table is 512 × 512, and one of its rows at a time is in use."""
-
-
-@kernel(inline="always")
-def rename(mask, among, tables):
-    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
-    low, middle = among & 511, (among >> PIECE) & 511
-    below = tables.ones[low]
-    return (
-        tables.squeeze[mask & 511, low]
-        | tables.squeeze[(mask >> PIECE) & 511, middle] << below
-        | tables.squeeze[mask >> (2 * PIECE), among >> (2 * PIECE)] << (below + tables.ones[middle])
-    )
+rename = kernel(renaming.rename, inline="always")
 
 
 @kernel(inline="always")
@@ -43,23 +20,3 @@ def unname(mask, among, tables):
         | tables.spread[rest & ((1 << tables.ones[middle]) - 1), middle] << PIECE
         | tables.spread[rest >> tables.ones[middle], high] << (2 * PIECE)
     )
-
-
-@cache
-def renaming_tables() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-up tables of one piece.
-
-    Returns:
-        `squeeze`, shape (512, 512): [x, y] is x ∩ y renamed within y. `spread`, the same shape: [x, y] is the
-        subset of y that is renamed to x. `ones`, shape (512,): the number of members.
-    """
-    names = np.arange(1 << PIECE)
-    squeeze = np.zeros((1 << PIECE, 1 << PIECE), np.int32)
-    spread = np.zeros_like(squeeze)
-    place = np.zeros(1 << PIECE, np.int32)  # for each y, the number of its members below v
-    for v in range(PIECE):
-        inside = names >> v & 1
-        squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
-        spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
-        place += inside
-    return squeeze, spread, place.astype(np.int64)

@@ -22,9 +22,6 @@ from numba.extending import intrinsic
 from jtsolve.core.compiling import kernel
 from jtsolve.scoring.kernels.counting import SMALL, added, sum_terms
 
-WIDEST = 8
-"""Larger sets are counted row by row, since 2^k cells of bits would be as much work."""
-
 
 @intrinsic
 def ones(typing, word):  # noqa: ARG001 - numba's signature
@@ -34,18 +31,6 @@ def ones(typing, word):  # noqa: ARG001 - numba's signature
         return builder.ctpop(arguments[0])
 
     return types.uint64(types.uint64), generate
-
-
-@kernel
-def packed(codes):
-    """Returns the columns as bit sets, shape (n, words), uint64; codes is (n, rows) of 0 and 1."""
-    n, rows = codes.shape
-    bits = np.zeros((n, (rows + 63) // 64), np.uint64)
-    for v in range(n):
-        for row in range(rows):
-            if codes[v, row]:
-                bits[v, row >> 6] |= np.uint64(1) << np.uint64(row & 63)
-    return bits
 
 
 @kernel
@@ -93,7 +78,7 @@ def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
-        bits: see `packed`.
+        bits: shape (n, words), uint64: the rows with value 1 of each column.
         rows: number of rows.
         arities: shape (n,), int64: 1 or 2.
         terms: see `entropy_terms`; empty for Dirichlet terms.

@@ -17,10 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numba import uint64
 
+from jtsolve.backends.dp.plan import LANES
 from jtsolve.core.compiling import kernel
-
-LANES = 16
-"""Tables side by side: two AVX-512 registers of float64, or one cache line of int32."""
 
 
 @kernel(inline="always")

@@ -16,31 +16,17 @@ The last line holds where every subset of a clique may be clique and separator. 
 
     F(S,U) = max(f(S,U), s(S) + g(S,U)),   F(S,∅) = s(S),
 
-held for two layers at a time. `ranks` explains how sets and tables are laid out. The splits of U that take
+held for two layers at a time. `dp.ranks` explains how sets and tables are laid out. The splits of U that take
 most of the time, those in which both parts reach outside the block of lowest variables, are in `partition`.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 import numpy as np
 from numba import uint64
 
-from jtsolve.backends.dp.kernels.partition import LANES
+from jtsolve.backends.dp.plan import LANES
 from jtsolve.core.compiling import kernel
-from jtsolve.core.kernels.renaming import rename
-
-LocalTables = namedtuple(
-    "LocalTables",
-    [
-        "clique",  # shape (2, K): s(C), `lowest` where C may not be a clique
-        "separator",  # shape (2, K): s(S), minus `lowest` where S may not be a separator
-        "lowest",  # stands for -inf
-        "threshold",  # a sum below it contains `lowest`, and is reset to it
-    ],
-)
-"""The local scores in the number type of g, and the constraints."""
 
 
 @kernel(inline="always")
@@ -168,22 +154,3 @@ def finish(
                             total = number(best[lane] + clique[root, lane])
                             total = total if total > f[lane] else f[lane]
                             current[goal + uint64(lane)] = total if total >= threshold else lowest
-
-
-@kernel
-def cells(root, sets, us, ranks, offset, lanes):
-    """Returns where g(C,U) is, shape (count,), int64.
-
-    Args:
-        root: ρ of all C.
-        sets: shape (count,), int64: the C without the root.
-        us: shape (count,), int64: the U.
-        ranks: see `RankTables`.
-        offset: shape (2, K): where the table of g(C,·) begins.
-        lanes: how many tables lie side by side.
-    """
-    found = np.empty(sets.size, np.int64)
-    for i in range(sets.size):
-        renamed = rename(us[i], ((1 << ranks.m) - 1) ^ sets[i], ranks)
-        found[i] = offset[root, ranks.position[sets[i]]] + lanes * renamed
-    return found

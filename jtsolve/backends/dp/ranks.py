@@ -6,39 +6,44 @@ it holds the root, c is a bit mask over the other m = n − 1 variables. U is a 
 *Ranks.* The sets c of at most w members are numbered by size, and within a size in increasing order of the
 masks (colex). The colex rank of a set does not depend on how many variables there are.
 
-*g lies by C* (see `partition`): g(C,U) is at offset[ρ, number of c] + LANES·U, the variables outside C being
-renamed 0, 1, 2, …. A layer of F lies likewise, but by the rank of the part of U outside the block.
+*g lies by C* (see `kernels.partition`): g(C,U) is at offset[ρ, number of c] + LANES·U, the variables outside
+C being renamed 0, 1, 2, …. A layer of F lies likewise, but by the rank of the part of U outside the block.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.dp.kernels.partition import LANES
-from jtsolve.core.kernels.renaming import renaming_tables
+from jtsolve.backends.dp.plan import LANES
+from jtsolve.core.renaming import renaming_tables
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-RankTables = namedtuple(
-    "RankTables",
-    [
-        "m",  # the number of variables without the root
-        "width",  # w
-        "block",  # the number of lowest variables, which form the cubes of `partition`
-        "masks",  # shape (K,): the sets in order
-        "position",  # shape (2^m,): where a mask is in `masks`; -1 above w members
-        "order",  # shape (2^m,): the rank of a mask among those of its size
-        "squeeze",  # see `renaming_tables`
-        "ones",
-    ],
-)
-"""The rank tables of the sets of at most w of m variables."""
+
+class RankTables(NamedTuple):
+    """The rank tables of the K sets of at most w of m variables."""
+
+    m: int
+    """The number of variables without the root."""
+    width: int
+    """The size w."""
+    block: int
+    """The number of lowest variables, which form the cubes of `kernels.partition`."""
+    masks: NDArray[np.int64]
+    """Shape (K,): the sets in order."""
+    position: NDArray[np.int32]
+    """Shape (2^m,): where a mask is in `masks`; -1 above w members."""
+    order: NDArray[np.int32]
+    """Shape (2^m,): the rank of a mask among those of its size."""
+    squeeze: NDArray[np.int32]
+    """See `renaming_tables`."""
+    ones: NDArray[np.int64]
+    """See there."""
 
 
 def rank_tables(m: int, width: int, block: int) -> RankTables:
