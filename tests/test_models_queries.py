@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
+from jtsolve.core.renting import Rental
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.inference.information import (
     across_separators,
     are_independent,
@@ -27,6 +29,7 @@ from jtsolve.models.inference.marginals import marginal, marginal_cells, margina
 from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.kernels.rows import partial_rows
+from jtsolve.models.messages import families, propagate
 from jtsolve.models.model import JunctionTreeModel
 
 SEEDS = range(200)
@@ -318,6 +321,26 @@ def test_matrix_products_give_the_rows_of_forests_as_messages_one_by_one(seed: i
     known = ~np.isnan(found)
     assert known.all() or seed % 3 == 0
     assert found[known] == pytest.approx(expected[known])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_messages_in_numpy_and_in_kernels_agree(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = random_model(seed, 6)
+    evidence, _ = evidence_of(model, seed)
+    found = []
+    for rents in (True, False):
+        monkeypatch.setattr(Rental, "rents", lambda _rental, _seconds, rents=rents: rents)
+        logs, disagreement = families(model.values, model.layout)
+        assert disagreement < 1e-12
+        for v, weight in likelihoods(model.columns, evidence).items():
+            place = model.layout.home[v]
+            table = model.layout.table(logs, place)
+            with np.errstate(divide="ignore"):
+                table += np.log(weight).reshape([-1 if u == v else 1 for u in model.layout.cliques[place]])
+        total = propagate(logs, model.layout)
+        found.append((total, np.exp(logs) if total > -inf else 0))
+    assert found[0][0] == pytest.approx(found[1][0], abs=1e-12)
+    assert found[0][1] == pytest.approx(found[1][1], abs=1e-12)
 
 
 def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:

@@ -13,12 +13,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from jtsolve.core.renting import Rental
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.layout import Layout
+
+_RENTAL = Rental("jtsolve.models.kernels.messages")
+_SECONDS_PER_CLIQUE = 2.5e-5
+"""Time of numpy for a clique, besides that for its cells; measured on an Intel Xeon (Sapphire Rapids)."""
+_SMALL = 1 << 10
+"""Cells of a clique on average from which on numpy is as fast."""
 
 _LEAST = -np.finfo(np.float64).max
 """A logarithm below all others but -inf."""
@@ -31,34 +37,44 @@ def separator_sums(values: NDArray[np.float64], layout: Layout) -> list[NDArray[
     ]
 
 
-def disagreement(values: NDArray[np.float64], below: Sequence[NDArray[np.float64]], layout: Layout) -> float:
-    """Returns the largest difference between `separator_sums` and the same tables summed from the parents."""
-    largest = 0.0
-    for place in range(1, len(below)):
-        above = layout.table(values, layout.parent[place]).sum(axis=layout.above[place].axes)
-        largest = max(largest, float(np.abs(below[place].reshape(above.shape) - above).max()))
-    return largest
+def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.float64], float]:
+    """Returns the tables of a junction tree as factors, and how well they agree.
 
+    Args:
+        values: the marginals of the cliques.
+        layout: of the tables.
 
-def families(
-    values: NDArray[np.float64], below: Sequence[NDArray[np.float64]], layout: Layout
-) -> NDArray[np.float64]:
-    """Returns ln P(C) - ln P(S) for every cell of every clique; -inf where P(C) is 0."""
+    Returns:
+        ln P(C) - ln P(S) for every cell of every clique, -inf where P(C) is 0; the table of the separator S
+        to the parent is summed from C. And the largest difference to the same table summed from the parent.
+    """
+    if _compiled(layout):
+        from jtsolve.models.kernels import messages
+
+        return messages.families(values, layout.shape)  # type: ignore[no-any-return]
     shares = values.copy()
-    for place, separator in enumerate(below):
-        # 0 / 0 is 0.
+    largest = 0.0
+    for place, separator in enumerate(separator_sums(values, layout)):
         table = layout.table(shares, place)
-        np.divide(table, separator, out=table, where=separator > 0)
+        np.divide(table, separator, out=table, where=separator > 0)  # 0 / 0 is 0
+        if place:
+            above = layout.table(values, layout.parent[place]).sum(axis=layout.above[place].axes)
+            largest = max(largest, float(np.abs(separator.reshape(above.shape) - above).max()))
     with np.errstate(divide="ignore"):
-        return np.log(shares, out=shares)
+        return np.log(shares, out=shares), largest
 
 
 @np.errstate(divide="ignore")
 def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     """Turns log factors, in place, into logarithms of clique marginals; returns ln of the partition function.
 
-    Returns -inf, with undefined values, if the product of the factors is 0 everywhere.
+    Each table sums to 1 up to rounding. Returns -inf, with undefined values, if the product of the factors is
+    0 everywhere.
     """
+    if _compiled(layout):
+        from jtsolve.models.kernels import messages
+
+        return float(messages.propagate(values, layout.shape))
     tables = [layout.table(values, place) for place in range(len(layout.cliques))]
     up: list[NDArray[np.float64]] = [np.empty(0)] * len(tables)
     total = 0.0
@@ -69,20 +85,22 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
             return largest
         total += largest
         message -= largest
+        tables[place] -= largest
         up[place] = message
-        parent = layout.parent[place]
-        if parent >= 0:
-            tables[parent] += message.reshape(layout.above[place].dims)
-        else:
-            tables[place] -= largest
+        if place:
+            tables[layout.parent[place]] += message.reshape(layout.above[place].dims)
     for place in range(1, len(tables)):
         down = _log_sum(tables[layout.parent[place]], layout.above[place].axes).reshape(up[place].shape)
         # The parent's table includes the upward message, which is divided out; 0 / 0 is 0.
         np.subtract(down, up[place], out=down, where=down > -np.inf)
         tables[place] += down
-        # The upward message was scaled, this table was not.
-        tables[place] -= _log_sum(tables[place], None)
     return total
+
+
+def _compiled(layout: Layout) -> bool:
+    """Returns whether the compiled kernels are to be used: for many small cliques, once they pay."""
+    count = len(layout.cliques)
+    return layout.cells <= _SMALL * count and not _RENTAL.rents(_SECONDS_PER_CLIQUE * count)
 
 
 def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:

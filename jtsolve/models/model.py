@@ -19,7 +19,7 @@ from jtsolve.models.inference.evidence import entered
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal, marginals
 from jtsolve.models.inference.prediction import WITH_EVIDENCE, posterior_of, predicted
 from jtsolve.models.layout import Layout, layout_of, require_room
-from jtsolve.models.messages import disagreement, families, separator_sums
+from jtsolve.models.messages import families
 from jtsolve.models.protocol import Conditioned, Description, Explanation
 
 if TYPE_CHECKING:
@@ -80,11 +80,10 @@ class JunctionTreeModel:
         values = _side_by_side(self.tables, layout)
         if not (np.isfinite(values).all() and values.min() >= 0):
             raise ValueError("a table has an entry that is not a probability")
-        below = separator_sums(values, layout)
         totals = np.add.reduceat(values, layout.offset[:-1])
-        if np.abs(totals - 1).max() > TOLERANCE or disagreement(values, below, layout) > TOLERANCE:
+        logs, disagreement = families(values, layout)
+        if np.abs(totals - 1).max() > TOLERANCE or disagreement > TOLERANCE:
             raise ValueError("a table does not sum to 1, or two tables disagree on their separator")
-        logs = families(values, below, layout)
         for array in (values, logs):
             array.setflags(write=False)
         object.__setattr__(self, "layout", layout)
