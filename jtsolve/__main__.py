@@ -12,7 +12,7 @@ class _Interrupted(KeyboardInterrupt):
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
-    """Makes SIGTERM what Ctrl-C is, and remembers it: loading a module may turn it into another exception."""
+    """Makes a signal what Ctrl-C is, and remembers it: loading a module may turn it into another error."""
     _signals.append(number)
     while frame is not None:
         if frame.f_code is _again.__code__:  # it would be lost there, too
@@ -36,6 +36,8 @@ def _repeat(_number: int, _frame: object) -> None:
 
 
 _HANDLERS = {signal.SIGINT: _interrupt, signal.SIGTERM: _interrupt, signal.SIGALRM: _repeat}
+if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup makes it
+    _HANDLERS[signal.SIGHUP] = _interrupt
 for _number, _handler in _HANDLERS.items():  # before anything else is loaded
     signal.signal(_number, _handler)
 

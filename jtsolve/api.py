@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve import backends
+from jtsolve.core.outputs import claim_outputs, kept_apart
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
@@ -74,6 +75,7 @@ __all__ = [
 
 
 @at(Door.PYTHON)
+@kept_apart()
 def learn(
     data: Frame,
     treewidth: int | None = 2,
@@ -134,6 +136,7 @@ def learn(
     [('Age',), ('Smoker',), ('Coin',)]
     """
     run = run_of(time, memory, threads, seed, show_progress)
+    claim_outputs(certificate)
     with held_cluster(executor, threads, data) as cluster:
         study = Study(
             data_of(data, reading, cluster, keep),
@@ -150,6 +153,7 @@ def learn(
 
 
 @at(Door.PYTHON)
+@kept_apart()
 def solve(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -198,6 +202,7 @@ def solve(
     [-689.2, -689.7]
     """
     run = run_of(time, memory, threads, seed, show_progress)
+    claim_outputs(certificate)
     task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))
     task = task.with_treewidth(treewidth_of(treewidth))
     path = None if certificate is None else Path(certificate)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import jsonschema
 import numpy as np
@@ -127,10 +128,13 @@ def test_the_bars_are_the_likeliest_cliques() -> None:
 
 
 def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
-    odd = replace(chains(), names=("$x_", "<b>", "a" * 99))
+    odd = replace(chains(), names=("$x_", "<b>\x1b[31m\x07", "a" * 99))
     for picture in ("heat-map", "graph", "cliques", "traces"):
         odd.draw(tmp_path / "p.svg", "svg", picture)
-        assert "$x_" in (tmp_path / "p.svg").read_text()
+        text = (tmp_path / "p.svg").read_text()
+        assert "$x_" in text
+        assert r"\u001b[31m\u0007" in text
+        ET.fromstring(text)  # noqa: S314 - ours; control characters are no XML
 
 
 def test_pictures_that_are_not_there_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

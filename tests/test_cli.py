@@ -402,10 +402,77 @@ def test_the_output_replaces_an_older_one_and_leaves_nothing_else(
     assert read_result(output).status is Status.OPTIMAL
 
 
+def test_an_output_replaces_no_input_and_no_other_output_by_any_option(
+    command: Command, instance: Path, tmp_path: Path
+) -> None:
+    def written(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    limits = written("limits.json", '{"max_treewidth": 1}')
+    graph = written("graph.csv", "A,B\n")
+    data = written("data.csv", "A,B\n" + "yes,no\nno,yes\nyes,yes\n" * 9)
+    schema = written("schema.json", '{"A": ["no", "yes"]}')
+    (tmp_path / "link.json").symlink_to(instance)
+    other = tmp_path / "other.json"
+    of_data = ("fit", data, "--treewidth", "1")
+    for arguments, inputs in (
+        (("solve", instance, "--backend", f"clutter:certificate={instance}"), [instance]),
+        (("solve", instance, "--certificate", tmp_path / "link.json"), [instance]),
+        (("solve", instance, "--constraint", limits, "--output", limits), [limits]),
+        (("solve", instance, "--constraint", f"within_graph={graph}", "--output", graph), [graph]),
+        (("solve", instance, "--constraint", f"require_graph={graph}", "--certificate", graph), [graph]),
+        ((*of_data, "--schema", schema, "--output", schema), [schema]),
+        (("solve", instance, "--certificate", other, "--output", other), []),
+        (("solve", instance, "--backend", f"clutter:certificate={other}", "--output", other), []),
+        (("average", instance, "--output", other, "--plot", other), []),
+    ):
+        before = {path: path.read_bytes() for path in inputs}
+        assert command(*arguments, "--quiet") == 2, arguments
+        assert ("would replace the input" if inputs else "both name this file") in command.err, arguments
+        assert {path: path.read_bytes() for path in inputs} == before
+        assert not other.exists()
+
+
+def test_outputs_that_are_devices_may_be_the_same(command: Command, instance: Path) -> None:
+    assert command("solve", instance, "--quiet", "--certificate", "/dev/null", "--output", "/dev/null") == 0
+
+
+def test_names_with_any_bytes_are_written_and_read(command: Command, instance: Path, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff"))
+    scores, result, model, data = (odd.with_suffix(suffix) for suffix in (".jkl", ".json", ".m.json", ".csv"))
+    assert command("convert", instance, scores) == 0
+    assert command("solve", scores, "--backend", "brute", "--quiet", "--output", result) == 0
+    assert json.loads(result.read_bytes())["instance"]["name"] == "r\\udcff"
+    assert command("check", scores, result) == 0
+    data.write_text("A,B\n" + "yes,no\nno,yes\nyes,yes\n" * 9, encoding="utf-8")
+    assert command("fit", data, "--treewidth", "1", "--quiet", "--output", model) == 0
+    assert command("query", model) == 0
+    assert command("compare", scores, "--backends", "dp", "--output", tmp_path / "runs") == 2
+    assert "its path has a byte that is not UTF-8" in command.err
+
+
+def test_links_in_a_circle_and_removed_folders_are_told_in_a_sentence(
+    command: Command, instance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, gone = tmp_path / "loop", tmp_path / "gone"
+    loop.symlink_to(loop)
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for output, reason in ((loop, "it cannot be written"), ("new.json", "its folder does not exist")):
+        assert command("solve", instance, "--quiet", "--output", output) == 2
+        assert reason in command.err
+    assert command("solve", instance, "--quiet") == 0
+    assert command("solve", "relative.json", "--quiet") == 2
+    assert "there is no such file" in command.err
+
+
 # Signals, limits and streams, in processes of their own
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_returns_the_best_tree_so_far(
     driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -437,7 +504,7 @@ def test_interrupted_with_no_tree_ends_with_130(
     assert read_result(output).stop is Stop.INTERRUPTED
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_while_reading_ends_with_130(
     driver: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -500,12 +567,16 @@ def test_a_reader_that_has_seen_enough_is_no_error(instance: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_a_full_disk_behind_standard_output_is_told(instance: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
-        done = started("solve", instance, capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert done.stderr.startswith(b"jtsolve: standard output: it cannot be written (No space left on device)")
-    assert done.stderr.count(b"\n") == 1
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["solve", "--help"], ["backends"]])
+def test_a_full_disk_behind_standard_output_is_told(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with os.fdopen(os.open("/dev/full", os.O_WRONLY), "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert run(words, time.monotonic()) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("jtsolve: standard output: it cannot be written (No space left on device)")
+    assert said.count("\n") == 1
 
 
 def test_a_terminal_without_unicode_still_shows_the_tree(tmp_path: Path) -> None:

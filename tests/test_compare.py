@@ -271,6 +271,7 @@ def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
     (tmp_path / "b.opt.json").write_text('{"format": "something"}', encoding="utf-8")
     (tmp_path / ".hidden.json").write_text('{"format": "jtsolve-instance"}', encoding="utf-8")
     (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    os.mkfifo(tmp_path / "pipe.json")
     found = find_files([str(tmp_path), str(tmp_path / "b.json")], [".json", ".json.gz"])
     assert [path.name for path in found] == ["a.json.gz", "b.json"]
     (tmp_path / "empty").mkdir()
@@ -387,6 +388,7 @@ def test_rows_of_single_runs_count_unless_they_were_interrupted(tmp_path: Path, 
     (results / "1.json").write_bytes(to_json(msgspec.structs.replace(rows[0], message="again")))
     (results / "2.json").write_bytes(to_json(rows[1]))
     (results / "3.json").write_bytes(to_json(changed(rows[2], stop=Stop.INTERRUPTED)))
+    os.mkfifo(results / "4.json")
     assert list(folder.rows().values()) == rows[:2]
 
 
@@ -440,6 +442,15 @@ def test_an_answer_that_the_solver_rejected_is_a_fault(small: InstanceFile) -> N
     row = new_row(make_spec(small), RunStatus.WRONG, "its bound is below its score")
     assert [fault.kind for fault in judge([row])] == ["wrong answer"]
     assert judge([new_row(make_spec(small), RunStatus.CRASHED, "gone")]) == ()
+
+
+def test_a_pipe_in_the_place_of_an_instance_is_not_read(small: InstanceFile, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    row = make_row(make_spec(small))
+    foreign = msgspec.structs.replace(row.spec, instance=msgspec.structs.replace(small, path=str(pipe)))
+    (fault,) = judge([msgspec.structs.replace(row, spec=foreign)])
+    assert "it is no regular file" in fault.message
 
 
 def test_an_instance_that_is_gone_is_a_fault(small: InstanceFile) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,39 @@ def test_a_folder_is_writable_if_a_file_can_be_made_in_it(tmp_path: Path) -> Non
     assert compiling._is_writable(tmp_path)
     assert compiling._is_writable(tmp_path / "not" / "there" / "yet")
     assert not compiling._is_writable(Path("/proc"))
+
+
+_KERNEL = """
+from jtsolve.core.compiling import kernel
+
+@kernel
+def double(x):
+    return 2 * x
+"""
+
+
+def test_damaged_files_of_the_cache_are_compiled_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "doubling.py"
+    path.write_text(_KERNEL, encoding="utf-8")
+
+    def hits() -> int:
+        spec = spec_from_file_location("doubling", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, "doubling", module)
+        spec.loader.exec_module(module)
+        assert module.double(21) == 42
+        return sum(module.double.stats.cache_hits.values())
+
+    assert (hits(), hits()) == (0, 1)
+    for suffix in ("nbi", "nbc"):
+        for size in (0, 50):
+            for file in (tmp_path / "__pycache__").glob(f"*.{suffix}"):
+                file.write_bytes(file.read_bytes()[:size])
+            assert (hits(), hits()) == (0, 1)
 
 
 def test_kernels_load_before_anything_of_the_domain() -> None:

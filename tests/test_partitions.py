@@ -173,9 +173,12 @@ def test_what_is_counted_is_kept_and_not_counted_again(
     first = values()
     monkeypatch.setattr(PartitionedTable, "each", None)
     assert (values() == first).all()
-    next(kept.glob("counts-*.npz")).write_bytes(b"PK")
-    with pytest.raises(InputError, match="it is damaged"):
-        values()
+    damaged = next(kept.glob("counts-*.npz"))
+    whole = damaged.read_bytes()
+    for content in (b"", b"PK", whole[:-9], whole[: len(whole) // 2]):
+        damaged.write_bytes(content)
+        with pytest.raises(InputError, match="it is damaged"):
+            values()
 
 
 def test_blocks_shrink_where_memory_lacks_and_single_sets_are_refused(

@@ -7,6 +7,7 @@ outputs need not be readable, and our own messages on unreadable inputs say more
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from errno import ENAMETOOLONG
 from functools import cache
@@ -19,7 +20,8 @@ import typer
 from typer.main import get_command
 
 from jtsolve.cli.help import PanelCommand
-from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur
+from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur, writing_output
+from jtsolve.core.outputs import kept_apart
 from jtsolve.errors import JtsolveError, at
 from jtsolve.options import Door
 
@@ -84,11 +86,21 @@ def _commands(first: str | None) -> Any:
     return get_command(app() if first not in COMMANDS else app([first]))
 
 
+_HELP = frozenset({"--help", "--help-all", "--version", "--show-completion"})
+
+
+def _help_written(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """Returns what reports that typer cannot write its help; without arguments, commands print it too."""
+    alone = len(arguments) <= 1 or not _HELP.isdisjoint(arguments)
+    return writing_output() if alone else nullcontext()
+
+
 def _called(arguments: list[str], started: float) -> int:
     """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
-    command = _commands(arguments[0] if arguments else None)
+    command, code = _commands(arguments[0] if arguments else None), 0
     try:
-        code = command(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
+        with kept_apart(), _help_written(arguments):
+            code = command(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()
         error.show(file=text)

@@ -31,13 +31,13 @@ from jtsolve.cli.output import (
     NOT_CONVERGED,
     complain,
     emit,
-    require_writable,
 )
 from jtsolve.cli.problems import read_or_score
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.method import Draws
+    from jtsolve.averaging.method import AveragingMethod, Draws
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.problem import Problem
     from jtsolve.scoring.problem import Tabulation
@@ -109,8 +109,7 @@ def average(
     has gone; 5: the chains did not converge.
     """
     for path in (output, plot):
-        if path is not None:
-            require_writable(path, instance)
+        claim_outputs(path)
     kind = None if plot is None else plot.suffix.lower().removeprefix(".")
     if kind not in (None, "svg", "png"):
         raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
@@ -118,10 +117,11 @@ def average(
         raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
     from jtsolve.core.files import write_atomically
-    from jtsolve.study.arguments import held_cluster
+    from jtsolve.study.arguments import chosen, held_cluster
     from jtsolve.study.averaging import METHODS, drawn, posterior
 
-    how, run = METHODS.parse(method), spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
+    how: AveragingMethod = chosen(METHODS, method, "tabulation")
+    run = spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
 
     def rule(n: int, largest: int) -> "Tabulation":
         return how.tabulation(n, largest, run.limits, prior, drawn=trees > 0)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.output import require_writable
+from jtsolve.core.outputs import claim_outputs
 
 
 def convert(
@@ -26,7 +26,7 @@ def convert(
     ] = None,
 ) -> None:
     """Write an instance in another format, which the suffix of OUT selects."""
-    require_writable(target, source)
+    claim_outputs(target)
 
     from jtsolve.io.instance import read_problem, write_problem
 

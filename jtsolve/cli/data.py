@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import DrawSeed, Rows
-from jtsolve.cli.output import emit, require_rows, require_writable
+from jtsolve.cli.output import emit, require_rows
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 data = typer.Typer(
@@ -39,7 +40,7 @@ def find_example(
 
     path = example(name)
     if output is not None:
-        require_writable(output, path)
+        claim_outputs(output)
         write_atomically(output, read_file(path))
         path = output
     emit(str(path))
@@ -74,8 +75,7 @@ def fetch_data_set(
     from jtsolve.data.registry import find
 
     entry = find(name)
-    if output is not None:
-        require_writable(output)
+    claim_outputs(output)
     if folder is not None:
         content = read_local(entry, folder)
         path = keep(entry, content) if output is None else output
@@ -102,7 +102,7 @@ def sample_network(
     """Draw rows from a Bayesian network, as CSV with a header."""
     if not output.name.endswith((".csv", ".csv.gz")):
         raise ChoiceError(f"{output}: rows are written as .csv or .csv.gz; give such a name")
-    require_writable(output, network)
+    claim_outputs(output)
 
     from jtsolve.core.files import write_atomically
     from jtsolve.networks.bif import read_network

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from jtsolve.cli.options import Instance, Json, ResultFile
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Capabilities, Estimate, Report
@@ -33,8 +34,7 @@ def decode(
     MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
     The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
     """
-    if output is not None:
-        require_writable(output, instance, model)
+    claim_outputs(output)
 
     from jtsolve.cli.summary import describe
     from jtsolve.core.files import read_file, write_atomically

@@ -7,7 +7,7 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import Instance, Treewidth
-from jtsolve.cli.output import require_writable
+from jtsolve.core.outputs import claim_outputs
 
 
 def encode(
@@ -27,7 +27,7 @@ def encode(
 
     'jtsolve decode' turns the solver's answer into a checked result.
     """
-    require_writable(output, instance)
+    claim_outputs(output)
 
     from jtsolve.core.files import write_atomically
     from jtsolve.core.run import Limits

@@ -7,7 +7,8 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import Model
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot", "log-linear", "circuit")
@@ -42,8 +43,7 @@ def export(
     written as a list of weighted features (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it
     becomes one junction tree, which is refused with its size if that is too large.
     """
-    if output is not None:
-        require_writable(output, model)
+    claim_outputs(output)
     if to not in FORMATS:
         raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
 

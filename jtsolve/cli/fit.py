@@ -25,7 +25,8 @@ from jtsolve.cli.options import (
     declared,
     grouped,
 )
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs, note_input
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, UNSEEN, VALIDATE
 
@@ -71,22 +72,21 @@ def fit(
 
     Exit code 5: the chains that draw trees for 'average' have not converged.
     """
-    inputs = (data, tree, graph, validate, columns.schema)
-    require_writable(output, *(path for path in inputs if path is not None))
+    note_input(data)
+    claim_outputs(output)
     if not output.name.endswith((".json", ".json.gz")):
         raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
     if tree is not None and graph is not None:
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.study.arguments import held_cluster
+    from jtsolve.study.arguments import held_cluster, model_kind_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import default_score, fitted
-    from jtsolve.study.kinds import MODELS
     from jtsolve.study.study import Study
     from jtsolve.study.trees import tree_in, triangulate
 
-    kind, run = MODELS.parse(model), spend.run(context.obj, seed, silent=True, quiet=quiet)
+    kind, run = model_kind_of(model), spend.run(context.obj, seed, silent=True, quiet=quiet)
     structure = None if tree is None else tree_in(tree)
     if graph is not None:
         structure = triangulate(graph)

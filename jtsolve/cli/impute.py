@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.options import LOCAL, Data, DataOptions, Executor, Model, Threads, grouped
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def impute(
 
     cluster = Cluster.of(executor, threads or cores())
     if cluster is None:
-        require_writable(output, model, data)
+        claim_outputs(output)
         if output.suffix not in (".parquet", ".csv"):
             raise ChoiceError(f"{output}: rows are written as .parquet or .csv; give such a name")
     found = open_model(model)

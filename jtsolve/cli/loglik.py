@@ -19,7 +19,8 @@ from jtsolve.cli.options import (
     Threads,
     grouped,
 )
-from jtsolve.cli.output import emit, murmur, require_writable
+from jtsolve.cli.output import emit, murmur
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
 
@@ -62,7 +63,7 @@ def loglik(
 
     cluster = Cluster.of(executor, threads or cores())
     if output is not None and cluster is None:
-        require_writable(output, model, data)
+        claim_outputs(output)
     if columns.missing not in (None, "refuse", "drop-rows", "state"):
         raise ChoiceError(
             f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "

@@ -1,9 +1,9 @@
-"""Exit codes, standard output, standard error, and checks of output files."""
+"""Exit codes, standard output and standard error."""
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jtsolve.errors import (
@@ -78,12 +78,24 @@ def emit(text: str | bytes) -> None:
     """
     if sys.stdout is None:  # it was closed when Python started
         raise InputError("standard output", "", "it is closed", "leave it open, or use --quiet")
-    try:
+    with writing_output():
         if isinstance(text, bytes):
             sys.stdout.buffer.write(text.rstrip(b"\n") + b"\n")
         else:
             sys.stdout.write(printable(text.rstrip("\n")) + "\n")
-        sys.stdout.flush()
+
+
+@contextmanager
+def writing_output() -> Iterator[None]:
+    """Flushes standard output after the body, which does nothing but write to it.
+
+    Raises:
+        InputError: as `emit`.
+    """
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         _abandon_output()
     except OSError as error:
@@ -117,26 +129,3 @@ def require_rows(columns: int, rows: int) -> None:
             f"{rows} rows of {columns} columns need {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB "
             "are free. Fix: draw fewer rows, into several files"
         )
-
-
-def require_writable(path: Path, *inputs: Path) -> None:
-    """Checks before a long run that its answer can be written to a file.
-
-    Args:
-        path: the file to write; it may exist.
-        inputs: files that must not be overwritten.
-
-    Raises:
-        InputError: it cannot be written; says why.
-    """
-    folder = path.resolve().parent
-    if path.is_dir():
-        raise InputError(str(path), "", "it is a directory", "give the name of a file")
-    if path.exists() and any(source.exists() and path.samefile(source) for source in inputs):
-        raise InputError(str(path), "", "the output would replace the input", "give another name")
-    is_device = path.exists() and not path.is_file()
-    if not is_device and not folder.is_dir():
-        raise InputError(str(path), "", "its folder does not exist", "create the folder first")
-    replaced = path if is_device else folder  # a file is replaced by a new one in its folder
-    if not os.access(replaced, os.W_OK):
-        raise InputError(str(path), "", f"you have no permission to write to {replaced}", "write elsewhere")

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import DrawSeed, Given, Likelihood, Model, Rows
-from jtsolve.cli.output import emit, require_rows, require_writable
+from jtsolve.cli.output import emit, require_rows
+from jtsolve.core.outputs import claim_outputs
 
 
 def sample(
@@ -24,8 +25,7 @@ def sample(
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
 ) -> None:
     """Draw rows from a model, as CSV with a header; with evidence, from the distribution given it."""
-    if output is not None:
-        require_writable(output, model)
+    claim_outputs(output)
 
     from jtsolve.cli.models import csv_bytes, evidence, json_text, labelled
     from jtsolve.core.files import write_atomically

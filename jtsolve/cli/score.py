@@ -20,7 +20,7 @@ from jtsolve.cli.options import (
     chosen_score,
     grouped,
 )
-from jtsolve.cli.output import require_writable
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.options import EXECUTOR
 from jtsolve.scoring.score import DEFAULT_SCORE
@@ -95,8 +95,7 @@ def score(
     what exceeds the limits. Ctrl-C leaves no file.
     """
     outputs = _outputs(output, also)
-    for path in outputs:
-        require_writable(path, data, *([table.schema] if table.schema else []))
+    claim_outputs(*outputs)
 
     from jtsolve.io.instance import write_problem
     from jtsolve.scoring.prior import StructurePrior

@@ -15,7 +15,8 @@ from jtsolve.cli.options import (
     chosen_score,
     grouped,
 )
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def select(
     of it, or with --over plain at once. The file keeps every decision: 'jtsolve check' verifies it, 'jtsolve
     show' draws it, 'fit --graph' and 'solve --constraint within_graph=GRAPH' take it.
     """
-    inputs = [path for path in (superset, columns.schema) if path is not None]
-    require_writable(output, data, *inputs)
+    claim_outputs(output)
 
     from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
     from jtsolve.io.supersets import read_superset

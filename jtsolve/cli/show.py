@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 import typer
 
 from jtsolve.cli.options import DataOptions, LimitOptions, flags_given, grouped
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -66,9 +67,7 @@ def show(
     model, the cells with the largest adjusted residuals, and the cost of removing each edge;
     --picture mosaic:A,B draws a table of counts.
     """
-    for path in (svg, png):
-        if path is not None:
-            require_writable(path, *(one for one in (result, data, posterior) if one is not None))
+    claim_outputs(svg, png)
     if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
         raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and svg is None and png is None:

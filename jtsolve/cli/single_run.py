@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.output import emit, require_writable
+from jtsolve.cli.output import emit
+from jtsolve.core.outputs import claim_outputs
 
 
 def run(
@@ -39,8 +40,7 @@ def run(
         return
     if row is not None:
         raise ChoiceError(f"'{row}': 'jtsolve run' takes one specification; the row goes to --output FILE")
-    if output is not None:
-        require_writable(output, spec)
+    claim_outputs(output)
 
     from jtsolve.compare.running.supervise import supervise
 

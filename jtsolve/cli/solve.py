@@ -23,9 +23,9 @@ from jtsolve.cli.options import (
     chosen_backend,
     grouped,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, require_writable, show_findings
+from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
 from jtsolve.cli.problems import read_or_score
-from jtsolve.errors import ChoiceError
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND, EXECUTOR
 from jtsolve.scoring.score import DEFAULT_SCORE
 
@@ -82,10 +82,7 @@ def solve(
     The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     for path in (output, certificate):
-        if path is not None:
-            require_writable(path, instance)
-    if certificate is not None and output is not None and certificate.resolve() == output.resolve():
-        raise ChoiceError(f"--certificate and --output both name {output}; give two files")
+        claim_outputs(path)
     searcher = chosen_backend(backend)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
 

@@ -66,7 +66,7 @@ class Folder:
 
     def exists(self) -> bool:
         """Tells whether the folder holds a comparison."""
-        return self.plan_path.exists()
+        return self.plan_path.is_file()
 
     def plan(self) -> ComparisonPlan:
         """Returns the plan.
@@ -117,11 +117,13 @@ class Folder:
             InputError: a complete line, or a file in results/, is not a row.
         """
         found: dict[str, Row] = {}
-        lines = self.journal_path.read_bytes().split(b"\n")[:-1] if self.journal_path.exists() else []
+        lines = self.journal_path.read_bytes().split(b"\n")[:-1] if self.journal_path.is_file() else []
         for number, line in enumerate(lines, 1):
             row = decode(line, Row, f"{self.journal_path}: line {number}")
             found.setdefault(row.spec.id, row)
         for path in sorted((self.path / "results").glob("*.json")):
+            if not path.is_file():  # a pipe, from which reading may never end
+                continue
             row = read_row(path)
             if row.result is None or row.result.stop is not Stop.INTERRUPTED:
                 found.setdefault(row.spec.id, row)

@@ -207,10 +207,10 @@ def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
 
 def _may_be_instance(path: Path) -> bool:
     """Tells whether to take a file of a folder; a JSON file has to declare the format."""
-    if path.name.endswith(".json"):
-        with path.open("rb") as stream:
-            return b'"jtsolve-instance"' in stream.read(4096)
-    return path.is_file()
+    if not path.is_file() or not path.name.endswith(".json"):
+        return path.is_file()
+    with path.open("rb") as stream:
+        return b'"jtsolve-instance"' in stream.read(4096)
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
@@ -293,9 +293,24 @@ def expand(
 
 def _instance_files(paths: Sequence[Path]) -> list[InstanceFile]:
     return [
-        InstanceFile(str(path.resolve()), label, file_digest(path))
+        InstanceFile(_in_utf8(path.resolve()), label, file_digest(path))
         for path, label in zip(paths, labels(paths), strict=True)
     ]
+
+
+def _in_utf8(path: Path) -> str:
+    """Returns a path as text that a specification can hold.
+
+    Raises:
+        InputError: it has a byte that is not UTF-8.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            str(path), "", "its path has a byte that is not UTF-8, as specifications are", "rename it"
+        ) from None
+    return str(path)
 
 
 def _require_distinct(specs: Sequence[Spec]) -> None:

@@ -181,6 +181,22 @@ class Registry(MutableMapping[str, T]):
             self.require_no_files(value)
         return value
 
+    def chosen(self, given: object, attribute: str) -> T:
+        """Returns the value that a text describes, or the value itself.
+
+        Args:
+            given: a text such as "lns:exact=dp", or a value.
+            attribute: of such values.
+
+        Raises:
+            ChoiceError: as `parse`; or the value is of another kind.
+        """
+        if isinstance(given, str):
+            return self.parse(given)
+        if not hasattr(given, attribute):
+            raise ChoiceError(f"{given!r} is not a {self.kind}; give one of these: {', '.join(self)}")
+        return typing.cast("T", given)
+
     def make(self, name: str, options: Mapping[str, str] | None = None) -> T:
         """Returns the value of that name with the given options, texts by key.
 
@@ -245,17 +261,25 @@ class Registry(MutableMapping[str, T]):
 
     def require_no_files(self, value: T) -> None:
         """Raises a ChoiceError if an option of a value, or of one within, names a file to write."""
+        for called, key, _ in self.files_of(value):
+            raise ChoiceError(
+                f"the option '{key}' of {called} names a file, which runs of a comparison may not write; use "
+                "'jtsolve solve' for it"
+            )
+
+    def files_of(self, value: T) -> Iterator[tuple[str, str, str]]:
+        """Yields the files that options of a value, or of one within, name to write.
+
+        Each with the value that has the option, in words, and the key of the option.
+        """
         for key, kind in self._types.of(value).items():
             held = getattr(value, key)
             if key in FILES and held is not None:
-                raise ChoiceError(
-                    f"the option '{key}' of {self._called(value)} names a file, which runs of a comparison "
-                    "may not write; use 'jtsolve solve' for it"
-                )
+                yield self._called(value), key, held
             inside = self._types.registry_in(kind)
             for part in held if isinstance(held, tuple) else (held,):
                 if inside is not None and part is not None:
-                    inside.require_no_files(part)
+                    yield from inside.files_of(part)
 
     def text_of(self, value: T) -> str:
         """Returns the text that describes a value: its name, and the options that differ from the registered.

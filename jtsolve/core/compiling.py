@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import secrets
 import shutil
 import tempfile
@@ -29,9 +30,13 @@ from typing import TYPE_CHECKING, Any
 import numba
 from numba.core import event
 from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import IndexDataCacheFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError)
+"""What pickle raises for a truncated file, as a full disk or a killed process leaves it."""
 
 
 def _is_writable(folder: Path) -> bool:
@@ -70,8 +75,31 @@ def kernel(
     """
     # `_nrt` is a private option of numba. Nothing calls a kernel through a C pointer; the wrapper for it is a
     # fifth of the time to compile.
-    compiled = numba.njit(nogil=True, cache=True, inline=inline, no_cfunc_wrapper=True, _nrt=allocates)
+    decorate = numba.njit(nogil=True, cache=True, inline=inline, no_cfunc_wrapper=True, _nrt=allocates)
+
+    def compiled(function: Callable[..., Any]) -> Any:
+        dispatcher = decorate(function)
+        dispatcher._cache._cache_file.__class__ = _CacheFile  # noqa: SLF001 - there is no public way
+        return dispatcher
+
     return compiled if function is None else compiled(function)
+
+
+class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
+    """The files of a kernel in the cache; one that is damaged is compiled again, and replaced."""
+
+    def _load_index(self) -> dict[Any, Any]:
+        try:
+            found: dict[Any, Any] = super()._load_index()
+        except _DAMAGED:
+            return {}
+        return found
+
+    def _load_data(self, name: str) -> Any:
+        try:
+            return super()._load_data(name)
+        except _DAMAGED as error:
+            raise FileNotFoundError(name) from error  # which numba takes for a kernel to compile
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from jtsolve.core.outputs import note_input
 from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 
@@ -73,6 +74,7 @@ def opened(path: str | Path) -> Iterator[BinaryStream]:
             without being gzip data or empty.
     """
     source = str(path)
+    note_input(path)
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 - a Path would lose a trailing slash
             magic = stream.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 
 from jtsolve.core.version import __version__
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, printable
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
@@ -84,7 +84,7 @@ def describe(threads: int) -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "threads": threads,
-        "command": " ".join([_program(), *sys.argv[1:]]),
+        "command": printable(" ".join([_program(), *sys.argv[1:]])),
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from jtsolve.errors import on_one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -12,18 +14,14 @@ FAMILY = "DejaVu Sans"
 
 
 def shown(name: str) -> str:
-    r"""Returns a name with escapes for printable characters that the font lacks.
+    r"""Returns a name with escapes for characters that are unprintable, or that the font lacks.
 
     >>> shown("Größe 年")
     'Größe \\u5e74'
     """
     known = _characters()
-    return "".join(
-        sign.encode("ascii", "backslashreplace").decode()
-        if sign.isprintable() and sign not in known
-        else sign
-        for sign in name
-    )
+    text = on_one_line(name, len(name))
+    return "".join(c if c in known else c.encode("ascii", "backslashreplace").decode() for c in text)
 
 
 def remarks(names: Iterable[str]) -> tuple[str, ...]:

@@ -366,12 +366,21 @@ def json_schema(*kinds: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Returns a JSON value as the contents of a file: UTF-8, laid out, with a newline at its end.
+    r"""Returns a JSON value as the contents of a file: UTF-8, laid out, with a newline at its end.
+
+    Names of files may have bytes that are not UTF-8, which Python represents by halves of surrogate pairs;
+    these are written as messages show them.
 
     Raises:
         ValueError: a number is not finite.
+
+    >>> json_bytes("a\udcff")
+    b'"a\\\\udcff"\n'
     """
-    return (lay_out(value) + "\n").encode()
+    return _SURROGATE.sub(lambda half: rf"\\u{ord(half[0]):04x}", lay_out(value) + "\n").encode()
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def lay_out(value: Any, indent: int = 0) -> str:

@@ -24,7 +24,7 @@ from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.io.bn_scores import FAMILY_FORMATS, family_text
 from jtsolve.io.documents import (
     ConstraintsDocument,
@@ -108,7 +108,7 @@ def read_problem(path: str | Path, run: Run | None = None) -> Problem:
     kind = _kind(stem, data)
     if kind == "json":
         return _from_json(data, source, run)
-    name = stem.rpartition(".")[0] or stem
+    name = printable(stem.rpartition(".")[0] or stem)
     if kind is None:
         raise InputError(
             source,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -211,9 +212,9 @@ def _kept(table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int]
     if path is None or not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as found:
             return found["starts"], found["keys"], found["counts"]
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(
             str(path), "", f"it is damaged ({error})", "delete it; it is counted again"
         ) from None

@@ -109,7 +109,7 @@ class Plan:
         Raises:
             ChoiceError: a choice does not exist, or both a superset and a screen are given.
         """
-        method = METHODS.parse(method) if isinstance(method, str) else method
+        method = METHODS.chosen(method, "decide")
         if kind is None:
             of_states = isinstance(method, PC) and method.test not in (None, *NUMBER_TESTS)
             kind = "states" if of_states else "gaussian"
@@ -120,8 +120,8 @@ class Plan:
         return cls(
             method,
             kind,
-            SCREENS.parse(screen) if isinstance(screen, str) else screen,
-            FRAMEWORKS.parse(over) if isinstance(over, str) else over,
+            None if screen is None else SCREENS.chosen(screen, "superset"),
+            None if over is None else FRAMEWORKS.chosen(over, "steps"),
         )
 
     @property

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.backends.registry import REGISTRY as BACKENDS
 from jtsolve.console import TerminalLine, display_here
 from jtsolve.core.machine import cores, memory_bytes
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR
@@ -44,21 +45,10 @@ def run_of(
 
 
 def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:
-    """Returns a registered value: that of a text, or the value itself.
-
-    Args:
-        registry: of its kind.
-        given: a text such as "lns:exact=dp", or a value.
-        attribute: of such values.
-
-    Raises:
-        ChoiceError: there is none of that name, or it is another kind of value.
-    """
-    if isinstance(given, str):
-        return registry.parse(given)
-    if not hasattr(given, attribute):
-        raise ChoiceError(f"{given!r} is not a {registry.kind}; give one of these: {', '.join(registry)}")
-    return given
+    """Returns a registered value, see `Registry.chosen`; claims the files that it writes."""
+    found = registry.chosen(given, attribute)
+    claim_outputs(*(file for _, _, file in registry.files_of(found)))
+    return found
 
 
 def backend_of(given: str | Backend) -> Backend | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
-from jtsolve.errors import ChoiceError, on_one_line
+from jtsolve.errors import ChoiceError, on_one_line, printable
 from jtsolve.options import READ, Option, options_of
 
 if TYPE_CHECKING:
@@ -457,7 +457,7 @@ def title_of(path: str | Path) -> str:
     place = Path(path)
     while place.name and not _PATTERN.isdisjoint(place.name):
         place = place.parent
-    name = place.name.removesuffix(".gz")
+    name = printable(place.name.removesuffix(".gz"))
     return name.rpartition(".")[0] or name
 
 

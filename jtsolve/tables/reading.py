@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.core.files import read_file
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
@@ -205,7 +205,7 @@ def read_numbers(
 
 def _described(table: SomeTable, source: Source | Frame) -> SomeTable:
     facts: dict[str, Any] = (
-        {"data": Path(source.path).name, "sha256_unpacked": source.sha256, **_encoding(source)}
+        {"data": printable(Path(source.path).name), "sha256_unpacked": source.sha256, **_encoding(source)}
         if isinstance(source, Source)
         else {"data": FRAME}
     )

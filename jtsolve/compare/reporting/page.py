@@ -24,10 +24,13 @@ def html(comparison: Comparison, plan: ComparisonPlan) -> str:
     # Takes half a second to load, and only the page needs it.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
+    from jtsolve.errors import printable
+
     environment = Environment(
         loader=PackageLoader("jtsolve.compare.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         trim_blocks=True,
         lstrip_blocks=True,
     )

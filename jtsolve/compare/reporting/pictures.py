@@ -13,6 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from jtsolve.errors import printable
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -41,7 +43,7 @@ def inline_svg(figure: Figure, title: str, kind: str) -> str:
     width, height = 72 * figure.get_size_inches()
     return (
         f'<svg class="{kind}" role="img" viewBox="0 0 {width:.1f} {height:.1f}" '
-        f'style="max-width:{width * 1.4:.0f}px"><title>{escape(title)}</title>{body}'
+        f'style="max-width:{width * 1.4:.0f}px"><title>{escape(printable(title))}</title>{printable(body)}'
     )
 
 

@@ -82,8 +82,11 @@ def file_digest(path: str | Path) -> str:
     Raises:
         InputError: it cannot be read.
     """
+    place = Path(path)
+    if place.exists() and not place.is_file():  # a pipe, from which reading may never end
+        raise InputError(str(path), "", "it is no regular file", "give the instance as a file")
     try:
-        with Path(path).open("rb") as stream:
+        with place.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         raise InputError(
