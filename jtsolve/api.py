@@ -285,6 +285,7 @@ def select(
     return SelectedGraph(selected(plan, table, run), table, file.style(table))
 
 
+@at(Door.PYTHON)
 def read(path: str | Path) -> Problem:
     """Returns the problem in an instance file: jtsolve's own (.json, .json.gz), or one of another program.
 

@@ -30,10 +30,10 @@ class TerminalLine:
     def __init__(self) -> None:
         self._width = 0
 
-    def show(self, progress: "Progress", seconds: float) -> None:
+    def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:
         """See `Display`."""
         most = shutil.get_terminal_size().columns - 1  # a line that wraps cannot be rewritten
-        self._write(words(progress, seconds)[:most])
+        self._write(words(progress, seconds, limit)[:most])
 
     def clear(self) -> None:
         """See `Display`."""
@@ -53,9 +53,9 @@ class NotebookOutput:
     def __init__(self) -> None:
         self._output: Any = None
 
-    def show(self, progress: "Progress", seconds: float) -> None:
+    def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:
         """See `Display`."""
-        self._update(words(progress, seconds))
+        self._update(words(progress, seconds, limit))
 
     def clear(self) -> None:
         """See `Display`."""
@@ -72,29 +72,34 @@ class NotebookOutput:
             self._output.update(content, raw=True)
 
 
-def words(progress: "Progress", seconds: float) -> str:
-    """Returns a state on one line: note, percentage, score, bound and gap, seconds.
+def words(progress: "Progress", seconds: float, limit: float | None = None) -> str:
+    """Returns a state on one line: note, percentage, seconds, and figures; the last may be cut off.
 
     >>> from jtsolve.core.run import Progress
-    >>> words(Progress("dp", 0.5, -12.5, -12.25), 3.4)
-    'dp  50%  score -12.5  bound -12.25  gap 0.25  3 s'
+    >>> words(Progress("dp", 0.5, -12.5, -12.25, 10.0), 3.4, 60)
+    'dp  50 %  3 of 60 s  score -12.5  gap 2.5 %'
     """
-    done = "" if progress.done is None else f"{progress.done:.0%}"
-    parts = [progress.note, done, figures(progress.score, progress.bound), f"{seconds:.0f} s"]
+    done = "" if progress.done is None else f"{100 * progress.done:.0f} %"
+    time = f"{seconds:.0f} s" if limit is None else f"{seconds:.0f} of {limit:g} s"
+    parts = [progress.note, done, time, figures(progress.score, progress.bound, progress.gain)]
     return printable("  ".join(part for part in parts if part)).replace("\n", " ")
 
 
-def figures(score: float | None, bound: float) -> str:
-    """Returns the known ones among score, bound and gap, in nats.
+def figures(score: float | None, bound: float, gain: float | None = None) -> str:
+    """Returns the score, and the gap as a share of the gain; if that is unknown, bound and gap in nats.
 
-    >>> figures(-12.5, -12.25)
-    'score -12.5  bound -12.25  gap 0.25'
+    >>> figures(-12.5, -12.25), figures(-12.5, -12.25, 10.0)
+    ('score -12.5  bound -12.25  gap 0.25', 'score -12.5  gap 2.5 %')
+    >>> figures(-12.5, 80.0, 10.0)
+    'score -12.5  no useful bound yet'
     """
-    parts = []
-    if score is not None:
-        parts.append(f"score {score:.8g}")
-    if bound < inf:
+    parts = [] if score is None else [f"score {score:.8g}"]
+    if bound == inf:
+        return "  ".join(parts)
+    gap = None if score is None else max(0.0, bound - score)
+    if gap is None or gain is None or gain <= 0:
         parts.append(f"bound {bound:.8g}")
-    if score is not None and bound < inf:
-        parts.append(f"gap {max(0.0, bound - score):.3g}")
+        parts += [] if gap is None else [f"gap {gap:.3g}"]
+    else:
+        parts.append(f"gap {100 * gap / gain:.2g} %" if gap <= gain else "no useful bound yet")
     return "  ".join(parts)

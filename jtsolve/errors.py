@@ -13,15 +13,18 @@ Every message says what is wrong, where, why, and what to do about it.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import ContextDecorator
+from inspect import isfunction
+from typing import TYPE_CHECKING, TypeVar
 
 from jtsolve.options import DOOR, worded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from jtsolve.options import Door
+
+_Kind = TypeVar("_Kind")
 
 _LONGEST_PART = 1000
 _LONGEST_MESSAGE = 8000
@@ -125,14 +128,43 @@ class InternalError(JtsolveError):
     """A bug of jtsolve or of a solver under it: an answer that the independent check rejects."""
 
 
-@contextmanager
-def at(door: Door) -> Iterator[None]:
-    """Words messages for a door in a block or function, and for good the errors that leave it."""
-    token = DOOR.set(door)
-    try:
-        yield
-    except JtsolveError as error:
-        error.door = error.door or door
-        raise
-    finally:
-        DOOR.reset(token)
+class at(ContextDecorator):  # noqa: N801 - reads as a preposition
+    """Words messages for a door in a block or function, and for good the errors that leave it.
+
+    These begin where the user called: frames of ours explain nothing, except those of our bugs.
+
+    Args:
+        door: None for that of the context.
+    """
+
+    def __init__(self, door: Door | None) -> None:
+        self._door = door
+
+    def _recreate_cm(self) -> at:
+        """Returns a context for each call of a decorated function."""
+        return at(self._door)
+
+    def __enter__(self) -> None:  # one entry for each context
+        self._token = DOOR.set(self._door or DOOR.get())
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, JtsolveError):
+            error.door = error.door or DOOR.get()
+            if not isinstance(error, InternalError):
+                error.__traceback__ = None
+        DOOR.reset(self._token)
+
+
+def public(kind: type[_Kind]) -> type[_Kind]:
+    """Has errors of the public methods of a class begin where the user called; see `at`."""
+    for name, member in vars(kind).copy().items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, classmethod):
+            setattr(kind, name, classmethod(at(None)(member.__func__)))
+        elif isinstance(member, property):
+            assert member.fget is not None, "all are read"
+            setattr(kind, name, property(at(None)(member.fget)))
+        elif isfunction(member):
+            setattr(kind, name, at(None)(member))
+    return kind

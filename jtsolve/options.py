@@ -196,6 +196,7 @@ MODEL = Option(
     "tree",
     "KIND",
 )
+PAGE = Option("html", Path, metavar="FILE", python="show(…)")
 TREE = Option("tree", Path, "Begin with the junction tree of this result.", metavar="RESULT")
 GRAPH = Option("graph", Path, "Begin with a triangulation of this graph.", metavar="GRAPH")
 VALIDATE = Option("validate", Path, "Rows that choose the prior, and among candidates.", metavar="DATA")

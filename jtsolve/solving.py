@@ -57,6 +57,7 @@ class Recorder:
         self.score: float | None = None
         self.bound = inf
         self.trace: list[Incumbent] = []
+        self._independence: float | None = None
         self.problem = problem
         self._run = run
         self._lock = threading.Lock()
@@ -90,8 +91,17 @@ class Recorder:
         if better:
             self._run.improved(step)
         return self._run.progress(
-            note=news.get("note"), done=news.get("done"), score=self.score, bound=self.bound
+            note=news.get("note"), done=news.get("done"), score=self.score, bound=self.bound, gain=self.gain
         )
+
+    @property
+    def gain(self) -> float | None:
+        """Of the best tree over the graph without edges, in nats; None if unknown."""
+        if self.score is None:
+            return None
+        if self._independence is None:
+            self._independence = independence(self.problem)
+        return self.score - self._independence if isfinite(self._independence) else None
 
     def drop_useless_edges(self) -> None:
         """Removes the edges of the best tree that add nothing to its score; see `core.sparsity`.
@@ -161,8 +171,7 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     """Runs a backend that takes the problem, and returns the verified result."""
     asked, problem = problem, problem.with_star()
     recorder = Recorder(problem, run)
-    if run.left < inf:
-        recorder(bound=early_bound(problem, run.left))
+    recorder(bound=early_bound(problem, run.left))
     ours = recorder.bound
     try:
         guarded = problem.guarded(run)
@@ -252,12 +261,17 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
     )
 
 
+def independence(problem: Problem) -> float:
+    """Returns the score of the graph without edges, in nats; -inf if a variable has none of its own."""
+    return float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())
+
+
 def _yardsticks(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
     """Returns by what a gap is judged: the rows, and the score of independence, where known."""
     if tree is None:
         return {}
-    independence = float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())
-    found = {"rows": problem.rows, "independence": independence if isfinite(independence) else None}
+    alone = independence(problem)
+    found = {"rows": problem.rows, "independence": alone if isfinite(alone) else None}
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -387,8 +401,8 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
     if heuristic:
         on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
         reason = (
-            f"auto took '{backend.name}', the heuristic backend of the highest rank on {on}, since no exact "
-            "backend is sure to end within the limits."
+            f"auto took '{backend.name}', which searches on {on}, since no exact backend is sure to end "
+            "within the limits."
         )
     else:
         reason = (

@@ -46,10 +46,11 @@ class ReportingRun(Run):
         done: float | None = None,
         score: float | None = None,
         bound: float | None = None,
+        gain: float | None = None,
     ) -> bool:
         """See `Run`."""
-        self._called(note=note, done=done, score=score, bound=bound)
-        return super().progress(note=note, done=done, score=score, bound=bound)
+        self._called(note=note, done=done, score=score, bound=bound, gain=gain)
+        return super().progress(note=note, done=done, score=score, bound=bound, gain=gain)
 
 
 def noting(notes: list[Any]) -> ReportingRun:

@@ -191,7 +191,7 @@ def test_a_picture_is_drawn_or_the_tree_is_printed(
     assert (tmp_path / "graph.svg").read_bytes() != (tmp_path / "tree.svg").read_bytes()
     result.show(graph=True)
     assert capsys.readouterr().out == graph_text(result.tree, result.result.names) + "\n"
-    with pytest.raises(jt.ChoiceError, match=r"a picture is \.svg or \.png"):
+    with pytest.raises(jt.ChoiceError, match=r"a picture is \.svg, \.png, or \.html"):
         result.show(tmp_path / "tree.pdf")
 
 
@@ -516,7 +516,12 @@ def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> N
         assert html.startswith("<div>")
         assert "<svg" in html
         assert "<?xml" not in html
-    assert "index: left out" in result._repr_html_()
+        assert "<summary>junction tree</summary>" in html
+    assert "<tr><th>index</th><td>left out" in result._repr_html_()
+    assert " H " in result.fit()._repr_html_()
+    assert "sep {" in result._repr_html_()
+    selected: Any = jt.select(np.random.default_rng(0).normal(size=(50, 3)))
+    assert "<svg" in selected._repr_html_()
     problem: Any = jt.read(ZOO)
     assert repr(problem) == "Problem('zoo': 17 variables, scores of at most 5)"
     assert "feathers" in problem._repr_html_()
@@ -546,11 +551,15 @@ def test_a_core_without_a_face_shows_no_html_and_any_import_brings_the_face(
     assert jt.read(ZOO)._repr_html_() is None
 
 
-def test_a_large_tree_is_no_picture_in_a_notebook() -> None:
+def test_a_large_graph_zooms_in_a_notebook() -> None:
     from jtsolve.core.tree import JunctionTree
 
     path: Any = JunctionTree(200, tuple(3 << v for v in range(199)), tuple(pairwise(range(199))))
-    assert "199 cliques are too many" in path._repr_html_()
+    html = path._repr_html_()
+    assert "<iframe srcdoc=" in html
+    assert "<svg" not in html
+    huge: Any = JunctionTree(4000, tuple(3 << v for v in range(3999)), tuple(pairwise(range(3999))))
+    assert "4000 variables with edges are too many" in huge._repr_html_()
 
 
 def test_messages_are_logged_under_the_name_of_the_package(caplog: pytest.LogCaptureFixture) -> None:

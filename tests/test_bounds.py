@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
 from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.result import gap_in_words
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
@@ -26,8 +27,10 @@ from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import is_discrete
 from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bge import Bge
+from jtsolve.scoring.scores.gaussian_bic import GaussianBic
 from jtsolve.solving import solve
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -184,6 +187,41 @@ def test_no_family_of_data_exceeds_its_ceiling(
     best = max(tree.score(found.scores) for tree in trees(5) if tree.treewidth < 4)
     on_demand = replace(found, scores=DataScores(table, score, 4, prior=prior))
     assert best - 1e-9 <= problem_bound(on_demand) <= 1e-9
+
+
+def real_table(columns: int, rows: int, seed: int) -> ContinuousTable:
+    """Columns that share a factor, on very different scales."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(columns, rows)) + rng.normal(size=rows)
+    scales = 10.0 ** rng.integers(-4, 5, columns)
+    return ContinuousTable(tuple(f"x{v}" for v in range(columns)), values * scales[:, None])
+
+
+@pytest.mark.parametrize("score", [GaussianBic(), Bge()], ids=lambda score: score.name)
+@pytest.mark.parametrize("prior", [StructurePrior(), StructurePrior(0.5, 0.1)], ids=["plain", "prior"])
+@pytest.mark.parametrize("seed", range(4))
+def test_no_family_of_real_numbers_exceeds_its_ceiling(
+    score: GaussianBic | Bge, prior: StructurePrior, seed: int
+) -> None:
+    found = problem_from_table(real_table(5, 7 + 20 * seed, seed), score, max_size=4, prior=prior)
+    assert found.ceilings is not None
+    for mask in bounded_subsets(5, 4):
+        for v in members(mask):
+            if mask != 1 << v:
+                gain = found.scores.score(mask) - found.scores.score(mask ^ 1 << v)
+                assert gain <= found.ceilings[v] + 1e-6
+
+
+def test_the_bound_of_many_real_columns_is_useful_if_there_are_more_rows() -> None:
+    on_demand = Tabulation(seconds=-1.0, share=0.5)
+    found = problem_from_table(real_table(60, 500, 0), GaussianBic(), treewidth=3, tabulation=on_demand)
+    result = solve(found, Forward(), Run())
+    assert result.bound < range_bound(found)
+    assert "% of the gain" in gap_in_words(result.gap, result.score, result.stats)
+    few = problem_from_table(real_table(60, 50, 0), GaussianBic(), treewidth=3, tabulation=on_demand)
+    assert ceiling_bound(few) == inf
+    result = solve(few, Forward(), Run())
+    assert "no useful bound is known" in gap_in_words(result.gap, result.score, result.stats)
 
 
 def test_rewards_for_edges_leave_no_ceiling() -> None:

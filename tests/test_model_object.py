@@ -112,7 +112,7 @@ def test_facts_are_those_that_show_prints(fitted: jt.Model, command: Command, tm
     assert command("show", tmp_path / "m.json", "--svg", tmp_path / "n.svg") == 0
     assert (tmp_path / "m.svg").read_bytes() == (tmp_path / "n.svg").read_bytes()
     assert "entropy nats" in text
-    with pytest.raises(ChoiceError, match=r"\.svg or \.png"):
+    with pytest.raises(ChoiceError, match=r"\.svg, \.png, or \.html"):
         fitted.show(tmp_path / "m.pdf")
 
 

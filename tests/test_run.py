@@ -24,8 +24,9 @@ class Recording:
         self.states: list[Progress] = []
         self.cleared = 0
 
-    def show(self, progress: Progress, seconds: float) -> None:
+    def show(self, progress: Progress, seconds: float, limit: float | None = None) -> None:
         assert seconds >= 0
+        assert limit is None or limit > 0
         self.states.append(progress)
 
     def clear(self) -> None:

@@ -27,7 +27,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, options_of, solve, survey_of
+from jtsolve.solving import Recorder, choose, independence, options_of, solve, survey_of
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -126,8 +126,14 @@ def test_the_run_gets_all_news_and_every_improvement(problem: Problem) -> None:
     recorder(bound=100.0)
     score = FULL.score(problem.scores)
     assert heard[:2] == [
-        {"score": None, "bound": inf, "done": 0.25, "note": "reading"},
-        {"score": score, "bound": 100.0, "done": None, "note": None},
+        {"score": None, "bound": inf, "gain": None, "done": 0.25, "note": "reading"},
+        {
+            "score": score,
+            "bound": 100.0,
+            "gain": score - independence(problem),
+            "done": None,
+            "note": None,
+        },
     ]
     assert [(step.score, step.bound) for step in steps] == [(score, 100.0)]
 
@@ -394,7 +400,7 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         registry[one.name] = one
     choice = choose(problem, Run(Limits(time=10, memory=10**9)))
     assert choice.backend.name == "rough"
-    assert "heuristic" in choice.reason
+    assert "which searches on" in choice.reason
     for part in (
         "big: It would need 1e+03 GB",
         "slow: It would take about 1e+06 s",
@@ -475,11 +481,15 @@ def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
     assert best.stats["independence"] == pytest.approx(independence)
     assert gap_in_words(0.0, best.score, best.stats) == "0.000000 nats"
     assert gap_in_words(None, None, {}) == "none"
-    found = replace(best, status=Status.FEASIBLE, bound=best.bound + 5.0)
-    share = 100 * 5.0 / ((best.score or 0.0) - independence)
-    said = f"5.000000 nats, 0.1 nats per row, {share:.3g} % of the gain over independence"
+    found = replace(best, status=Status.FEASIBLE, bound=best.bound + 0.5)
+    share = 100 * 0.5 / ((best.score or 0.0) - independence)
+    said = f"0.500000 nats, 0.01 nats per row, {share:.3g} % of the gain over independence"
     assert found.remarks == [f"gap: {said}"]
     assert said in str(found._repr_html_())
+    vacuous = replace(best, status=Status.FEASIBLE, bound=best.bound + 5.0)
+    assert vacuous.remarks == [
+        "gap: 5.000000 nats, 0.1 nats per row, more than the gain over independence: no useful bound is known"
+    ]
 
 
 def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:

@@ -25,7 +25,7 @@ def of_graph(path: Path) -> "View":
     def tree() -> "tuple[JunctionTree, tuple[str, ...]]":
         return triangulation(graph.moral(arcs or ())), graph.names
 
-    def picture(target: Path, kind: Literal["svg", "png"]) -> None:
+    def picture(target: Path, kind: Literal["svg", "png", "html"]) -> None:
         from jtsolve.draw.picture import draw_edges
         from jtsolve.selection.framed import grouped
 

@@ -34,6 +34,12 @@ def show(
     dot: Annotated[bool, typer.Option("--dot", help="Print it in the DOT language.")] = False,
     svg: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as SVG.")] = None,
     png: Annotated[Path | None, typer.Option(readable=False, metavar="FILE", help="Draw it as PNG.")] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False, metavar="FILE", help="Draw the graph as a page that zooms, at any size."
+        ),
+    ] = None,
     picture: Annotated[
         str | None,
         typer.Option(
@@ -67,7 +73,7 @@ def show(
     model, the cells with the largest adjusted residuals, and the cost of removing each edge;
     --picture mosaic:A,B draws a table of counts.
     """
-    claim_outputs(svg, png)
+    claim_outputs(svg, png, html)
     if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
         raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and svg is None and png is None:
@@ -85,9 +91,11 @@ def show(
         from jtsolve.cli.models import json_text
 
         emit(json_text(view.facts))
-    if not (dot or svg or png or json or graph):
+    if html is not None:
+        _draw_page(view, html)
+    if not (dot or svg or png or html or json or graph):
         emit(view.text())
-    if not (dot or svg or png or graph):
+    if not (dot or svg or png or (graph and html is None)):
         return
 
     from jtsolve.draw.picture import draw_graph, draw_tree
@@ -115,6 +123,18 @@ def show(
         emit((graph_dot(tree, names) if graph else tree_dot(tree, names, view.notes)).encode())
     elif graph and not (svg or png or json):
         emit(graph_text(tree, names).encode())
+
+
+def _draw_page(view: "View", path: Path) -> None:
+    """Draws the graph of the variables as a page."""
+    from jtsolve.draw.picture import draw_graph
+
+    if view.of_graph:
+        assert view.picture is not None, "of a graph"
+        view.picture(path, "html")
+    else:
+        tree, names = view.tree()
+        draw_graph(tree, names, path, format="html")
 
 
 def _kind(path: Path) -> str:

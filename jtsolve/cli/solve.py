@@ -129,7 +129,7 @@ def solve(
         if output is not None:
             write_atomically(output, data)
     finally:  # an answer that took hours is printed even if it cannot be written
-        facts = _facts(found.choice)
+        facts = _facts(found.choice, best)
         if json:
             emit(data)
         elif not quiet and isinstance(found.found, Ranking):
@@ -153,12 +153,18 @@ def _exit_code(result: "Result") -> int:
     return INTERRUPTED if result.stop is Stop.INTERRUPTED else NO_TREE
 
 
-def _facts(choice: "Choice") -> dict[str, str]:
-    """Returns the lines of a summary on memory and backend."""
+def _facts(choice: "Choice", best: "Result") -> dict[str, str]:
+    """Returns the lines of a summary on memory and backend, of a portfolio with the members that won."""
     from jtsolve.core.machine import peak_memory
 
     predicted = choice.estimate.memory / 1e9
+    members = [f"{part} by {best.stats[key]}" for part, key in _PARTS.items() if best.stats.get(key)]
+    whose = f" ({', '.join(members)})" if choice.backend.name == "portfolio" and members else ""
     return {
         "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {predicted:.3g} GB predicted",
-        "backend": f"{choice.backend.name}: {choice.reason.rstrip('.')}",
+        "backend": f"{choice.backend.name}{whose}: {choice.reason.rstrip('.')}",
     }
+
+
+_PARTS = {"tree": "best", "bound": "bound"}
+"""What members of a portfolio find, and where the stats name them."""

@@ -27,14 +27,14 @@ class View:
         notes: for the picture.
         picture: draws something else than the tree, given a file and "svg" or "png"; or None.
         dot: returns something else than the tree in the DOT language; or None.
-        of_graph: whether these are of the graph of the variables.
+        of_graph: whether these are of the graph of the variables; the picture may then be "html", too.
     """
 
     facts: Any
     text: Callable[[], str]
     tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
     notes: "Notes | None"
-    picture: 'Callable[[Path, Literal["svg", "png"]], None] | None' = None
+    picture: "Callable[[Path, Any], None] | None" = None
     dot: Callable[[], str] | None = None
     of_graph: bool = False
 

@@ -54,14 +54,21 @@ def problem_bound(problem: Problem, seconds: float = 0.0, look: Callable[[], Non
 
 
 def early_bound(problem: Problem, seconds: float) -> float:
-    """Returns the family bound of a table for which there would be no time at the end; inf for others.
+    """Returns a bound to begin with; inf for a table that is bounded quickly in the end.
+
+    That is the family bound of a table for which there would be no time at the end, and what is known of
+    scores on demand.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left for the whole run; the bound may take half of them.
+        seconds: that are left for the whole run, or inf; the bound may take half of them.
     """
     needed, share = _family_seconds(problem), seconds / 2
-    return problem_bound(problem, share) if _LATE < needed < inf and needed <= share else inf
+    if needed == inf:
+        return problem_bound(problem)
+    if seconds == inf:
+        return inf
+    return problem_bound(problem, share) if _LATE < needed <= share else inf
 
 
 def _family_seconds(problem: Problem) -> float:

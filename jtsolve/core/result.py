@@ -68,6 +68,8 @@ def optimality_tolerance(score: float) -> float:
 def gap_in_words(gap: float | None, score: float | None, figures: Mapping[str, Any]) -> str:
     """Returns a gap in nats, per row of the data, and as a share of what the tree gains over independence.
 
+    A gap above that gain says nothing about the tree, and no share is given.
+
     Args:
         gap: in nats; None for none.
         score: of the tree, in nats.
@@ -85,7 +87,11 @@ def gap_in_words(gap: float | None, score: float | None, figures: Mapping[str, A
     if rows:
         parts.append(f"{gap / rows:.3g} nats per row")
     if score is not None and independence is not None and score > independence:
-        parts.append(f"{100 * gap / (score - independence):.3g} % of the gain over independence")
+        share = gap / (score - independence)
+        known = f"{100 * share:.3g} % of the gain over independence"
+        parts.append(
+            known if share <= 1 else "more than the gain over independence: no useful bound is known"
+        )
     return ", ".join(parts)
 
 

@@ -107,19 +107,21 @@ class Progress:
         done: the fraction of the phase that is done, 0 to 1; None if unknown.
         score: of the best tree so far, in nats, or None.
         bound: no tree scores more, in nats; inf if unknown.
+        gain: of that tree over the graph without edges, in nats; None if unknown.
     """
 
     note: str = ""
     done: float | None = None
     score: float | None = None
     bound: float = inf
+    gain: float | None = None
 
 
 class Display(Protocol):
     """Shows the state of a run; the run calls it at most four times a second, in one thread at a time."""
 
-    def show(self, progress: Progress, seconds: float) -> None:
-        """Draws a state in place of the last one, `seconds` after the start of the run."""
+    def show(self, progress: Progress, seconds: float, limit: float | None = None) -> None:
+        """Draws a state in place of the last one, `seconds` after the start of a run of at most `limit`."""
         ...
 
     def clear(self) -> None:
@@ -186,7 +188,7 @@ class _Screen:
             call(*arguments)
 
     @contextmanager
-    def drawn(self, elapsed: Callable[[], float]) -> Iterator[None]:
+    def drawn(self, limits: Limits) -> Iterator[None]:
         """Draws the state from a thread while the body runs, then clears it; if it is not drawn already."""
         display = self.console.display
         if display is None or self.is_drawing:
@@ -195,10 +197,10 @@ class _Screen:
         ended = threading.Event()
 
         def draw(display: Display) -> None:
-            pause = max(_UNSEEN_SECONDS - elapsed(), _SECONDS_BETWEEN_DRAWINGS)
+            pause = max(_UNSEEN_SECONDS - limits.elapsed, _SECONDS_BETWEEN_DRAWINGS)
             while not ended.wait(pause):
                 with self._lock:
-                    display.show(self._shown(), elapsed())
+                    display.show(self._shown(), limits.elapsed, limits.time)
                 pause = _SECONDS_BETWEEN_DRAWINGS
 
         # The context tells a notebook to which cell the output of a thread belongs.
@@ -357,6 +359,7 @@ class Run:
         done: float | None = None,
         score: float | None = None,
         bound: float | None = None,
+        gain: float | None = None,
     ) -> bool:
         """Reports progress, from any thread; returns whether to continue.
 
@@ -365,9 +368,10 @@ class Run:
             done: the fraction of the phase that is done, 0 to 1.
             score: of the best tree so far, in nats.
             bound: no tree scores more, in nats.
+            gain: of that tree over the graph without edges, in nats.
         """
         if self._screen.console.display is not None:
-            news = {"note": note, "done": done, "score": score, "bound": bound}
+            news = {"note": note, "done": done, "score": score, "bound": bound, "gain": gain}
             self._screen.update({name: value for name, value in news.items() if value is not None})
         return self.stop is None
 
@@ -377,7 +381,7 @@ class Run:
         before = self._screen.progress
         self._screen.progress = Progress(note)
         try:
-            with self._screen.drawn(lambda: self.elapsed):
+            with self._screen.drawn(self.limits):
                 yield
         finally:
             self._screen.progress = before

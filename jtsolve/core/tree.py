@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from itertools import pairwise
 from math import fsum, inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -317,8 +316,8 @@ def _canonical_edges(
     """Returns the edges of the canonical junction tree of the same cliques.
 
     The cliques that contain a separator S form a subtree; without its edges labelled S, it splits into the
-    same parts in every junction tree of the graph. The canonical tree joins these parts in a path through
-    the first clique of each.
+    same parts in every junction tree of the graph. The canonical tree joins the first of these parts to all
+    others, through the first clique of each: a path would be deeper.
     """
     adjacent: list[list[tuple[int, VarSet]]] = [[] for _ in cliques]
     key = key_of(n)
@@ -344,5 +343,6 @@ def _canonical_edges(
                         stack.append(j)
             part_of |= part
             firsts.append(min(part))
-        canonical.extend(pairwise(sorted(firsts)))
+        centre = min(firsts)
+        canonical.extend((centre, first) for first in firsts if first != centre)
     return tuple(sorted((min(i, j), max(i, j)) for i, j in canonical))

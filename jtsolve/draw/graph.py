@@ -1,7 +1,8 @@
 """Drawings of the chordal graph: variables as nodes, an edge between two that share a clique.
 
 Distances on the page approximate those in the graph (stress majorisation), component by component; then
-nodes that overlap push each other apart.
+nodes that overlap push each other apart, and edges bend round nodes in their way. Isolated variables are
+listed below.
 
 Reference:
     E. R. Gansner, Y. Koren, S. North, Graph drawing by stress majorization, Graph Drawing 2004.
@@ -10,12 +11,14 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.draw import fonts
+from jtsolve.draw.layout import SEPARATOR_POINTS, ZOOMABLE
+from jtsolve.draw.packing import isolated_lines, packed
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
 
@@ -24,17 +27,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.tree import JunctionTree
 
 POINTS = 9.0
 PADDING = 0.08
 _HEIGHT = POINTS * 1.35 / 72 + 2 * PADDING
 _BETWEEN = 0.18
 """Least space between two nodes."""
-_COMPONENTS = 0.4
-"""Space between components."""
-_ASPECT = 1.5
-_LARGEST = 400
+LARGEST = 400
 """Most variables in a drawing: beyond, nobody can read it."""
 _ROUNDS = 150
 _PUSHES = 500
@@ -43,6 +42,31 @@ _PUSH = 0.7
 """Share of an overlap that a round removes: chains of overlaps settle instead of swinging."""
 _ROOM = 4.0
 """Area of a component before nodes push each other, in units of that of its nodes."""
+_BENDS = (0.0, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0, 1.6, -1.6)
+"""Offsets of the middle of an edge that are tried, in inches."""
+_CLEAR = 0.03
+"""Least space between an edge and a node that it passes."""
+_STEPS = np.linspace(0.0, 1.0, 65)
+"""Positions on an edge that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The course of an edge: a quadratic Bézier curve.
+
+    Attributes:
+        points: start, control point and end, shape (3, 2).
+        behind: whether it passes behind a node all the same.
+    """
+
+    points: NDArray[np.float64]
+    behind: bool
+
+    def at(self, share: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """Returns points by their share of the course, shape (..., 2)."""
+        t = np.asarray(share)[..., None]
+        start, control, end = self.points
+        return np.asarray((1 - t) ** 2 * start + 2 * t * (1 - t) * control + t**2 * end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,48 +74,33 @@ class GraphLayout:
     """Placed nodes; lengths in inches, y grows downwards.
 
     Attributes:
+        drawn: variables with edges.
         labels: by variable.
         centres: shape (n, 2).
         sizes: width and height of each node, shape (n, 2).
         edges: pairs of variables.
+        routes: of the edges.
         extent: width and height.
         remarks: lines to print below.
     """
 
+    drawn: tuple[int, ...]
     labels: tuple[str, ...]
     centres: NDArray[np.float64]
     sizes: NDArray[np.float64]
     edges: tuple[tuple[int, int], ...]
+    routes: tuple[Route, ...]
     extent: tuple[float, float]
     remarks: tuple[str, ...]
-
-
-def arrange_graph(tree: JunctionTree, names: Sequence[str]) -> GraphLayout:
-    """Returns the layout of the tree's chordal graph.
-
-    Raises:
-        ChoiceError: there are more than 400 variables.
-    """
-    if tree.n > _LARGEST:
-        raise ChoiceError(
-            f"a picture of {tree.n} variables would be unreadable (the limit is {_LARGEST}); draw the tree "
-            "without --graph, or open the output of --graph --dot in a viewer that zooms"
-        )
-    return arrange_edges(tree.graph_edges, names)
 
 
 def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> GraphLayout:
     """Returns the layout of a graph over the names.
 
     Raises:
-        ChoiceError: there are more than 400 variables.
+        ChoiceError: there are more than 400 variables with edges.
     """
     n = len(names)
-    if n > _LARGEST:
-        raise ChoiceError(
-            f"a picture of {n} variables would be unreadable (the limit is {_LARGEST}); open the output of "
-            "--dot in a viewer that zooms"
-        )
     import networkx as nx
 
     labels = tuple(quoted_name(fonts.shown(name)) for name in names)
@@ -100,20 +109,56 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
     graph.add_nodes_from(range(n))
     graph.add_edges_from(edges)
     centres = np.zeros((n, 2))
-    parts = [sorted(part) for part in nx.connected_components(graph)]
-    extents = []
+    every = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
+    parts = [part for part in every if len(part) > 1]
+    drawn = tuple(sorted(v for part in parts for v in part))
+    if len(drawn) > LARGEST:
+        raise ChoiceError(
+            f"a picture of {len(drawn)} variables would be unreadable (the limit is {LARGEST}); {ZOOMABLE}"
+        )
+    extents: list[tuple[float, float]] = []
     for part in parts:
         rows = dict(nx.all_pairs_shortest_path_length(graph.subgraph(part)))
         distances = np.array([[rows[u][v] for v in part] for u in part], dtype=np.float64)
-        placed = _spread(_turned(_least_stress(distances)), sizes[part])
+        placed = _spread(turned(least_stress(distances)), sizes[part])
         low = (placed - sizes[part] / 2).min(axis=0)
         centres[part] = placed - low
-        extents.append((placed + sizes[part] / 2).max(axis=0) - low)
-    extent = _pack(parts, extents, centres)
-    return GraphLayout(labels, centres, sizes, tuple(sorted(edges)), extent, fonts.remarks(names))
+        wide, high = (placed + sizes[part] / 2).max(axis=0) - low
+        extents.append((float(wide), float(high)))
+    corners, extent = packed(extents)
+    for part, corner in zip(parts, corners, strict=True):
+        centres[part] += corner
+    alone = [names[part[0]] for part in every if len(part) == 1]
+    remarks = (*isolated_lines(alone, extent[0], SEPARATOR_POINTS), *fonts.remarks(names))
+    ordered = tuple(sorted(edges))
+    routes = tuple(_route(centres, sizes, edge, drawn) for edge in ordered)
+    return GraphLayout(drawn, labels, centres, sizes, ordered, routes, extent, remarks)
 
 
-def _least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _route(
+    centres: NDArray[np.float64], sizes: NDArray[np.float64], edge: tuple[int, int], drawn: Sequence[int]
+) -> Route:
+    """Returns the least bent course of an edge that passes no other node, or else the fewest."""
+    start, end = centres[list(edge)]
+    others = np.array([v for v in drawn if v not in edge], dtype=np.intp)
+    low, high = np.minimum(start, end) - max(_BENDS), np.maximum(start, end) + max(_BENDS)
+    near = others[((centres[others] > low) & (centres[others] < high)).all(axis=1)]
+    half = sizes[near] / 2 + _CLEAR
+    across = np.array([start[1] - end[1], end[0] - start[0]]) / max(1e-9, float(np.hypot(*(end - start))))
+    best, fewest = None, len(drawn)
+    for bend in _BENDS:
+        route = Route(np.array([start, (start + end) / 2 + 2 * bend * across, end]), behind=False)
+        inside = (np.abs(route.at(_STEPS)[:, None] - centres[near]) < half).all(axis=2)
+        passed = int(inside.any(axis=0).sum())
+        if passed == 0:
+            return route
+        if passed < fewest:
+            best, fewest = replace(route, behind=True), passed
+    assert best is not None, "no edge passes all nodes"
+    return best
+
+
+def least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns places whose distances are near those given, weighted by d^-2, from classical scaling."""
     n = len(distances)
     if n == 1:
@@ -137,7 +182,7 @@ def _least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(places)
 
 
-def _turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
+def turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns the places turned so that they are widest from left to right."""
     centred = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
@@ -171,20 +216,3 @@ def _spread(places: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[
     with np.errstate(divide="ignore"):
         scale = max(1.0, (needed / apart).min(axis=1).max())
     return np.asarray(places * scale)
-
-
-def _pack(
-    parts: Sequence[Sequence[int]], extents: Sequence[NDArray[np.float64]], centres: NDArray[np.float64]
-) -> tuple[float, float]:
-    """Moves the components, largest first, into rows; returns the extent of all."""
-    area = sum(float((wide + _COMPONENTS) * (high + _COMPONENTS)) for wide, high in extents)
-    width = max(math.sqrt(_ASPECT * area), *(float(wide) for wide, _ in extents), 0.0)
-    x = y = height = right = 0.0
-    for k in sorted(range(len(parts)), key=lambda k: (-len(parts[k]), k)):
-        wide, high = map(float, extents[k])
-        if x and x + wide > width:
-            x, y, height = 0.0, y + height + _COMPONENTS, 0.0
-        centres[parts[k]] += (x, y)
-        right, height = max(right, x + wide), max(height, high)
-        x += wide + _COMPONENTS
-    return right, y + height

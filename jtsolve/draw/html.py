@@ -1,40 +1,99 @@
-"""Values in notebooks: a line of text, and below it the tree as inline SVG."""
+"""Values in notebooks: facts, the graph of the variables, and the junction tree as text that folds out."""
 
 from __future__ import annotations
 
 from html import escape
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jtsolve.draw.branching import branching_svg
-from jtsolve.draw.layout import LARGEST
-from jtsolve.draw.picture import tree_svg
+from jtsolve.draw.picture import edges_svg
+from jtsolve.draw.text import tree_text
+from jtsolve.draw.zoom import zoomable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.branching import Box
+    from jtsolve.draw.text import Notes
+
+    Line = str | tuple[str, str]
+
+_READABLE = 150
+"""Most variables of a picture without zoom."""
+_ZOOMABLE = 3000
+"""Most variables of a picture with zoom: places for more take longer than a notebook may wait."""
+_LONGEST_TEXT = 1000
+"""Most cliques of a text."""
 
 
-def as_html(lines: Sequence[str], tree: JunctionTree | None = None, names: Sequence[str] = ()) -> str:
-    """Returns lines of text, and a tree that is not too large, as HTML.
+def as_html(
+    lines: Sequence[Line],
+    tree: JunctionTree | None = None,
+    names: Sequence[str] = (),
+    notes: Notes | None = None,
+) -> str:
+    """Returns lines of text, and a tree, as HTML.
 
-    >>> as_html(["a < b"])
-    '<div><p>a &lt; b</p></div>'
+    Args:
+        lines: of text; pairs of them become a table.
+        tree: whose graph is drawn, if there is one.
+        names: of its variables.
+        notes: beside its cliques and separators.
+
+    >>> as_html(["a < b", ("rows", "40")])
+    '<div><p>a &lt; b</p><table><tr><th>rows</th><td>40</td></tr></table></div>'
     """
-    picture = ""
-    if tree is not None and len(tree.cliques) <= LARGEST:
-        picture = tree_svg(tree, names)
-    elif tree is not None:
-        picture = f"<p>{len(tree.cliques)} cliques are too many for a picture; draw the graph</p>"
-    return _page(lines, picture)
+    if tree is None:
+        return _page(lines, "")
+    text = f"{len(tree.cliques)} cliques"
+    if len(tree.cliques) <= _LONGEST_TEXT:
+        text = tree_text(tree, names, notes)
+    below = f"<details><summary>junction tree</summary><pre>{escape(text)}</pre></details>"
+    return _page(lines, _graph(tree.graph_edges, names) + below)
 
 
-def branching_html(lines: Sequence[str], boxes: Sequence[Box]) -> str:
+def graph_html(
+    lines: Sequence[Line],
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    strengths: Sequence[float] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
+) -> str:
+    """Returns lines of text, and a graph, as HTML; see `picture.edges_figure`."""
+    return _page(lines, _graph(edges, names, strengths, arcs))
+
+
+def branching_html(lines: Sequence[Line], boxes: Sequence[Box]) -> str:
     """Returns lines of text, and the boxes of a branching, as HTML."""
     return _page(lines, branching_svg(boxes))
 
 
-def _page(lines: Sequence[str], picture: str) -> str:
-    said = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    return f"<div>{said}{picture}</div>"
+def _graph(
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    strengths: Sequence[float] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
+) -> str:
+    """Returns the picture of a graph, which zooms if it is large."""
+    count = len({v for edge in edges for v in edge})
+    if count <= _READABLE:
+        return edges_svg(edges, names, strengths, arcs)
+    if count > _ZOOMABLE:
+        return f"<p>{count} variables with edges are too many to draw here; show('graph.html') does</p>"
+    page = escape(zoomable(edges, names, strengths=strengths))
+    return f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'
+
+
+def _page(lines: Sequence[Line], picture: str) -> str:
+    said = []
+    for kind, group in groupby(lines, type):
+        shown = [
+            f"<p>{escape(line)}</p>"
+            if isinstance(line, str)
+            else f"<tr><th>{escape(line[0])}</th><td>{escape(line[1])}</td></tr>"
+            for line in group
+        ]
+        said += shown if kind is str else ["<table>", *shown, "</table>"]
+    return f"<div>{''.join(said)}{picture}</div>"

@@ -1,5 +1,7 @@
 """Layout of a tree drawing: in layers by depth, subtrees packed as closely as their boxes allow.
 
+Components stand side by side; isolated variables are listed below.
+
 All lengths are in inches; y grows downwards.
 
 Reference:
@@ -9,14 +11,16 @@ Reference:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
 from jtsolve.draw import fonts
-from jtsolve.draw.rooted import RootedTree
-from jtsolve.draw.text import EMPTY_SET, quoted_name
+from jtsolve.draw.packing import ASPECT, isolated_lines, packed
+from jtsolve.draw.rooted import RootedForest
+from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
+from jtsolve.options import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +43,10 @@ _NARROWEST = 0.75
 _LONGEST_LINE = 24
 """Characters of one name on a line; longer names are broken, marked by `_BROKEN`."""
 _BROKEN = "↩"
-_ASPECT = 1.5
-"""Preferred width to height, as of screens and pages."""
 LARGEST = 150
 """Maximum number of cliques in a drawing: nobody can read more on one page."""
+ZOOMABLE = f"draw its graph as a page that zooms, with {PAGE('graph.html')}"
+"""What is done with what is too large for a picture."""
 
 
 @dataclass(slots=True)
@@ -54,8 +58,7 @@ class CliqueBox:
         label: text of the separator, likewise.
         size: width and height of the box.
         label_size: width and height of the label.
-        parent: index of the parent's box; at the root, its own.
-        dashed: whether the separator is empty.
+        parent: index of the parent's box; at a root, its own.
         depth: number of edges to the root.
         middle: position of its centre along the layer.
         start: distance of its near side from the root, across the layers.
@@ -67,7 +70,6 @@ class CliqueBox:
     size: tuple[float, float]
     label_size: tuple[float, float]
     parent: int
-    dashed: bool
     depth: int
     middle: float = 0.0
     start: float = 0.0
@@ -81,27 +83,20 @@ class TreeLayout:
     Attributes:
         boxes: of the cliques, each after its parent.
         across: whether depth grows to the right; otherwise downwards.
-        breadth: extent along the layers.
-        length: extent across the layers.
+        extent: width and height.
         remarks: lines to print below.
     """
 
     boxes: list[CliqueBox]
     across: bool
-    breadth: float
-    length: float
+    extent: tuple[float, float]
     remarks: tuple[str, ...]
 
     @property
-    def ratio(self) -> float:
-        """Width over height."""
+    def distortion(self) -> float:
+        """How far width over height is from that of a page, as a logarithm."""
         width, height = self.extent
-        return width / height
-
-    @property
-    def extent(self) -> tuple[float, float]:
-        """Width and height."""
-        return (self.length, self.breadth) if self.across else (self.breadth, self.length)
+        return abs(math.log(width / height / ASPECT)) if width and height else 0.0
 
     def place(self, along: float, depth: float) -> tuple[float, float]:
         """Returns x and y of a point given along and across the layers."""
@@ -116,30 +111,73 @@ def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None
     """
     if len(tree.cliques) > LARGEST:
         raise ChoiceError(
-            f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {LARGEST}); draw "
-            "the graph of the variables with --graph, or open the output of --dot in a viewer that zooms"
+            f"a picture of {len(tree.cliques)} cliques would be unreadable (the limit is {LARGEST}); "
+            f"{ZOOMABLE}"
         )
-    rooted = RootedTree.of(tree)
+    forest = RootedForest.of(tree)
     layouts = []
     for across in (False, True):
-        along, deep = (1, 0) if across else (0, 1)
-        boxes = _boxes(tree, list(map(fonts.shown, names)), rooted, notes)
-        length = _set_depths(boxes, deep)
-        layouts.append(TreeLayout(boxes, across, _set_middles(boxes, along), length, fonts.remarks(names)))
-    return min(layouts, key=lambda layout: abs(math.log(layout.ratio / _ASPECT)))
+        parts = [_component(tree, names, forest, order, notes, across=across) for order in forest.orders]
+        layouts.append(_side_by_side(parts, across=across))
+    best = min(layouts, key=lambda layout: layout.distortion)
+    alone = [names[tree.cliques[i].bit_length() - 1] for i in forest.isolated]
+    listed = isolated_lines(alone, best.extent[0], SEPARATOR_POINTS)
+    return replace(best, remarks=(*listed, *fonts.remarks(names)))
+
+
+def _component(
+    tree: JunctionTree,
+    names: Sequence[str],
+    forest: RootedForest,
+    order: Sequence[int],
+    notes: Notes | None,
+    *,
+    across: bool,
+) -> tuple[list[CliqueBox], tuple[float, float]]:
+    """Returns the placed boxes of a component, and its extent."""
+    along, deep = (1, 0) if across else (0, 1)
+    boxes = _boxes(tree, list(map(fonts.shown, names)), forest, order, notes)
+    length = _set_depths(boxes, deep)
+    breadth = _set_middles(boxes, along)
+    return boxes, (length, breadth) if across else (breadth, length)
+
+
+def _side_by_side(
+    parts: Sequence[tuple[list[CliqueBox], tuple[float, float]]], *, across: bool
+) -> TreeLayout:
+    """Returns the layout of components in rows."""
+    corners, extent = packed([size for _, size in parts])
+    together: list[CliqueBox] = []
+    for (boxes, _), (x, y) in zip(parts, corners, strict=True):
+        aside, down = (y, x) if across else (x, y)
+        together += [
+            replace(
+                box,
+                parent=box.parent + len(together),
+                middle=box.middle + aside,
+                start=box.start + down,
+                end=box.end + down,
+            )
+            for box in boxes
+        ]
+    return TreeLayout(together, across, extent, ())
 
 
 def _boxes(
-    tree: JunctionTree, names: Sequence[str], rooted: RootedTree, notes: Notes | None
+    tree: JunctionTree,
+    names: Sequence[str],
+    forest: RootedForest,
+    order: Sequence[int],
+    notes: Notes | None,
 ) -> list[CliqueBox]:
-    """Returns the boxes in the order of the rooted tree, with their texts and sizes, unplaced."""
+    """Returns the boxes of a component in its order, with their texts and sizes, unplaced."""
     boxes: list[CliqueBox] = []
-    place = {i: k for k, i in enumerate(rooted.order)}
-    for i in rooted.order:
-        parent = place[rooted.parent[i]]
-        separator = rooted.separator(tree, i)
+    place = {i: k for k, i in enumerate(order)}
+    for i in order:
+        parent = place[forest.parent[i]]
+        separator = forest.separator(tree, i)
         of_clique = "" if notes is None else notes.cliques[i]
-        of_edge = "" if notes is None or i == rooted.root else notes.separators[rooted.edge[i]]
+        of_edge = "" if notes is None or i == order[0] else notes.separators[forest.edge[i]]
         lines, size = _wrapped(tree.cliques[i], names, NAME_POINTS, of_clique)
         label, label_size = _wrapped(separator, names, SEPARATOR_POINTS, of_edge)
         boxes.append(
@@ -149,7 +187,6 @@ def _boxes(
                 size=(size[0] + 2 * PADDING, size[1] + 2 * PADDING),
                 label_size=label_size,
                 parent=parent,
-                dashed=not separator,
                 depth=boxes[parent].depth + 1 if boxes else 0,
             )
         )
@@ -160,7 +197,7 @@ def _wrapped(
     mask: VarSet, names: Sequence[str], points: float, note: str
 ) -> tuple[list[str], tuple[float, float]]:
     """Returns the names of a set as lines, about three times as wide as high, and their extent."""
-    shown = [quoted_name(names[v]) for v in members(mask)] or [EMPTY_SET]
+    shown = [quoted_name(names[v]) for v in members(mask)]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
     height = points * LINE / 72
     widths = [fonts.width(word, points) for word in words]

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from jtsolve.core.files import write_atomically
 from jtsolve.draw import fonts
-from jtsolve.draw.graph import arrange_edges, arrange_graph
+from jtsolve.draw.colours import NEGATIVE, POSITIVE, group_fill
+from jtsolve.draw.graph import arrange_edges
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.layout import CliqueBox, TreeLayout
     from jtsolve.draw.text import Notes
 
-Format = Literal["svg", "png"]
+Raster = Literal["svg", "png"]
+Format = Literal["svg", "png", "html"]
+FORMATS: dict[str, Format] = {".svg": "svg", ".png": "png", ".html": "html"}
+"""By the suffixes of pictures."""
 
 _MARGIN = 0.15
 _PNG_DPI = 150.0
@@ -32,19 +38,35 @@ _CLIQUE_FILL = "#eaf1fb"
 _CLIQUE_EDGE = "#3d6ea8"
 _TEXT = "#14202e"
 _EDGE = "#6f7f91"
+_FADED = 0.35
+"""Opacity of an edge behind a node that it does not join."""
 _SEPARATOR_TEXT = "#8a4b08"
-_POSITIVE = "#2b6cb0"
-_NEGATIVE = "#c0392b"
-_GROUP_FILLS = (
-    "#fde8c8",
-    "#d6efd2",
-    "#e3daf2",
-    "#f9d7de",
-    "#cfecec",
-    "#f3f0b8",
-    "#dcdfe6",
-    "#f6d3b3",
-)
+
+
+def picture_format(path: str | Path) -> Format:
+    """Returns the format of a picture.
+
+    Raises:
+        ChoiceError: the suffix is not .svg, .png or .html.
+    """
+    kind = FORMATS.get(Path(path).suffix.lower())
+    if kind is None:
+        raise ChoiceError(
+            f"{path}: a picture is .svg, .png, or .html, which zooms; give such a name, or none to print it"
+        )
+    return kind
+
+
+def raster_format(path: str | Path) -> Raster:
+    """Returns the format of a picture of anything but a graph.
+
+    Raises:
+        ChoiceError: the suffix is not .svg or .png.
+    """
+    kind = picture_format(path)
+    if kind == "html":
+        raise ChoiceError(f"{path}: only graphs are drawn as .html; give .svg or .png")
+    return kind
 
 
 def draw_tree(
@@ -55,7 +77,7 @@ def draw_tree(
     format: Format,  # noqa: A002 - the word for it
     notes: Notes | None = None,
 ) -> None:
-    """Draws the tree into a file: cliques as boxes, separators on the edges, empty ones dashed.
+    """Draws the tree into a file: cliques as boxes, separators on the edges, components apart.
 
     Characters that the font lacks are escaped. Under one version of matplotlib, equal trees and names give
     identical SVG files.
@@ -64,20 +86,17 @@ def draw_tree(
         tree: the tree.
         names: of the variables.
         path: the file to write, atomically.
-        format: "svg" or "png".
+        format: "svg" or "png"; with "html" the graph of the variables is drawn, see `zoom`.
         notes: remarks beside cliques and separators, or None.
 
     Raises:
         ChoiceError: there are more than 150 cliques, or too long ones for a PNG file.
         InputError: the file cannot be written.
     """
-    save(tree_figure(tree, names, notes), path, format)
-
-
-def tree_svg(tree: JunctionTree, names: Sequence[str]) -> str:
-    """Returns the drawing of `draw_tree` as an SVG element, to put into HTML."""
-    text = render(tree_figure(tree, names), "svg").decode()
-    return text[text.index("<svg") :]
+    if format == "html":
+        draw_graph(tree, names, path, format=format)
+    else:
+        save(tree_figure(tree, names, notes), path, format)
 
 
 def draw_graph(
@@ -89,23 +108,9 @@ def draw_graph(
 ) -> None:
     """Draws the chordal graph of the tree into a file: variables as nodes, joined if a clique has both.
 
-    Raises:
-        ChoiceError: there are more than 400 variables.
-        InputError: the file cannot be written.
+    Raises: as `draw_edges`.
     """
-    save(graph_figure(tree, names), path, format)
-
-
-def graph_figure(tree: JunctionTree, names: Sequence[str]) -> Any:
-    """Returns the drawing of `draw_graph` as a `matplotlib.figure.Figure`."""
-    layout = arrange_graph(tree, names)
-    figure, axes = page(layout.extent, layout.remarks)
-    for u, v in layout.edges:
-        axes.plot(*layout.centres[[u, v]].T, color=_EDGE, linewidth=1.1, zorder=1)
-    for label, (x, y), size in zip(layout.labels, layout.centres, layout.sizes, strict=True):
-        draw_box(axes, x, y, size)
-        write(axes, x, y, [label], NAME_POINTS, color=_TEXT, zorder=4)
-    return figure
+    draw_edges(tree.graph_edges, names, path, format=format)
 
 
 def draw_edges(
@@ -118,13 +123,30 @@ def draw_edges(
     groups: Sequence[int | None] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
 ) -> None:
-    """Draws any graph into a file; see `edges_figure`.
+    """Draws any graph into a file; see `edges_figure`. An .html page shows no arcs.
 
     Raises:
-        ChoiceError: there are more than 400 variables.
+        ChoiceError: there are more than 400 variables with edges, and the file is no .html page.
         InputError: the file cannot be written.
     """
-    save(edges_figure(edges, names, strengths, groups, arcs), path, format)
+    if format == "html":
+        from jtsolve.draw.zoom import zoomable
+
+        page = zoomable(edges, names, Path(path).stem, strengths=strengths, groups=groups)
+        write_atomically(path, page.encode())
+    else:
+        save(edges_figure(edges, names, strengths, groups, arcs), path, format)
+
+
+def edges_svg(
+    edges: Sequence[tuple[int, int]],
+    names: Sequence[str],
+    strengths: Sequence[float] | None = None,
+    arcs: Sequence[tuple[int, int]] | None = None,
+) -> str:
+    """Returns the drawing of `draw_edges` as an SVG element, to put into HTML."""
+    text = render(edges_figure(edges, names, strengths, None, arcs), "svg").decode()
+    return text[text.index("<svg") :]
 
 
 def edges_figure(
@@ -143,27 +165,37 @@ def edges_figure(
         groups: of each variable, in whose colour it is filled; None for none.
         arcs: edges that have an arrow head, in the middle of their line.
     """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Outline
+
     strongest = max(map(abs, strengths or ()), default=0.0) or 1.0
     layout = arrange_edges(edges, names)
     remarks = layout.remarks
     if strengths:
         remarks = (f"blue: positive, red: negative; the widest line is {strongest:.2f} in size", *remarks)
     figure, axes = page(layout.extent, remarks)
+    routes = dict(zip(layout.edges, layout.routes, strict=True))
     for k, (u, v) in enumerate(edges):
         colour, width = _EDGE, 1.1
         if strengths is not None:
-            colour = _POSITIVE if strengths[k] >= 0 else _NEGATIVE
+            colour = POSITIVE if strengths[k] >= 0 else NEGATIVE
             width = 0.5 + 3.5 * abs(strengths[k]) / strongest
-        axes.plot(*layout.centres[[u, v]].T, color=colour, linewidth=width, zorder=1)
+        course = routes[u, v]
+        outline = Outline(course.points, [Outline.MOVETO, Outline.CURVE3, Outline.CURVE3])
+        faded = _FADED if course.behind else 1.0
+        style = {"edgecolor": colour, "linewidth": width, "alpha": faded, "zorder": 1}
+        axes.add_patch(PathPatch(outline, fill=False, **style))
     for u, v in arcs or ():
-        start, end = layout.centres[u], layout.centres[v]
-        ends = {"xy": 0.42 * start + 0.58 * end, "xytext": start}
-        axes.annotate("", **ends, arrowprops={"arrowstyle": "-|>", "color": _EDGE, "shrinkA": 0}, zorder=1)
-    for v, (label, (x, y), size) in enumerate(zip(layout.labels, layout.centres, layout.sizes, strict=True)):
+        course, shares = routes[min(u, v), max(u, v)], (0.54, 0.58)
+        tail, head = course.at(np.array(shares if u < v else (1 - shares[0], 1 - shares[1])))
+        style = {"arrowstyle": "-|>", "color": _EDGE, "shrinkA": 0}
+        axes.annotate("", xy=head, xytext=tail, arrowprops=style, zorder=1)
+    for v in layout.drawn:
         group = None if groups is None else groups[v]
-        fill = _CLIQUE_FILL if group is None else _GROUP_FILLS[group % len(_GROUP_FILLS)]
-        draw_box(axes, x, y, size, fill)
-        write(axes, x, y, [label], NAME_POINTS, color=_TEXT, zorder=4)
+        fill = _CLIQUE_FILL if group is None else group_fill(group)
+        x, y = layout.centres[v]
+        draw_box(axes, x, y, layout.sizes[v], fill)
+        write(axes, x, y, [layout.labels[v]], NAME_POINTS, color=_TEXT, zorder=4)
     return figure
 
 
@@ -197,7 +229,7 @@ def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]
     return figure, axes
 
 
-def render(figure: Any, kind: Format) -> bytes:
+def render(figure: Any, kind: Raster) -> bytes:
     """Returns the bytes of the picture."""
     longest = max(figure.get_size_inches())
     dpi = min(_PNG_DPI, _PNG_SIDE / longest)
@@ -215,7 +247,7 @@ def render(figure: Any, kind: Format) -> bytes:
     return buffer.getvalue()
 
 
-def save(figure: Any, path: str | Path, kind: Format) -> None:
+def save(figure: Any, path: str | Path, kind: Raster) -> None:
     """Writes a picture to a file, atomically."""
     write_atomically(path, render(figure, kind))
 
@@ -271,7 +303,6 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
             fill=False,
             edgecolor=_EDGE,
             linewidth=1.1,
-            linestyle=(0, (4, 3)) if box.dashed else "solid",
             zorder=1,
         )
     )

@@ -1,4 +1,8 @@
-"""A junction tree rooted at its centre, which halves its depth."""
+"""The components of a junction tree, each rooted at its centre, which halves its depth.
+
+Cliques that share no variable belong to different components: an edge between them, whose separator is empty,
+says nothing and is left out.
+"""
 
 from __future__ import annotations
 
@@ -15,51 +19,73 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RootedTree:
-    """A tree rooted at its centre: the clique whose distance to the farthest other one is least.
+class RootedForest:
+    """The components of a tree, each rooted at its centre: its clique with the nearest farthest clique.
 
     Attributes:
-        root: the centre; the first if there are two.
-        parent: by clique; the root is its own parent.
+        orders: of each component, its cliques, each after its parent; the largest component first.
+        isolated: cliques of single variables without edges, which are in no component.
+        parent: by clique; a root is its own parent.
         children: by clique, increasing.
-        order: the cliques, each after its parent.
-        edge: by clique, index in `tree.edges` of the edge to its parent; -1 at the root.
+        edge: by clique, index in `tree.edges` of the edge to its parent; -1 at a root.
     """
 
-    root: int
+    orders: tuple[tuple[int, ...], ...]
+    isolated: tuple[int, ...]
     parent: tuple[int, ...]
     children: tuple[tuple[int, ...], ...]
-    order: tuple[int, ...]
     edge: tuple[int, ...]
 
     @classmethod
-    def of(cls, tree: JunctionTree) -> RootedTree:
-        """Returns the rooted tree."""
+    def of(cls, tree: JunctionTree) -> RootedForest:
+        """Returns the rooted components."""
         count = len(tree.cliques)
-        adjacent = adjacency(count, tree.edges)
-        root = _centre(adjacent)
-        parent = [root] * count
-        order = [root]
-        for i in order:
-            for j in adjacent[i]:
-                if j != parent[i]:
-                    parent[j] = i
-                    order.append(j)
+        joined = [edge for edge, separator in zip(tree.edges, tree.separators, strict=True) if separator]
+        adjacent = adjacency(count, joined)
+        parent = list(range(count))
+        orders, isolated, seen = [], [], [False] * count
+        for start in range(count):
+            if seen[start]:
+                continue
+            if tree.cliques[start].bit_count() == 1:  # no clique that shares its variable would be maximal
+                isolated.append(start)
+                continue
+            root = _centre(_reached(start, adjacent), adjacent)
+            order = [root]
+            for i in order:
+                seen[i] = True
+                for j in adjacent[i]:
+                    if j != parent[i]:
+                        parent[j] = i
+                        order.append(j)
+            orders.append(tuple(order))
+        orders.sort(key=lambda order: -len(order))
         children = tuple(tuple(sorted(j for j in adjacent[i] if j != parent[i])) for i in range(count))
         number = {frozenset(edge): k for k, edge in enumerate(tree.edges)}
         edge = tuple(number.get(frozenset((i, parent[i])), -1) for i in range(count))
-        return cls(root, tuple(parent), children, tuple(order), edge)
+        return cls(tuple(orders), tuple(isolated), tuple(parent), children, edge)
 
     def separator(self, tree: JunctionTree, i: int) -> VarSet:
         """Returns the separator between a clique and its parent."""
         return tree.cliques[i] & tree.cliques[self.parent[i]]
 
 
-def _centre(adjacent: Sequence[Sequence[int]]) -> int:
+def _reached(start: int, adjacent: Sequence[Sequence[int]]) -> list[int]:
+    """Returns the positions of a component."""
+    found = {start: None}
+    stack = [start]
+    while stack:
+        new = [j for j in adjacent[stack.pop()] if j not in found]
+        found.update(dict.fromkeys(new))
+        stack += new
+    return list(found)
+
+
+def _centre(component: Sequence[int], adjacent: Sequence[Sequence[int]]) -> int:
     """Returns the centre: what remains after repeatedly removing all leaves."""
-    degree = [len(row) for row in adjacent]
-    layer = [i for i, d in enumerate(degree) if d <= 1]
-    left = len(adjacent)
+    degree = {i: len(adjacent[i]) for i in component}
+    layer = [i for i, d in degree.items() if d <= 1]
+    left = len(component)
     while left > 2:  # noqa: PLR2004 - a tree has one or two centres
         left -= len(layer)
         inner = []

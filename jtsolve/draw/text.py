@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
-from jtsolve.draw.rooted import RootedTree
+from jtsolve.draw.rooted import RootedForest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,6 +39,8 @@ class Notes:
 def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree as lines of text: each clique, then "sep" and its separator to the clique above.
 
+    Components, which share no variable, stand apart; isolated variables are listed in the end.
+
     Args:
         tree: the tree.
         names: of the variables; names that contain characters of the notation are quoted.
@@ -49,21 +51,33 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
     {A, B}
     └─ {B, C}  sep {B}
     """
-    rooted = RootedTree.of(tree)
-    lines = []
-    stack = [(rooted.root, "", "")]
-    while stack:
-        i, branch, indent = stack.pop()
-        separator = "" if i == rooted.root else f"  sep {_braces(rooted.separator(tree, i), names)}"
-        if notes is not None and i != rooted.root:
-            separator += f"  {notes.separators[rooted.edge[i]]}"
-        remark = "" if notes is None else f"  {notes.cliques[i]}"
-        lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}".rstrip())
-        children = rooted.children[i]
-        for child in reversed(children):
-            last = child == children[-1]
-            stack.append((child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  ")))
-    return "\n".join(lines)
+    forest = RootedForest.of(tree)
+    parts = []
+    for order in forest.orders:
+        lines = []
+        stack = [(order[0], "", "")]
+        while stack:
+            i, branch, indent = stack.pop()
+            separator = "" if i == order[0] else f"  sep {_braces(forest.separator(tree, i), names)}"
+            if notes is not None and i != order[0]:
+                separator += f"  {notes.separators[forest.edge[i]]}"
+            remark = "" if notes is None else f"  {notes.cliques[i]}"
+            lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}".rstrip())
+            children = forest.children[i]
+            for child in reversed(children):
+                last = child == children[-1]
+                stack.append(
+                    (child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
+                )
+        parts.append("\n".join(lines))
+    if forest.isolated:
+        parts.append(isolated_text([names[tree.cliques[i].bit_length() - 1] for i in forest.isolated]))
+    return "\n\n".join(parts)
+
+
+def isolated_text(names: Sequence[str]) -> str:
+    """Returns a line that lists variables without edges."""
+    return f"isolated: {', '.join(map(quoted_name, names))}"
 
 
 def generating_class(tree: JunctionTree, names: Sequence[str]) -> str:
@@ -93,20 +107,22 @@ def r_formula(tree: JunctionTree, names: Sequence[str]) -> str:
 
 
 def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
-    """Returns the tree in the DOT language of Graphviz; empty separators are dashed edges."""
+    """Returns the tree in the DOT language of Graphviz, without the edges of empty separators."""
     of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
     of_edges = [""] * len(tree.edges) if notes is None else notes.separators
     lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
     for i, (clique, note) in enumerate(zip(tree.cliques, of_cliques, strict=True)):
         lines.append(f"  c{i} [label={_dot_label(clique, names, note)}];")
     for (i, j), separator, note in zip(tree.edges, tree.separators, of_edges, strict=True):
-        style = "" if separator else ", style=dashed"
-        lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}{style}];")
+        if separator:
+            lines.append(f"  c{i} -- c{j} [label={_dot_label(separator, names, note)}];")
     return "\n".join([*lines, "}"])
 
 
 def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
     """Returns the chordal graph as lines of text: each variable, a colon, and its neighbours.
+
+    Isolated variables are listed in the end.
 
     >>> from jtsolve.core.tree import JunctionTree
     >>> print(graph_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
@@ -115,11 +131,13 @@ def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
     C: B
     """
     graph = tree.to_graph()
-    lines = []
-    for v, name in enumerate(names):
-        neighbours = ", ".join(quoted_name(names[u]) for u in sorted(graph[v]))
-        lines.append(f"{quoted_name(name)}: {neighbours or EMPTY_SET}")
-    return "\n".join(lines)
+    lines = [
+        f"{quoted_name(name)}: {', '.join(quoted_name(names[u]) for u in sorted(graph[v]))}"
+        for v, name in enumerate(names)
+        if graph[v]
+    ]
+    alone = [name for v, name in enumerate(names) if not graph[v]]
+    return "\n".join([*lines, *([isolated_text(alone)] if alone else [])])
 
 
 def graph_dot(tree: JunctionTree, names: Sequence[str]) -> str:

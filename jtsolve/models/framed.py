@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import getLogger
@@ -11,7 +12,8 @@ import numpy as np
 
 from jtsolve.console import display_here
 from jtsolve.core.machine import memory_bytes
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, InputError, public
+from jtsolve.listing import shown
 from jtsolve.models.columns import position, states_of
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.protocol import unused
@@ -21,7 +23,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     import networkx as nx
@@ -40,6 +42,7 @@ Missing: TypeAlias = Literal["state", "sum"]
 _LOGGER = getLogger("jtsolve")
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Model:
     """A distribution over named variables, as `Solution.fit` returns it.
@@ -161,11 +164,19 @@ class Model:
         described = self.model.describe()
         if described.boxes and not described.parts:
             return branching_html([repr(self)], described.boxes[0])
-        single = described.trees[0][0] if len(described.trees) == 1 else None
-        return as_html([repr(self)], single, self.names)
+        tree, notes = described.trees[0] if len(described.trees) == 1 else (None, None)
+        facts = {**described.facts, "components": len(described.parts)}
+        rows = [
+            (key.replace("_", " "), shown(fact))
+            for key, fact in facts.items()
+            if fact and not isinstance(fact, list)
+        ]
+        return as_html([repr(self), *rows], tree, self.names, notes)
 
     def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
-        """Draws the model, or the graph of the variables, into a file (.svg, .png), or prints it as text.
+        """Draws the model, or the graph of the variables, into a file, or prints it as text.
+
+        A file is .svg, .png, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
             ChoiceError: the suffix is another, the model is a mixture, or it is too large for a picture.
@@ -359,6 +370,13 @@ class Model:
 
     def _evidence(self, given: Given | None) -> dict[str, Any]:
         """Returns evidence as distributions know it."""
+        if given is not None and not isinstance(given, Mapping):
+            raise InputError(
+                "the evidence",
+                "given",
+                f"{given!r} is no mapping of variables to values",
+                f'write given={{"{self.names[0]}": VALUE}}',
+            )
         columns = self.model.columns
         named = {label_of(name): value for name, value in (given or {}).items()}
         return {name: columns[position(self.names, name)].observation(value) for name, value in named.items()}

@@ -318,14 +318,14 @@ class Goodness:
             ChoiceError: the suffix is not .svg or .png, or the variables are too many.
         """
         from jtsolve.draw.mosaic import draw_mosaic, require_drawable
+        from jtsolve.draw.picture import raster_format
         from jtsolve.models.columns import position
-        from jtsolve.models.views import picture_format
 
         places = [position(self.table.names, name) for name in variables]
         states = [self.table.states[v] for v in places]
         require_drawable([len(own) for own in states])
         counts = _tabulated(self.table, places)
-        draw_mosaic(counts, list(variables), states, path, format=kind or picture_format(path))
+        draw_mosaic(counts, list(variables), states, path, format=kind or raster_format(path))
 
     def __repr__(self) -> str:
         figures = f"G² {self.g2:.4g}, X² {self.x2:.4g}, df {self.df}, p {self.p:.2g}"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from jtsolve.draw.branching import branching_text, draw_branching
-from jtsolve.draw.picture import draw_graph, draw_tree
+from jtsolve.draw.picture import draw_graph, draw_tree, picture_format
 from jtsolve.draw.text import graph_text, tree_text
-from jtsolve.errors import ChoiceError
 from jtsolve.listing import table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from jtsolve.models.protocol import Description, Distribution
 
@@ -55,26 +54,14 @@ def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
     """Draws a model, or the graph of its variables, into a file.
 
     Raises:
-        ChoiceError: the suffix is not .svg or .png, the model is a mixture, or it is too large for a picture.
+        ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
     """
     kind = picture_format(path)
     described = model.describe()
-    if graph:
+    if graph or kind == "html":
         draw_graph(model.structure("a drawing"), model.names, path, format=kind)
     elif described.boxes and not described.parts:
         draw_branching(described.boxes[0], path, format=kind)
     else:
         notes = described.trees[0][1] if len(described.trees) == 1 else None
         draw_tree(model.structure("a drawing"), model.names, path, format=kind, notes=notes)
-
-
-def picture_format(path: str | Path) -> Literal["svg", "png"]:
-    """Returns the format of a picture.
-
-    Raises:
-        ChoiceError: the suffix is not .svg or .png.
-    """
-    kind = Path(path).suffix
-    if kind not in (".svg", ".png"):
-        raise ChoiceError(f"{path}: a picture is .svg or .png; give such a name, or none to print the model")
-    return "png" if kind == ".png" else "svg"

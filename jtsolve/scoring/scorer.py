@@ -329,6 +329,7 @@ class GaussianScorer:
     score: GaussianScore
     prior: StructurePrior
     matrix: NDArray[np.float64]
+    max_size: int
 
     @property
     def steps(self) -> float:
@@ -336,8 +337,22 @@ class GaussianScorer:
         return 200.0
 
     def ceilings(self) -> NDArray[np.float64]:
-        """See `Scorer`; densities have no bound."""
-        return np.full(self.table.n, inf)
+        """See `Scorer`.
+
+        A column keeps at least the variance that it has given all others. So ln det of P, a sum of logarithms
+        of such variances, is at least the sum of the |P| smallest; scores of families fall with it.
+        """
+        n, rows = self.table.n, self.table.rows
+        least = _log_least_variances(self.matrix)
+        if not np.isfinite(least).all() or self.prior.edge < 0 or self.prior.parameter < 0:
+            return np.full(n, inf)
+        parents = np.cumsum(np.sort(least))
+        found = np.full(n, -inf)
+        for size in range(1, min(self.max_size, n)):
+            families = self.score.value(parents[size - 1] + least, size + 1, rows, n)
+            gains = families - self.score.value(parents[size - 1 : size], size, rows, n)
+            found = np.maximum(found, gains + self.prior.value(size, size + 2))
+        return found
 
     def extremes(self, max_size: int) -> tuple[float, float]:
         """See `Scorer`; determinants lie between the products of the least pivots and of the diagonal."""
@@ -390,4 +405,18 @@ def _gaussian(
             "score smaller sets, or use bge, whose prior regularises few rows",
         )
     centred = table.values - table.values.mean(axis=1, keepdims=True)
-    return GaussianScorer(table, score, prior, score.matrix(centred @ centred.T, table.rows))
+    return GaussianScorer(table, score, prior, score.matrix(centred @ centred.T, table.rows), max_size)
+
+
+def _log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns, of each column, a lower bound of ln of its variance given all others; -inf if there is none.
+
+    That is ln 1/(M⁻¹)_vv, taken of the correlations, less what rounding may have added to it.
+    """
+    deviations = np.sqrt(np.diag(matrix))
+    values, vectors = np.linalg.eigh(matrix / np.outer(deviations, deviations))
+    error = 4 * len(matrix) * np.finfo(float).eps * float(values[-1])  # of an eigenvalue, backward stable
+    if values[0] <= 2 * error:
+        return np.full(len(matrix), -inf)
+    inverse = (vectors**2 / (values - error)).sum(axis=1)
+    return np.asarray(2 * np.log(deviations) - np.log(inverse) - error)

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError
+from jtsolve.draw.picture import draw_edges, picture_format
+from jtsolve.errors import ChoiceError, public
 from jtsolve.io.graph import selection_to_document, write_graph
+from jtsolve.listing import shown
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.tables.frames import FrameStyle
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
-    from typing import Any, Literal
+    from pathlib import Path
+    from typing import Any
 
     import networkx as nx
 
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.problem import Constraints
     from jtsolve.core.selection import Selection
+    from jtsolve.draw.picture import Format
     from jtsolve.tables.table import Table
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SelectedGraph:
     """A graph that was selected from data.
@@ -104,29 +108,36 @@ class SelectedGraph:
         write_graph(selection_to_document(self.selection), path)
 
     def show(self, path: str | Path) -> None:
-        """Draws the graph into a file (.svg, .png): edges by sign and strength, regions in colour.
+        """Draws the graph into a file: edges by sign and strength, regions in colour.
+
+        A file is .svg, .png, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
-            ChoiceError: the suffix is another, or there are more than 400 variables.
+            ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.
         """
-        kind = Path(path).suffix
-        if kind not in (".svg", ".png"):
-            raise ChoiceError(f"{path}: a picture is .svg or .png; give such a name")
-        draw_selection(self.selection, path, "png" if kind == ".png" else "svg")
+        draw_selection(self.selection, path, picture_format(path))
 
     def __repr__(self) -> str:
         return repr(self.selection).replace("Selection", "SelectedGraph", 1)
 
+    def _repr_html_(self) -> str:
+        from jtsolve.draw.html import graph_html
 
-def draw_selection(selection: Selection, path: str | Path, kind: Literal["svg", "png"]) -> None:
+        facts = selection_facts(self.selection).items()
+        rows = [(key.replace("_", " "), shown(fact)) for key, fact in facts if fact]
+        found = self.selection
+        return graph_html(
+            [repr(self), *rows], found.graph.edges, found.graph.names, found.strengths, found.arcs
+        )
+
+
+def draw_selection(selection: Selection, path: str | Path, kind: Format) -> None:
     """Draws a selection into a file; each variable has the colour of its region.
 
     Raises:
-        ChoiceError: there are more than 400 variables.
+        ChoiceError: there are more than 400 variables, and the file is no page.
         InputError: the file cannot be written.
     """
-    from jtsolve.draw.picture import draw_edges
-
     steps = [list(members(step.region)) for step in selection.steps]
     draw_edges(
         selection.graph.edges,

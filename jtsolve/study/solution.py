@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.result import Result, require_tree
-from jtsolve.errors import ChoiceError, InputError, at
+from jtsolve.errors import ChoiceError, InputError, at, public
 from jtsolve.models.framed import Model
 from jtsolve.options import Door
 from jtsolve.study.arguments import (
@@ -26,7 +27,7 @@ from jtsolve.study.trees import NamedTree, tree_in, triangulate
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     import networkx as nx
 
@@ -49,6 +50,7 @@ _SHOWN = ("rows", "index", "columns_dropped", "missing_values")
 """Remarks on the data that a notebook shows."""
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solution:
     """The answer of `learn` or `solve`, by names.
@@ -260,11 +262,12 @@ class Solution:
         from jtsolve.draw.html import as_html
 
         facts = {} if self.table is None else self.table.provenance
-        lines = [f"{key}: {value}" for key, value in facts.items() if key in _SHOWN]
-        lines += [f"{one['sentence']}. {one['advice']}" for one in facts.get("warnings", ())]
-        return as_html([repr(self), *self.result.remarks, *lines], self.result.tree, self.result.names)
+        rows = [(key.replace("_", " "), _words(facts[key])) for key in _SHOWN if key in facts]
+        lines = [f"{one['sentence']}. {one['advice']}" for one in facts.get("warnings", ())]
+        return as_html([repr(self), *self.result.remarks, *rows, *lines], self.result.tree, self.result.names)
 
 
+@public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Solutions:
     """The best trees of a problem in order: a sequence of `Solution`.
@@ -313,6 +316,13 @@ class Solutions:
 
     def _repr_html_(self) -> str | None:
         return self.ranking._repr_html_()
+
+
+def _words(fact: Any) -> str:
+    """Returns a remark on the data in words."""
+    if isinstance(fact, Mapping):
+        return ", ".join(f"{count} in '{name}'" for name, count in fact.items())
+    return ", ".join(map(str, fact)) if isinstance(fact, list | tuple) else str(fact)
 
 
 def _write(path: str | Path, data: bytes) -> None:

@@ -78,7 +78,7 @@ def answer(
         from jtsolve.proving import require_exact
 
         require_exact(choice.backend)
-    with run.phase(_predicted(choice)):
+    with run.phase(choice.backend.name):
         if several:
             return _ranking(problem, choice, run, certificate, k, within)
         return _one(problem, choice, run, certificate)
@@ -126,8 +126,3 @@ def _certified(
     except (InputError, LimitError) as refusal:
         return found, refusal
     return found, None
-
-
-def _predicted(choice: Choice) -> str:
-    memory, seconds = choice.estimate.memory / 1e9, choice.estimate.seconds
-    return f"{choice.backend.name}: {memory:.2g} GB and {seconds:.2g} s predicted"

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError, at, public
 from jtsolve.io.documents import names_of
+from jtsolve.options import Door
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 
+@public
 @dataclass(frozen=True, slots=True, repr=False)
 class NamedTree:
     """A junction tree over named variables.
@@ -77,6 +79,8 @@ class NamedTree:
     def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
         """Draws the tree, or the graph of the variables, into a file (.svg, .png), or prints it as text.
 
+        A page (.html) shows the graph at any size: it zooms, and finds variables by name.
+
         Raises:
             ChoiceError: the suffix is another, or it is too large for a picture.
         """
@@ -85,15 +89,10 @@ class NamedTree:
 
             print((graph_text if graph else tree_text)(self.tree, self.names))  # noqa: T201 - asked for
             return
-        kind = Path(path).suffix.lower()
-        if kind not in (".svg", ".png"):
-            raise ChoiceError(
-                f"{path}: a picture is .svg or .png; give such a name, or none to print the tree"
-            )
-        from jtsolve.draw.picture import draw_graph, draw_tree
+        from jtsolve.draw.picture import draw_graph, draw_tree, picture_format
 
         draw = draw_graph if graph else draw_tree
-        draw(self.tree, self.names, path, format="png" if kind == ".png" else "svg")
+        draw(self.tree, self.names, path, format=picture_format(path))
 
     def over(self, names: Sequence[str]) -> JunctionTree:
         """Returns the tree over variables in another order.
@@ -129,6 +128,7 @@ def tree_in(path: str | Path) -> NamedTree:
     return NamedTree(tree, names, str(path), {"tree": Path(path).name})
 
 
+@at(Door.PYTHON)
 def triangulate(graph: Any) -> NamedTree:
     """Returns the junction tree of the min-fill triangulation of a graph.
 

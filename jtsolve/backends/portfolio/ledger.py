@@ -61,6 +61,7 @@ class Ledger:
         self.failed: dict[str, str] = {}
         self.errors: list[Exception] = []
         self.best: str | None = None
+        self.bounding: str | None = None
         self.stops: list[Stop] = []
         self.stats: dict[str, Any] = {}
         self._lock = threading.RLock()
@@ -112,7 +113,7 @@ class Ledger:
         tree, bound = news.get("tree"), news.get("bound")
         if bound is not None and bound < self.bound:
             self.bounded = self.limits.elapsed if self.bound == inf else self.bounded
-            self.bound = bound
+            self.bound, self.bounding = bound, job.label
             self.report(bound=bound)
             if job.member.capabilities.exact:
                 self.proving.add(job.label)
@@ -124,7 +125,7 @@ class Ledger:
             score = tree.score(self.problem.scores)
             if score > self.score:
                 self.tree, self.score, self.best = tree, score, job.label
-                self.report(tree=tree, note=job.label)
+                self.report(tree=tree, note=job.member.name)
         if self.closed and self.ties_end == inf:
             elapsed = self.limits.elapsed
             self.ties_end = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
@@ -167,7 +168,12 @@ class Ledger:
         stop = self.stop or Stop.FINISHED
         if stop is Stop.FINISHED and not self.closed and self.stops and Stop.FINISHED not in self.stops:
             stop = self.stops[0]
-        stats: dict[str, Any] = {"best": self.best, "at_a_time": at_a_time, "members": self.stats}
+        stats: dict[str, Any] = {
+            "best": self.best,
+            "bound": self.bounding,
+            "at_a_time": at_a_time,
+            "members": self.stats,
+        }
         if self.ties:
             stats["ties"] = self.ties
         if self.failed:

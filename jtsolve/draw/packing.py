@@ -1,0 +1,62 @@
+"""Components of a picture side by side in rows, and the list of what is in none of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from jtsolve.draw import fonts
+from jtsolve.draw.text import quoted_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ASPECT = 1.5
+"""Preferred width to height, as of screens and pages."""
+_BETWEEN = 0.4
+"""Space between components, in inches."""
+_NARROWEST = 4.0
+"""Lines of a list are at least this wide, in inches."""
+
+
+def packed(extents: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], tuple[float, float]]:
+    """Returns the upper left corners of components in rows, and the extent of all.
+
+    Args:
+        extents: width and height of each, the largest first.
+
+    >>> packed([(3.0, 1.0), (1.0, 1.0), (1.0, 1.0)])
+    ([(0.0, 0.0), (0.0, 1.4), (1.4, 1.4)], (3.0, 2.4))
+    """
+    area = sum((wide + _BETWEEN) * (high + _BETWEEN) for wide, high in extents)
+    width = max([math.sqrt(ASPECT * area), *(wide for wide, _ in extents)])
+    corners = []
+    x = y = height = right = 0.0
+    for wide, high in extents:
+        if x and x + wide > width:
+            x, y, height = 0.0, y + height + _BETWEEN, 0.0
+        corners.append((x, y))
+        right, height = max(right, x + wide), max(height, high)
+        x += wide + _BETWEEN
+    return corners, (right, y + height)
+
+
+def isolated_lines(names: Sequence[str], width: float, points: float) -> tuple[str, ...]:
+    """Returns the list of isolated variables in lines; nothing if there are none.
+
+    Args:
+        names: of the variables.
+        width: of the picture, in inches.
+        points: size of the font.
+    """
+    if not names:
+        return ()
+    lines = ["isolated:"]
+    for k, name in enumerate(names):
+        word = quoted_name(fonts.shown(name)) + ("," if k < len(names) - 1 else "")
+        longer = f"{lines[-1]} {word}"
+        if fonts.width(longer, points) <= max(width, _NARROWEST):
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return tuple(lines)
