@@ -27,7 +27,15 @@ from problems import gaussian
 from jtsolve.compare.reporting import charts, exports
 from jtsolve.compare.reporting.judge import Fault
 from jtsolve.compare.reporting.page import html
-from jtsolve.compare.reporting.ranks import friedman, mid_ranks, nemenyi_quantile, rank_test, rank_tests
+from jtsolve.compare.reporting.ranks import (
+    friedman,
+    holm,
+    mid_ranks,
+    nemenyi_quantile,
+    rank_test,
+    rank_tests,
+    wilcoxon,
+)
 from jtsolve.compare.reporting.report import ComparisonReport
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest
@@ -138,7 +146,7 @@ def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
     assert (record.faulty, record.distance, record.is_proved, record.is_best) == (True, None, False, False)
     summary = next(one for one in comparison.summaries if one.backend == "liar")
     assert (summary.proved, summary.failed) == (0, 1)
-    assert all("liar" not in {name for _, name in chart.legend} for chart in all_charts(comparison))
+    assert all("liar" not in {name for _, name in chart.legend} for chart in charts.every(comparison))
     assert "(FAULT)" in exports.markdown(comparison, make_plan(rows))
 
 
@@ -209,7 +217,20 @@ def test_a_ranking_orders_groups_and_counts_duels() -> None:
     assert one.groups == (("b", "c"),)
     duels = {(duel.first, duel.second): (duel.wins, duel.ties, duel.losses) for duel in one.duels}
     assert duels == {("a", "b"): (12, 3, 0), ("a", "c"): (15, 0, 0), ("b", "c"): (9, 3, 3)}
+    p_values = [duel.p_value for duel in one.duels]
+    assert p_values == holm(
+        [wilcoxon([(row[i], row[j]) for row in table]) for i, j in ((0, 1), (0, 2), (1, 2))]
+    )
     assert rank_test(2, ["a", "b"], [[0.0, 0.0]] * 5).groups == (("a", "b"),)
+
+
+def test_pairs_are_tested_by_signed_ranks() -> None:
+    values = np.random.default_rng(3).normal(size=(30, 2)) - [0.4, 0.0]
+    wanted = scipy.stats.wilcoxon(*values.T).pvalue
+    assert wilcoxon(list(map(tuple, values.tolist()))) == pytest.approx(wanted)
+    assert wilcoxon([(1.0, 1.0 + 1e-9)] * 6) == 1.0
+    assert wilcoxon([(0.0, math.inf)] * 12) < 0.01  # without a tree the second is worse everywhere
+    assert holm([0.5, 0.001, 0.04, 0.03]) == pytest.approx([0.5, 0.004, 0.09, 0.09])
 
 
 def test_rankings_are_of_heuristics_on_five_instances_at_least(
@@ -240,16 +261,6 @@ def test_without_a_tree_a_heuristic_is_last(rows: list[Row]) -> None:
 
 
 # Charts
-
-
-def all_charts(comparison: Comparison) -> list[charts.Chart]:
-    found, _ = rank_tests(comparison)
-    return [
-        *charts.solved_within(comparison),
-        *charts.anytime(comparison),
-        *charts.scaling(comparison),
-        *(charts.critical_difference(comparison, one) for one in found),
-    ]
 
 
 def tick_labels(root: ET.Element) -> tuple[list[str], list[str]]:
@@ -300,7 +311,7 @@ def with_times(rows: list[Row], times: list[float], below: list[float]) -> Compa
     ],
 )
 def test_charts_take_all_times_and_distances(rows: list[Row], times: list[float], below: list[float]) -> None:
-    for chart in all_charts(with_times(rows[:12], times, below)):
+    for chart in charts.every(with_times(rows[:12], times, below)):
         assert not re.search(r"nan|inf\b", chart.svg)
         if chart.legend:  # the others have no axes
             for labels in tick_labels(ET.fromstring(chart.svg)):  # noqa: S314 - our own
@@ -315,8 +326,19 @@ def test_numbers_are_short() -> None:
     ]  # fmt: skip
 
 
+def test_charts_are_files_of_their_own_with_their_legend(comparison: Comparison, tmp_path: Path) -> None:
+    report = ComparisonReport(make_plan([]), Comparison(comparison.rows[:6], (), 6))
+    before = charts.every(report.comparison)
+    files = report.draw(tmp_path)
+    assert {file.suffix for file in files} == {".pdf", ".svg"}
+    assert len(files) == 2 * len(before) == len(list((tmp_path / "figures").iterdir()))
+    again = [chart.file("svg") for chart in before]
+    assert [file.read_bytes() for file in files if file.suffix == ".svg"] == again
+    assert all(file.read_bytes().startswith(b"%PDF") for file in files if file.suffix == ".pdf")
+
+
 def test_every_chart_is_whole_xml_in_the_colours_of_the_page(comparison: Comparison) -> None:
-    found = all_charts(comparison)
+    found = charts.every(comparison)
     assert len(found) == 2 + 12 + 2 + 2
     for chart in found:
         assert ET.fromstring(chart.svg).tag == "svg"  # noqa: S314 - our own
@@ -325,7 +347,7 @@ def test_every_chart_is_whole_xml_in_the_colours_of_the_page(comparison: Compari
         assert "var(--c0)" in chart.svg or "Mean ranks" in chart.svg
     identifiers = [set(re.findall(r'id="([^"]+)"', chart.svg)) for chart in found]
     assert sum(map(len, identifiers)) == len(set().union(*identifiers))
-    assert all_charts(comparison) == found
+    assert charts.every(comparison) == found
 
 
 def test_a_chart_of_a_long_trace_is_small(rows: list[Row]) -> None:
@@ -420,15 +442,17 @@ def test_all_files_tell_the_same(comparison: Comparison, rows: list[Row], tmp_pa
         assert line["message"] == row["message"] == record.message
     markdown = (tmp_path / "report.md").read_text(encoding="utf-8")
     tables = re.findall(r"(?:^\|.*\n)+", markdown, re.MULTILINE)
-    assert [table.count("\n") - 2 for table in tables] == [4, 12, len(rows)]
+    assert [table.count("\n") - 2 for table in tables] == [4, 12, 4, 2, len(rows)]
     assert all(len({line.count(" | ") for line in table.splitlines()}) == 1 for table in tables)
 
 
 def test_latex_has_its_rows_and_no_sign_that_it_would_read(comparison: Comparison) -> None:
     text = exports.latex(comparison)
-    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 2
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 4
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert len(rows) == 2 + len(comparison.summaries) + len(comparison.problems)
+    ranked = [len(table[1]) for table in exports.ranks_tables(comparison)]
+    assert ranked == [4, 2]
+    assert len(rows) == 4 + len(comparison.summaries) + len(comparison.problems) + sum(ranked)
     for line in rows:
         assert not re.search(r"(?<!\\)[_%#]", line)
 

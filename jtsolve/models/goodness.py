@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     Cells = NDArray[np.integer[Any]]
 
 _PLAIN = FrameStyle()
-_DENSE = 1 << 20
+_DENSE = 1 << 18
 """Most cells that are all listed; of larger tables, those with counts."""
 _WORST = 5
 """Cells that are printed."""
@@ -192,14 +192,14 @@ class Goodness:
         present = observed > 0
         return float(observed[present] @ np.log(fitted[present] / self._counts.total))
 
-    @property
+    @cached_property
     def g2(self) -> float:
         """The deviance, twice the log likelihood ratio to the saturated model."""
         _, observed, fitted, _ = self._listed
         present = observed > 0
         return max(0.0, 2 * float(observed[present] @ np.log(observed[present] / fitted[present])))
 
-    @property
+    @cached_property
     def x2(self) -> float:
         """Pearson's statistic."""
         _, observed, fitted, _ = self._listed
@@ -209,7 +209,7 @@ class Goodness:
         rest = 0.0 if observed.size == self.cells else max(0.0, self._counts.total - fitted.sum())
         return float(own.sum() + rest)
 
-    @property
+    @cached_property
     def df(self) -> int:
         """The degrees of freedom, without cells and parameters behind empty margins."""
         layout, cells = self._layout, self._counts.cells
@@ -261,7 +261,7 @@ class Goodness:
     def residuals(self, most: int = 10) -> Any:
         """Returns the cells with the largest adjusted residuals as a frame: states, counts, residuals.
 
-        Cells that the model fits by construction are left out; of more than 2^20 cells, so are empty ones.
+        Cells that the model fits by construction are left out; of more than 2^18 cells, so are empty ones.
         """
         codes, observed, fitted, leverage = self._listed
         free = np.flatnonzero((fitted > 0) & (1 - leverage > _EXACT))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jtsolve.compare.reporting.pictures import colours, inline_svg
+from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.core.result import optimality_tolerance
 
 if TYPE_CHECKING:
@@ -33,13 +35,46 @@ class Chart:
     """A picture, its caption, and the backends in it, each with its position in the comparison."""
 
     caption: str
-    svg: str
     legend: Sequence[tuple[int, str]]
+    figure: Any = field(compare=False, repr=False)
+    svg: str = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "svg", inline_svg(self.figure, self.caption, "chart"))
+
+    def file(self, kind: Literal["pdf", "svg"]) -> bytes:
+        """Returns the picture as a file of its own, its legend beside it."""
+        import matplotlib as mpl
+        from matplotlib.lines import Line2D
+
+        handles = [Line2D([], [], label=name, **_line(place)) for place, name in self.legend]
+        legends = [self.figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))] * bool(
+            handles
+        )
+        buffer = io.BytesIO()
+        dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+        with mpl.rc_context({"svg.hashsalt": self.caption}):
+            self.figure.savefig(
+                buffer, format=kind, metadata=dates[kind], bbox_inches="tight", bbox_extra_artists=legends
+            )
+        for legend in legends:
+            legend.remove()
+        return buffer.getvalue()
 
 
 def width_name(treewidth: int | None) -> str:
     """Returns a treewidth in words."""
     return "any treewidth" if treewidth is None else f"treewidth {treewidth}"
+
+
+def every(comparison: Comparison) -> list[Chart]:
+    """Returns all charts of a report."""
+    return [
+        *(critical_difference(comparison, one) for one in rank_tests(comparison)[0]),
+        *solved_within(comparison),
+        *scaling(comparison),
+        *anytime(comparison),
+    ]
 
 
 def solved_within(comparison: Comparison) -> list[Chart]:
@@ -81,8 +116,13 @@ def _cactus(comparison: Comparison, times: dict[str, list[float]], caption: str)
     _scale_linear(axes, "y", 0, max(map(len, shown.values())) * 1.04, whole=True)
     for name, found in shown.items():
         counts = [0, *range(1, len(found) + 1), len(found)]
-        axes.plot([found[0], *found, longest], counts, drawstyle="steps-post", **_line(comparison, name))
-    return Chart(caption, inline_svg(axes.figure, caption, "chart"), _legend(comparison, shown))
+        axes.plot(
+            [found[0], *found, longest],
+            counts,
+            drawstyle="steps-post",
+            **_line(comparison.backends.index(name)),
+        )
+    return Chart(caption, _legend(comparison, shown), axes.figure)
 
 
 def anytime(comparison: Comparison) -> list[Chart]:
@@ -116,18 +156,14 @@ def _anytime(comparison: Comparison, problem: ProblemSummary, best: float, rows:
     _scale_symlog(axes, [point[1] for _, _, points in curves for point in points])
     axes.axhline(0.0, color=colours()["soft"], linewidth=1, linestyle=(0, (4, 3)))
     for row, is_bound, points in curves:
-        style = _line(comparison, row.spec.backend)
+        style = _line(comparison.backends.index(row.spec.backend))
         if is_bound:
             style |= {"linestyle": (0, (0.6, 1.7))}
         end = (max(row.seconds, points[-1][0]), points[-1][1])
         axes.plot(*zip(*points, end, strict=True), drawstyle="steps-post", **style)
         if not is_bound:
             axes.plot(*points[-1], **_dot(style["color"]))
-    return Chart(
-        caption,
-        inline_svg(axes.figure, caption, "chart"),
-        _legend(comparison, [row.spec.backend for row in rows]),
-    )
+    return Chart(caption, _legend(comparison, [row.spec.backend for row in rows]), axes.figure)
 
 
 def _changes(row: Row, best: float, *, is_bound: bool) -> list[tuple[float, float]]:
@@ -180,12 +216,12 @@ def _scaling(comparison: Comparison, treewidth: int | None, records: Sequence[Re
         if not points:
             continue
         shown.append(name)
-        style = _line(comparison, name)
+        style = _line(comparison.backends.index(name))
         axes.plot(list(points), list(points.values()), **style)
         for hollow in (False, True):
             those = [n for n in points if hollow != all(record.is_proved for record in groups[n])]
             axes.plot(those, [points[n] for n in those], **_dot(style["color"], hollow=hollow))
-    return Chart(caption, inline_svg(axes.figure, caption, "chart"), _legend(comparison, shown))
+    return Chart(caption, _legend(comparison, shown), axes.figure)
 
 
 _ROW = 22
@@ -227,14 +263,14 @@ def critical_difference(comparison: Comparison, test: RankTest) -> Chart:
         on_left = position < half
         y = first_row + _ROW * (position if on_left else k - 1 - position)
         end = left if on_left else right
-        draw([place(mean), place(mean), end], [_AXIS, y, y], **_line(comparison, name))
+        draw([place(mean), place(mean), end], [_AXIS, y, y], **_line(comparison.backends.index(name)))
         shown = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
         write(end - 6 if on_left else end + 6, y + 4, f"{shown} {mean:.2f}", "right" if on_left else "left")
     caption = (
         f"Mean ranks, {width_name(test.treewidth)}, {test.instances} instances; "
         f"Friedman's test that all are equal: p = {test.p_value:.2g}"
     )
-    return Chart(caption, inline_svg(axes.figure, caption, "chart"), ())
+    return Chart(caption, (), axes.figure)
 
 
 def _blank_axes(width: float, height: float) -> Any:
@@ -326,9 +362,8 @@ def number(value: float) -> str:
     return f"−{text}" if value < 0 else text
 
 
-def _line(comparison: Comparison, backend: str) -> dict[str, Any]:
-    """Returns the style of a backend's lines."""
-    place = comparison.backends.index(backend)
+def _line(place: int) -> dict[str, Any]:
+    """Returns the style of the lines of the backend at a position of the comparison."""
     colour = colours()[f"c{place % COLOURS}"]
     return {
         "color": colour,

@@ -9,6 +9,7 @@ from dataclasses import asdict, fields
 from html import escape
 from typing import TYPE_CHECKING
 
+from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.compare.reporting.tables import Record
 from jtsolve.errors import printable
 
@@ -105,6 +106,24 @@ def cell_text(cell: Cell | None) -> str:
     return text if cell.found == cell.runs else f"{text} ({cell.found}/{cell.runs})"
 
 
+def ranks_tables(comparison: Comparison) -> list[Cells]:
+    """Returns the mean ranks of the heuristics, and their pairs; empty if they are not ranked."""
+    tests, _ = rank_tests(comparison)
+    head = ("heuristic", "tw", "instances", "mean rank", "critical difference", "p (Friedman)")
+    ranks, pairs = [], []
+    for one in tests:
+        treewidth = treewidth_text(one.treewidth)
+        figures = [f"{one.difference:.2f}", short(one.p_value)]
+        ranks += [
+            [name, treewidth, str(one.instances), f"{mean:.2f}", *figures] for name, mean in one.ranks.items()
+        ]
+        for duel in one.duels:
+            counts = map(str, (duel.wins, duel.ties, duel.losses))
+            pairs.append([duel.first, duel.second, treewidth, *counts, short(duel.p_value)])
+    of_pairs = ("heuristic", "against", "tw", "wins", "ties", "losses", "p (Wilcoxon, Holm)")
+    return [(head, ranks), (of_pairs, pairs)] if tests else []
+
+
 RUN_HEADS = (
     "instance",
     "n",
@@ -170,6 +189,7 @@ def markdown(comparison: Comparison, plan: ComparisonPlan) -> str:
     for title, table in (
         ("Backends", backends_table(comparison)),
         ("Problems", problems_table(comparison)),
+        *zip(("Ranks", "Pairs"), ranks_tables(comparison), strict=False),
         ("Runs", runs_table(comparison)),
     ):
         parts += [f"## {title}", _markdown_table(table)]
@@ -204,11 +224,11 @@ def _markdown_text(text: str) -> str:
 
 
 def latex(comparison: Comparison) -> str:
-    """Returns the tables of backends and problems as LaTeX, for the packages booktabs and longtable."""
+    """Returns the tables of backends, problems and ranks as LaTeX, for booktabs and longtable."""
     pieces = [r"% \usepackage{booktabs,longtable}"]
-    for table in (backends_table(comparison), problems_table(comparison)):
-        head, rows = table
-        texts = {"backend", "kind", "instance"}
+    tables = [backends_table(comparison), problems_table(comparison), *ranks_tables(comparison)]
+    for head, rows in tables:
+        texts = {"backend", "kind", "instance", "heuristic", "against"}
         columns = "".join("l" if name in texts else "r" for name in head)
         pieces += [
             rf"\begin{{longtable}}{{{columns}}}",

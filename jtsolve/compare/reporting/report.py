@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from jtsolve.compare.reporting.charts import every
 from jtsolve.compare.reporting.exports import csv_text, latex, markdown, parquet
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.notebook import notebook_html
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.core.files import write_atomically
+
+_LONGEST = 40
+"""Characters of a caption in the name of a file."""
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,3 +76,19 @@ class ComparisonReport:
         for name, data in contents.items():
             write_atomically(place / name, data)
         return [place / name for name in contents]
+
+    def draw(self, place: Path) -> list[Path]:
+        """Writes every chart as PDF and as SVG, numbered in the order of the page, and returns the files.
+
+        Args:
+            place: an existing folder; they come into its folder `figures`.
+        """
+        (place / "figures").mkdir(exist_ok=True)
+        written = []
+        kinds: tuple[Literal["pdf", "svg"], ...] = ("pdf", "svg")
+        for number, chart in enumerate(every(self.comparison), 1):
+            subject = re.sub(r"\W+", "-", chart.caption.partition(":")[0]).strip("-")[:_LONGEST]
+            for kind in kinds:
+                written.append(place / "figures" / f"{number:03}-{subject}.{kind}")
+                write_atomically(written[-1], chart.file(kind))
+        return written
