@@ -45,7 +45,7 @@ from jtsolve.core.run import Limits, Run  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InputError, LimitError  # noqa: E402
 from jtsolve.io.certificate import CertificateDocument  # noqa: E402
-from jtsolve.io.documents import constraints_from_document  # noqa: E402
+from jtsolve.io.constraints import constraints_from_document  # noqa: E402
 from jtsolve.io.instance import read_problem, write_problem  # noqa: E402
 from jtsolve.io.ranking import FORMAT as RANKING  # noqa: E402
 from jtsolve.io.ranking import RankingDocument, ranking_to_json  # noqa: E402

@@ -73,3 +73,5 @@ def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(machine, "_processor", machine._processor.__wrapped__)  # it is read once
     assert machine.describe(1)["processor"] == "abacus"
     assert machine.peak_memory() > 0
+    assert machine.resident_memory() > 0
+    assert machine.free_memory() > 0

@@ -5,6 +5,7 @@ Heavy imports are inside the commands, so that `--help` answers at once. The mod
 outputs need not be readable, and our own messages on unreadable inputs say more than typer's.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -26,6 +27,10 @@ from jtsolve.errors import JtsolveError, at
 from jtsolve.options import Door
 
 __all__ = ["COMMANDS", "app", "run"]
+
+# The idle threads of OpenBLAS, which numpy loads, wait actively for 2^26 cycles each: longer than many a
+# command takes. 2^16 are enough to bridge two products of matrices.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 
 COMMANDS = {
     **{name: name for name in ("solve", "score", "check")},

@@ -246,7 +246,7 @@ def _constrained(problem: "Problem", grid: "Grid", restrictions: "Restrictions")
     """Returns a problem under the constraints of the grid file and of the options."""
     from dataclasses import replace
 
-    from jtsolve.io.documents import constraints_from_document, with_names
+    from jtsolve.io.constraints import constraints_from_document, with_names
 
     if grid.constraints is not None:
         more = constraints_from_document(grid.constraints, problem.names, "the grid", "constraints")

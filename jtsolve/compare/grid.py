@@ -22,7 +22,8 @@ from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import ConstraintsDocument, Count, Name
+from jtsolve.io.constraints import ConstraintsDocument
+from jtsolve.io.documents import Count, Name
 from jtsolve.io.settings import decode_settings
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.tables.options import DATA, DATA_SUFFIXES, Reading

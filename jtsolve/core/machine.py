@@ -7,13 +7,10 @@ import platform
 import resource
 import sys
 from functools import lru_cache
-from importlib.metadata import version
 from math import inf
 from numbers import Real
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, printable
@@ -23,18 +20,28 @@ _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
-    process = _process(os.getpid())
-    allowed = process.cpu_affinity() if hasattr(process, "cpu_affinity") else range(os.cpu_count() or 1)
-    return len(allowed)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def free_memory() -> int:
     """Returns the bytes still available to this process on the machine and in its control group."""
-    free = psutil.virtual_memory().available
+    free = _available()
     limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
         free = min(free, int(most) - int(used.read_text(encoding="ascii")))
     return int(free)
+
+
+def _available() -> int:
+    """Returns the bytes available on the machine."""
+    table = Path("/proc/meminfo")
+    if table.is_file():
+        for line in table.read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    import psutil
+
+    return int(psutil.virtual_memory().available)
 
 
 def memory_bytes(gigabytes: float | None) -> int | None:
@@ -52,7 +59,12 @@ def memory_bytes(gigabytes: float | None) -> int | None:
 
 def resident_memory() -> int:
     """Returns the resident memory of this process in bytes."""
-    return int(_process(os.getpid()).memory_info().rss)
+    table = Path("/proc/self/statm")
+    if table.is_file():
+        return int(table.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
 
 
 def peak_memory() -> int:
@@ -65,12 +77,6 @@ def peak_memory() -> int:
     # Not on Linux, where this also counts the memory of the parent before exec.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-@lru_cache(maxsize=1)
-def _process(number: int) -> psutil.Process:
-    """Returns this process; making it reads the table of processes, and estimates ask dozens of times."""
-    return psutil.Process(number)
 
 
 def describe(threads: int) -> dict[str, Any]:
@@ -88,7 +94,11 @@ def describe(threads: int) -> dict[str, Any]:
     }
 
 
-_version = lru_cache(version)  # a look-up takes longer than a small solve
+@lru_cache  # a look-up takes longer than a small solve
+def _version(package: str) -> str:
+    from importlib.metadata import version
+
+    return version(package)
 
 
 def _program() -> str:

@@ -26,16 +26,8 @@ from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.io.bn_scores import FAMILY_FORMATS, family_text
-from jtsolve.io.documents import (
-    ConstraintsDocument,
-    Name,
-    constraints_from_document,
-    constraints_to_document,
-    decode,
-    json_schema,
-    names_of,
-    set_of_names,
-)
+from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
+from jtsolve.io.documents import Name, decode, json_schema, names_of, set_of_names
 from jtsolve.io.foreign import (
     adjunct_text,
     dense_scores,

@@ -10,7 +10,8 @@ import msgspec
 from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError
-from jtsolve.io.documents import constraints_to_document, decode, json_bytes, json_schema
+from jtsolve.io.constraints import constraints_to_document
+from jtsolve.io.documents import decode, json_bytes, json_schema
 from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result, require_total
 
 if TYPE_CHECKING:

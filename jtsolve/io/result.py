@@ -14,16 +14,8 @@ from jtsolve.core.result import Incumbent, Result, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import (
-    ConstraintsDocument,
-    constraints_from_document,
-    constraints_to_document,
-    decode,
-    json_bytes,
-    json_schema,
-    json_value,
-    names_of,
-)
+from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
+from jtsolve.io.documents import decode, json_bytes, json_schema, json_value, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,8 @@ import msgspec
 
 from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
-from jtsolve.io.documents import ConstraintsDocument, require_unique_keys, require_utf8
+from jtsolve.io.constraints import ConstraintsDocument
+from jtsolve.io.documents import require_unique_keys, require_utf8
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ import msgspec
 
 from jtsolve.core.problem import EDGE_LISTS, SET_LISTS, UPPER_BOUNDS
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import ConstraintsDocument, constraints_from_document, with_names
+from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, with_names
 from jtsolve.tables.frames import is_listing
 from jtsolve.tables.options import names_in
 from jtsolve.tables.values import label_of

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from jtsolve.core.problem import SET_LISTS, UPPER_BOUNDS
 from jtsolve.core.varset import members
-from jtsolve.io.documents import constraints_from_document, set_of_names
+from jtsolve.io.constraints import constraints_from_document
+from jtsolve.io.documents import set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -15,7 +15,6 @@ from math import frexp
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from jtsolve.backends.clutter.inequalities import Rows, RowVector
 from jtsolve.core.scores import UNSTOPPABLE, Stoppable
@@ -108,6 +107,8 @@ class Master:
 
     def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
         """Adds families, which are not yet there."""
+        from scipy.sparse import csr_array  # loads in a fifth of a second
+
         families, count = self.families, union.size
         parents, vertex = families.facets[union, slot], families.members[union, slot]
         lines = []

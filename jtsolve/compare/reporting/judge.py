@@ -18,7 +18,7 @@ from jtsolve.compare.running.run import read_instance
 from jtsolve.compare.spec import ANSWERED, RunStatus
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.errors import JtsolveError
-from jtsolve.io.documents import ConstraintsDocument, constraints_to_document
+from jtsolve.io.constraints import ConstraintsDocument, constraints_to_document
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
