@@ -11,6 +11,7 @@ from jtsolve.api import Solution as Solution
 from jtsolve.api import Solutions as Solutions
 from jtsolve.api import average as average
 from jtsolve.api import example as example
+from jtsolve.api import explain as explain
 from jtsolve.api import fit as fit
 from jtsolve.api import read as read
 from jtsolve.api import select as select
@@ -30,6 +31,7 @@ __all__ = [
     "average",
     "backends",
     "example",
+    "explain",
     "fit",
     "learn",
     "read",

@@ -35,7 +35,7 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 COMMANDS = {
     **{name: name for name in ("solve", "score", "check")},
     **dict.fromkeys(("backends", "scores", "models", "methods"), "choices"),
-    **{name: name for name in ("recommend", "compare", "report")},
+    **{name: name for name in ("explain", "recommend", "compare", "report")},
     "run": "single_run",
     **{name: name for name in ("convert", "encode", "decode", "show", "select", "average")},
     **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},

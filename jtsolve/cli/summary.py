@@ -31,6 +31,8 @@ def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) 
         "time": _seconds(document.seconds["total"]),
         **facts,
     }
+    if document.status.value == "infeasible":
+        lines["reason"] = "'jtsolve explain' names the constraints in conflict"
     return "\n".join([*_head(document.instance.name, lines), *_drawn(document, source)])
 
 

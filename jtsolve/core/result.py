@@ -221,7 +221,10 @@ def require_tree(result: Result) -> JunctionTree:
     if result.tree is not None:
         return result.tree
     if result.status is Status.INFEASIBLE:
-        raise ChoiceError("no tree meets the constraints, which is proved; relax them")
+        raise ChoiceError(
+            "no tree meets the constraints, which is proved; relax them: `jtsolve explain` and "
+            "jtsolve.explain name those in conflict"
+        )
     if result.stop is Stop.INTERRUPTED:
         raise StoppedError
     raise LimitError(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
+    from jtsolve.study.explaining import Explanation
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
 
@@ -107,6 +108,18 @@ class Solution:
         from jtsolve.io.result import result_to_json
 
         _write(path, result_to_json(self.result))
+
+    def explain(self, *, backend: str | Backend = "auto", time: float | None = None) -> Explanation:
+        """Explains why no tree meets the constraints, or what each of them costs; see `jtsolve.explain`.
+
+        Raises:
+            ChoiceError: the solution was read without its problem.
+        """
+        from jtsolve.study.explaining import explained
+
+        if self.problem is None:
+            raise ChoiceError("the solution was read without its problem; give Solution.read(path, problem)")
+        return explained(self.problem, run_of(time, None, None, 0, None), backend_of(backend))
 
     @property
     def status(self) -> str:

@@ -1,0 +1,91 @@
+"""`jtsolve explain`: the constraints that exclude every tree, or what each constraint costs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.options import (
+    BackendName,
+    ConstraintOptions,
+    DataOptions,
+    Instance,
+    Json,
+    LimitOptions,
+    MaxSize,
+    Quiet,
+    ScoreName,
+    Seed,
+    Treewidth,
+    chosen_backend,
+    grouped,
+)
+from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit, require_writable
+from jtsolve.cli.problems import read_or_score
+from jtsolve.options import BACKEND
+from jtsolve.scoring.score import DEFAULT_SCORE
+
+
+@grouped
+def explain(
+    context: typer.Context,
+    *,
+    instance: Instance,
+    treewidth: Treewidth = None,
+    backend: BackendName = BACKEND.default,
+    constrain: ConstraintOptions,
+    score: ScoreName = None,
+    max_size: MaxSize = None,
+    table: DataOptions,
+    spend: LimitOptions,
+    seed: Seed = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            readable=False,
+            metavar="FILE",
+            help="Write the problem under the conflict alone, an instance for 'solve --certificate' (.json).",
+        ),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Explain why no tree meets the constraints, or what each of them costs.
+
+    Without a tree: a minimal conflict, constraints that together exclude every tree, where any of them may be
+    left out. With one: the score of the best tree without the constraint minus that with it. Limits end the
+    search with the smallest conflict so far.
+
+    Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
+    """
+    if output is not None:
+        require_writable(output, instance)
+    run, searcher = spend.run(context.obj, seed, silent=json, quiet=quiet), chosen_backend(backend)
+    problem, _, _ = read_or_score(
+        instance,
+        run,
+        score=score,
+        default=DEFAULT_SCORE,
+        options=table,
+        constrain=constrain,
+        treewidth=treewidth,
+        max_size=max_size,
+        backend=searcher,
+        threads=spend.threads,
+    )
+    from jtsolve.study.explaining import explained
+
+    found = explained(problem, run, searcher)
+    if output is not None and not found.is_feasible:
+        from jtsolve.io.instance import write_problem
+
+        write_problem(found.problem, output)
+    if json:
+        from jtsolve.cli.models import json_text
+
+        emit(json_text(found.to_document()))
+    else:
+        emit(str(found))
+    if not found.is_feasible:
+        raise typer.Exit(INFEASIBLE)
+    raise typer.Exit(FOUND if found.result is not None else NO_TREE)
