@@ -38,7 +38,7 @@ from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import estimate, tabulate_with
 from jtsolve.solving import Recorder, solve

@@ -41,7 +41,8 @@ import numpy as np
 
 from jtsolve.core.machine import cores, describe
 from jtsolve.core.varset import count_bounded_subsets
-from jtsolve.scoring.scorer import CountingScorer, make_scorer
+from jtsolve.scoring.scorer import CountingScorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate_with
 from jtsolve.tables.distinct import distinct_rows

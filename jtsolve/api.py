@@ -17,6 +17,7 @@ from jtsolve.data.examples import example
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError, at
 from jtsolve.models.framed import Model
 from jtsolve.options import Door
+from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.study.arguments import (
     backend_of,
     chosen,
@@ -105,7 +106,8 @@ def learn(
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
             (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
         treewidth: the largest clique size minus one; None for any, with up to 26 columns.
-        score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them.
+        score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them;
+            None for bic of states, or cg where columns of numbers are real.
         backend: a name with options, as in "lns:exact=dp", or the backend itself; "auto" chooses.
         certificate: a file for a proof of the bound; where there is none, `uncertified` says why.
         k_best: the number of trees, in order; None for one.
@@ -126,7 +128,7 @@ def learn(
             missing, discretise.
 
     Raises:
-        InputError: the data cannot be read as states, or as numbers for a Gaussian score.
+        InputError: the data cannot be read as the score requires.
         ChoiceError: an option does not exist, or the backend refuses the problem.
         LimitError: the work does not fit the limits.
 
@@ -142,12 +144,13 @@ def learn(
     with held_cluster(executor, threads, data) as cluster:
         study = Study(
             data_of(data, reading, cluster, keep),
-            score_of(score),
+            score_of(score, MIXED_SCORE),
             treewidth_of(treewidth),
             Restrictions.given(forbid, require, constraints),
             backend_of(backend),
         )
         table = study.read(run)
+        study = study.settled(table)
         problem = study.problem(table, run)
         path = None if certificate is None else Path(certificate)
         found = answer(problem, run, backend=study.backend, certificate=path, k=k_best, within=within)
@@ -327,14 +330,14 @@ def select(
     from jtsolve.selection.choices import Plan
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.study.selecting import selected
-    from jtsolve.tables.partitions import PartitionedTable
+    from jtsolve.tables.table import ContinuousTable, DataTable
 
     run = run_of(time, None, None, seed, show_progress)
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = Plan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None, None)
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)
-    assert not isinstance(table, PartitionedTable), "no cluster reads it"
+    assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
     return SelectedGraph(selected(plan, table, run), table, file.style(table))
 
 

@@ -272,7 +272,7 @@ def test_the_survey_names_all_four_and_following_gives_the_true_graph(
     command: Command, tmp_path: Path
 ) -> None:
     path, output = survey(tmp_path / "survey.csv"), tmp_path / "r.json"
-    arguments: list[str | Path] = ["solve", path, "--treewidth", "2", "--output", output]
+    arguments: list[str | Path] = ["solve", path, "--score", "bic", "--treewidth", "2", "--output", output]
     assert command(*arguments) == 0
     for name in ("ID", "Date", "Age", "Income"):
         assert f"'{name}' (" in command.err
@@ -288,8 +288,8 @@ def test_the_survey_names_all_four_and_following_gives_the_true_graph(
 def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: Path) -> None:
     path = survey(tmp_path / "survey.csv")
     for first in (
-        ("solve", path, "--treewidth", "1"),
-        ("score", path, "--max-size", "2", "--output", tmp_path / "i.json"),
+        ("solve", path, "--score", "bic", "--treewidth", "1"),
+        ("score", path, "--score", "bic", "--max-size", "2", "--output", tmp_path / "i.json"),
         ("fit", path, "--treewidth", "1", "--output", tmp_path / "m.json"),
     ):
         assert command(*first, "--strict") == 2
@@ -300,7 +300,8 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
     )
     assert command("compare", grid, "--output", tmp_path / "run") == 2
     assert "data check: 3 warnings" in command.err
-    assert command("score", path, "--max-size", "2", "--output", tmp_path / "i.json", "--quiet") == 0
+    words = ("score", path, "--score", "bic", "--max-size", "2", "--output", tmp_path / "i.json", "--quiet")
+    assert command(*words) == 0
     assert command.err == ""
     kept = read_problem(tmp_path / "i.json").provenance["warnings"]
     assert [entry["kind"] for entry in kept] == ["date", "identifier", "quantity"]
@@ -544,7 +545,7 @@ def test_awkward_tables_end_in_an_answer_from_python_too(name: str, tmp_path: Pa
 
 def test_findings_are_worded_for_their_reader(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = survey(tmp_path / "survey.csv")
-    result = jt.learn(path, treewidth=1)
+    result = jt.learn(path, treewidth=1, score="bic")
     for advice in ('drop="Date"', 'drop="ID"', 'discretise="quantile:4"', 'states=["Age", "Income"]'):
         assert advice in caplog.text
         assert advice in result._repr_html_().replace("&quot;", '"')

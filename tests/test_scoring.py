@@ -23,13 +23,15 @@ from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring import counting
+from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
 from jtsolve.scoring.kernels.counting import LEAST_BINS, sums_over_cells
 from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import REGISTRY
-from jtsolve.scoring.score import is_discrete, is_gaussian
-from jtsolve.scoring.scorer import BitColumns, CountingScorer, make_scorer
+from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed
+from jtsolve.scoring.scorer import BitColumns, CountingScorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bdj import Bdj
 from jtsolve.scoring.scores.bge import Bge
@@ -38,7 +40,7 @@ from jtsolve.scoring.scores.gaussian_bic import GaussianBic
 from jtsolve.scoring.scores.mdl import Mdl
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
-from jtsolve.scoring.tabulate import ColexOrder, estimate, tabulate, tabulate_with
+from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
 from jtsolve.solving import solve
 from jtsolve.tables.distinct import ONCE, distinct_rows, merged_rows
 from jtsolve.tables.options import Coding
@@ -178,7 +180,8 @@ def test_cliques_and_separators_give_what_families_give(name: str, order: tuple[
 def test_every_score_of_states_has_a_second_derivation() -> None:
     assert {name for name, score in REGISTRY.items() if is_discrete(score)} == {*FAMILIES, "bdj"}
     assert all(name == score.name for name, score in REGISTRY.items())
-    assert all(is_discrete(score) != is_gaussian(score) for score in REGISTRY.values())
+    kinds = (is_discrete, is_gaussian, is_mixed)
+    assert all(sum(kind(score) for kind in kinds) == 1 for score in REGISTRY.values())
 
 
 @pytest.mark.parametrize(("score", "shared", "each"), [(Bdj(), 0.0, 0.5), (Bdeu(2.5), 2.5, 0.0)])

@@ -19,10 +19,11 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.scores import colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset
+from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import Entropy, is_discrete
-from jtsolve.scoring.scorer import WIDEST, BitColumns, CountingScorer, make_scorer
-from jtsolve.scoring.tabulate import ColexOrder
+from jtsolve.scoring.scorer import WIDEST, BitColumns, CountingScorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 

@@ -14,7 +14,7 @@ import pytest
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.registry import REGISTRY as SCORES
-from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
@@ -305,7 +305,7 @@ NUMBERS = "x,c\n" + "".join(f"{value / 4},{value % 2}\n" for value in range(40))
 
 def test_continuous_columns_are_refused_with_a_hint(states: Callable[..., DataTable]) -> None:
     with pytest.raises(
-        InputError, match=r"column 'x': numbers with .*discretise=\"quantile:4\".*gaussian-bic"
+        InputError, match=r"column 'x': numbers with .*discretise=\"quantile:4\".*score=\"cg\""
     ):
         states(NUMBERS)
 

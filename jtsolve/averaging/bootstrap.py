@@ -24,7 +24,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.table import DataTable, MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -234,7 +234,14 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     """
     if not isinstance(table, DataTable):
         rows = generator.integers(table.rows, size=table.rows)
-        return replace(table, values=table.values[:, rows])
+        real = table.real if isinstance(table, MixedTable) else table
+        numbers = replace(real, values=real.values[:, rows])
+        if not isinstance(table, MixedTable):
+            return numbers
+        states = (
+            None if table.discrete is None else replace(table.discrete, codes=table.discrete.codes[:, rows])
+        )
+        return replace(table, discrete=states, real=numbers)
     table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
     weights = generator.multinomial(int(table.total), each / table.total)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.partitions import AnyTable
 
-MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge")
+MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")
 """Scores that are logarithms of marginal likelihoods."""
 
 

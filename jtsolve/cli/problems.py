@@ -94,5 +94,6 @@ def read_or_score(
             max_size,
         )
         table = study.read(run)
+        study = study.settled(table)
         tabulation = None if rule is None else rule(table.n, study.size or table.n)
         return Given(study.problem(table, run, tabulation), study, table)

@@ -23,7 +23,7 @@ from jtsolve.cli.options import (
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.options import EXECUTOR
-from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.tables.options import names_in
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def score(
     with held_cluster(executor, spend.threads) as cluster:
         study = Study(
             StudyData(data, table.reading(), cluster, keep),
-            chosen_score(score, DEFAULT_SCORE),
+            chosen_score(score, MIXED_SCORE),
             max_size=max_size,
             prior=StructurePrior(edge_penalty, parameter_penalty),
         )
@@ -142,6 +142,7 @@ def score_all(
     from jtsolve.study.study import forecast
 
     table = study.read(run)
+    study = study.settled(table)
     check(table.names)
     plan = study.plan(table, run, WHOLE)
     cost = plan.cost

@@ -27,7 +27,7 @@ from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, sh
 from jtsolve.cli.problems import read_or_score
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND, EXECUTOR
-from jtsolve.scoring.score import DEFAULT_SCORE
+from jtsolve.scoring.score import MIXED_SCORE
 
 if TYPE_CHECKING:
     from jtsolve.core.result import Result
@@ -96,7 +96,7 @@ def solve(
         instance,
         run,
         score=score,
-        default=DEFAULT_SCORE,
+        default=MIXED_SCORE,
         options=table,
         constrain=constrain,
         treewidth=treewidth,

@@ -12,7 +12,7 @@ import numpy as np
 from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class DataScores:
 
     Raises:
         ChoiceError: the score does not fit the kind of table, or a number is out of range.
-        InputError: the table does not allow the score; see `scorer.make_scorer`.
+        InputError: the table does not allow the score; see `scorers.make_scorer`.
 
     >>> from jtsolve.scoring.scores.ml import MaximumLikelihood
     >>> from jtsolve.tables.table import DataTable

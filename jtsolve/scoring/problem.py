@@ -18,11 +18,11 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.options import MAX_SIZE, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.scorer import make_scorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, estimate, proceed_in, tabulate_with
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import ContinuousTable
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import DenseScores, LocalScores
@@ -134,10 +134,13 @@ class ScoringPlan:
         if scores is None:
             scores = DataScores.from_scorer(self.scorer, self.max_size)
         states = (None,) * table.n if isinstance(table, ContinuousTable) else table.states
+        own = constraints or Constraints()
+        if isinstance(table, MixedTable):
+            own = own.joined(Constraints(real_variables=table.real_variables))
         return Problem(
             tuple(map(Variable, table.names, states)),
             scores,
-            constraints or Constraints(),
+            own,
             name,
             _provenance(self.scorer),
             max(1, round(table.total)),
@@ -172,7 +175,7 @@ def plan_scores(
 
     Raises:
         ChoiceError: no size is given, and the columns are too many for a tree of any width; see also
-            `scorer.make_scorer`.
+            `scorers.make_scorer`.
         InputError: the table does not allow the score.
     """
     if max_size is None and table.n > MOST_VARIABLES:
@@ -222,7 +225,7 @@ def problem_from_table(
     Raises:
         ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score is not for
             such a table.
-        InputError: the table does not allow the score; see `scorer.make_scorer`.
+        InputError: the table does not allow the score; see `scorers.make_scorer`.
         LimitError: the time limit ended a tabulation that is required.
         StoppedError: the run was interrupted.
 

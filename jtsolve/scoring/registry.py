@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from jtsolve.core.choices import Entry, Registry
 
 if TYPE_CHECKING:
-    from jtsolve.scoring.score import DiscreteScore, GaussianScore
+    from jtsolve.scoring.score import LocalScore
 
-REGISTRY: Registry[DiscreteScore | GaussianScore] = Registry(
+REGISTRY: Registry[LocalScore] = Registry(
     "score",
     {
         "bdeu": Entry("jtsolve.scoring.scores.bdeu:Bdeu"),
@@ -21,6 +21,8 @@ REGISTRY: Registry[DiscreteScore | GaussianScore] = Registry(
         "qnml": Entry("jtsolve.scoring.scores.qnml:Qnml"),
         "gaussian-bic": Entry("jtsolve.scoring.scores.gaussian_bic:GaussianBic"),
         "bge": Entry("jtsolve.scoring.scores.bge:Bge"),
+        "cg": Entry("jtsolve.scoring.scores.cg:ConditionalGaussian"),
+        "niw": Entry("jtsolve.scoring.scores.niw:NormalInverseWishart"),
     },
-    annotations=("LocalScore", "DiscreteScore", "GaussianScore"),
+    annotations=("LocalScore", "DiscreteScore", "GaussianScore", "MixedScore"),
 )

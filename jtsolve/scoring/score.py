@@ -10,7 +10,7 @@ BDJ in its family form), are not of this form and not offered.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
 from jtsolve.errors import ChoiceError
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SCORE = "bic"
-"""The score where none is named, everywhere; docs/scores.md says why."""
+"""The score of states where none is named, everywhere; docs/scores.md says why."""
+MIXED_SCORE = "cg"
+"""The score where none is named and columns may be real; of states alone, it is the default score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,86 @@ class GaussianScore(Protocol):
         ...
 
 
-LocalScore: TypeAlias = DiscreteScore | GaussianScore
+@dataclass(frozen=True, slots=True, eq=False)
+class CellMoments:
+    """Moments of m real columns within the occupied cells of discrete ones.
+
+    The trailing shape is (m, m); where only single columns are scored, it is (m,), of the diagonals.
+
+    Args:
+        counts: shape (cells,): their numbers of rows.
+        scatter: shape (cells, …): Σ (x − mean)(x − mean)ᵀ.
+        squares: shape (cells, …): mean meanᵀ.
+        rounding: shape (…): the diagonal matrix of h²/12, h the least gap between two values of a column.
+        identity: shape (…).
+    """
+
+    counts: NDArray[np.int64]
+    scatter: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    rounding: NDArray[np.float64]
+    identity: NDArray[np.float64]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.counts.sum())
+
+    def each(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """Returns a number for each cell, to multiply its matrix by."""
+        return numbers.reshape(-1, *[1] * (self.scatter.ndim - 1))
+
+
+class MixedScore(Protocol):
+    """A score of discrete and real columns: s(d, c) = s(d) + constant + Σ_i w_i ln det M_i[c].
+
+    The matrices depend on d, never on c. Discrete columns alone have the score `discrete`, real ones
+    `gaussian`.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line."""
+        ...
+
+    @property
+    def columns(self) -> Literal["normal-scores", "raw"]:
+        """What real columns are replaced by."""
+        ...
+
+    @property
+    def standardised(self) -> bool:
+        """Whether raw columns are scored in units of their standard deviations."""
+        ...
+
+    @property
+    def discrete(self) -> DiscreteScore:
+        """The score of discrete columns."""
+        ...
+
+    @property
+    def gaussian(self) -> GaussianScore:
+        """The score of real columns."""
+        ...
+
+    def matrices(self, cells: CellMoments) -> NDArray[np.float64]:
+        """Returns M_i: a matrix for each cell, or one for all; the trailing shape is that of the moments."""
+        ...
+
+    def weights(self, counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+        """Returns w_i for sets of `size` ≥ 1 real columns, one for each matrix."""
+        ...
+
+    def constant(self, counts: NDArray[np.int64], size: int, q: float) -> float:
+        """Returns the term independent of the matrices, of sets of `size` ≥ 1 real columns and q cells."""
+        ...
+
+    def parameters(self, size: int, q: float) -> float:
+        """Returns the free parameters of `size` ≥ 1 real columns given discrete ones of q cells."""
+        ...
+
+
+LocalScore: TypeAlias = DiscreteScore | GaussianScore | MixedScore
 
 
 def is_discrete(score: LocalScore) -> TypeGuard[DiscreteScore]:
@@ -122,9 +203,21 @@ def is_discrete(score: LocalScore) -> TypeGuard[DiscreteScore]:
     return hasattr(score, "cell_terms")
 
 
+def is_mixed(score: LocalScore) -> TypeGuard[MixedScore]:
+    """Tells whether a score is for discrete and real columns side by side."""
+    return hasattr(score, "gaussian")
+
+
 def is_gaussian(score: LocalScore) -> TypeGuard[GaussianScore]:
     """Tells whether a score is for continuous data."""
-    return not is_discrete(score)
+    return not is_discrete(score) and not is_mixed(score)
+
+
+def score_for(score: LocalScore, table: object) -> LocalScore:
+    """Returns the score of a table: of states alone, the discrete part of a mixed one."""
+    from jtsolve.tables.table import MixedTable
+
+    return score.discrete if is_mixed(score) and not isinstance(table, MixedTable) else score
 
 
 def require_counts(score: LocalScore) -> None:

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from jtsolve.core.renting import Rental
-from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import MAX_SIZE, SCORE
+from jtsolve.errors import InputError
+from jtsolve.options import SCORE
 from jtsolve.scoring import counting
 from jtsolve.scoring.partitions import proceed_always, require_keys, sums_over_partitions
-from jtsolve.scoring.prior import StructurePrior
-from jtsolve.scoring.score import Dirichlet, Marginal, is_discrete, is_gaussian
+from jtsolve.scoring.score import Dirichlet, Marginal
 from jtsolve.tables.distinct import ONCE, merged_rows
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
+    from jtsolve.tables.table import ContinuousTable, DataTable
 
 _WORD = 64
 """Bits of a word of a bit set."""
@@ -37,8 +37,7 @@ _LOG_LARGEST = 90 * log(10)
 """The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
 
 _RENTAL = Rental("jtsolve.scoring.kernels.counting")
-
-_LEAST_PIVOT = 1e-10
+LEAST_PIVOT = 1e-10
 """A set is singular if a column keeps less than this share of its variance given the others: rounding errors
 are about 10^-16 times the condition number."""
 
@@ -82,29 +81,6 @@ class Scorer(Protocol):
                 consecutive sets share prefixes.
         """
         ...
-
-
-def make_scorer(
-    table: AnyTable, score: LocalScore, max_size: int, prior: StructurePrior | None = None
-) -> Scorer:
-    """Returns the scorer of sets of at most `max_size` columns.
-
-    Raises:
-        ChoiceError: the score does not fit the kind of table, or `max_size` is not from 1 to n.
-        InputError: the table has too few rows, or the sets too many cells.
-    """
-    if not 1 <= max_size <= table.n:
-        raise ChoiceError(
-            f"sets of {max_size} variables are asked for, but there are {table.n}; give {MAX_SIZE}, "
-            f"from 1 to {table.n}"
-        )
-    prior = prior or StructurePrior()
-    if isinstance(table, DataTable | PartitionedTable) and is_discrete(score):
-        return _counting(table, score, max_size, prior)
-    if isinstance(table, ContinuousTable) and is_gaussian(score):
-        return _gaussian(table, score, max_size, prior)
-    needed, given = ("states", "real numbers") if is_discrete(score) else ("real numbers", "states")
-    raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, but these hold {given}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,15 +239,20 @@ class CountingScorer:
             return inf
         return self.prior.value(1, least * (own - 1))
 
+    def prior_of(self, size: int, cells: float) -> float:
+        """Returns the part of s(A) that is the prior on structures."""
+        return self.prior.value(size * (size - 1) // 2, cells - 1)
+
     def _rest(self, size: int, cells: float) -> float:
         marginal = Marginal(size, cells, self.table.total, self.table.n)
         rest = self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
         return rest + marginal.rows * log(self.unit)
 
 
-def _counting(
+def counting_scorer(
     table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int, prior: StructurePrior
 ) -> CountingScorer:
+    """Returns the scorer of sets of at most `max_size` columns of states."""
     largest = np.sort(np.log(table.arities))[-max_size:]
     if largest.sum() > _LOG_LARGEST:
         raise InputError(
@@ -321,6 +302,16 @@ def _with_rest(
     return values
 
 
+def dependent(names: Sequence[str]) -> InputError:
+    """Returns the error for columns whose covariance matrix is singular."""
+    return InputError(
+        "table",
+        f"columns {', '.join(names)}",
+        "they are linearly dependent, or nearly so, and their density is unbounded",
+        "leave one of them out",
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianScorer:
     """Scores of continuous data: log determinants of principal submatrices."""
@@ -357,7 +348,7 @@ class GaussianScorer:
     def extremes(self, max_size: int) -> tuple[float, float]:
         """See `Scorer`; determinants lie between the products of the least pivots and of the diagonal."""
         diagonal = np.sort(np.log(np.diag(self.matrix)))
-        floor = diagonal + log(_LEAST_PIVOT)
+        floor = diagonal + log(LEAST_PIVOT)
         ends = [0.0]
         for size in range(1, max_size + 1):
             logs = np.array([floor[:size].sum(), diagonal[-size:].sum()])
@@ -374,15 +365,10 @@ class GaussianScorer:
         """
         from jtsolve.scoring.kernels.cholesky import log_determinants
 
-        logs = log_determinants(sets, self.matrix, _LEAST_PIVOT)
+        logs = log_determinants(sets, self.matrix, LEAST_PIVOT)
         if np.isnan(logs).any():
-            names = [self.table.names[v] for v in sets[int(np.argmax(np.isnan(logs)))][::-1] if v >= 0]
-            raise InputError(
-                "table",
-                f"columns {', '.join(names)}",
-                "they are linearly dependent, or nearly so, and their density is unbounded",
-                "leave one of them out",
-            )
+            bad = sets[int(np.argmax(np.isnan(logs)))]
+            raise dependent([self.table.names[v] for v in bad[::-1] if v >= 0])
         sizes = (sets >= 0).sum(axis=1)
         values = np.zeros(logs.size)
         for size in range(1, sets.shape[1] + 1):
@@ -393,9 +379,10 @@ class GaussianScorer:
         return values
 
 
-def _gaussian(
+def gaussian_scorer(
     table: ContinuousTable, score: GaussianScore, max_size: int, prior: StructurePrior
 ) -> GaussianScorer:
+    """Returns the scorer of sets of at most `max_size` columns of numbers."""
     needed = score.least_rows(max_size)
     if table.rows < needed:
         raise InputError(

@@ -16,6 +16,8 @@ from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
 from jtsolve.options import MAX_SIZE
+from jtsolve.scoring.colex import ColexOrder
+from jtsolve.scoring.mixed import MixedScorer, fill_mixed
 from jtsolve.scoring.partitions import (
     LackOfMemoryError,
     cells_of,
@@ -23,7 +25,8 @@ from jtsolve.scoring.partitions import (
     room_for_statistics,
     sets_that_fit,
 )
-from jtsolve.scoring.scorer import CountingScorer, make_scorer
+from jtsolve.scoring.scorer import CountingScorer
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.tables.options import DISCRETISE, DROP
 from jtsolve.tables.partitions import PartitionedTable
 
@@ -155,10 +158,13 @@ def tabulate_with(
     """
     if isinstance(scorer, CountingScorer) and isinstance(scorer.table, PartitionedTable):
         return _by_passes(scorer, scorer.table, max_size, proceed)
-    n = scorer.table.n
+    n, workers = scorer.table.n, workers or cores()
+    if isinstance(scorer, MixedScorer):
+        values = fill_mixed(scorer, max_size, workers, proceed)
+        values.setflags(write=False)
+        return DenseScores(n, max_size, values)
     order = ColexOrder(n, max_size)
     values = np.empty(order.count)
-    workers = workers or cores()
     piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.steps), order.count // (8 * workers))
     piece = max(1, piece)
 
@@ -258,25 +264,3 @@ def _block(order: ColexOrder, start: int, table: PartitionedTable, room: float) 
     """Returns the sets of a pass that begins with the one of rank `start`."""
     sets = order.sets(start, min(_PIECE_SETS, order.count - start))
     return sets[: sets_that_fit(sets, table, room)]
-
-
-class ColexOrder:
-    """The sets of at most `max_size` of n variables in colex order."""
-
-    def __init__(self, n: int, max_size: int) -> None:
-        # Sets whose next largest member is v follow those with all remaining members below v, and ∅.
-        self._before = [
-            np.array([0, *(count_bounded_subsets(v, max_size - above) for v in range(n))])
-            for above in range(max_size)
-        ]
-        self.count = count_bounded_subsets(n, max_size)
-
-    def sets(self, start: int, count: int) -> NDArray[np.int64]:
-        """Returns consecutive sets, shape (count, max_size): members in decreasing order, then -1."""
-        found = np.empty((count, len(self._before)), np.int64)
-        ranks = np.arange(start, start + count)
-        for above, before in enumerate(self._before):
-            at = np.searchsorted(before, ranks, side="right") - 1  # v + 1; 0 for ∅
-            found[:, above] = at - 1
-            ranks -= before[at]
-        return found

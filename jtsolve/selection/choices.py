@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
     from jtsolve.selection.samples import Margins
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import ContinuousTable, DataTable
 
 Kind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -144,6 +144,6 @@ class Plan:
         """How the numbers are taken, if the columns are numbers."""
         return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
-    def run(self, table: Table, run: Run) -> Selection:
+    def run(self, table: DataTable | ContinuousTable, run: Run) -> Selection:
         """Selects the graph of a table; see `framework.select`."""
         return select(table, self.method, self.screen, self.over, margins=self.margins, run=run)

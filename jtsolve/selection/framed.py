@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Constraints
     from jtsolve.core.selection import Selection
     from jtsolve.draw.picture import Format
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import DataTable
 
 
 @public
@@ -52,7 +52,7 @@ class SelectedGraph:
     """
 
     selection: Selection
-    table: Table
+    table: DataTable | ContinuousTable
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
 
     @property

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
     from jtsolve.selection.method import Decision, SelectionMethod
     from jtsolve.selection.samples import Margins, Sample
-    from jtsolve.tables.table import Table
 
 
 class Screen(Protocol):
@@ -181,7 +180,7 @@ def _decide(  # noqa: PLR0917 - as in Algorithm 2
 
 
 def select(
-    data: Table | Sample,
+    data: ContinuousTable | DataTable | Sample,
     method: SelectionMethod,
     screen: Screen | None = None,
     over: Framework | None = None,

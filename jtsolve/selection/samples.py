@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from jtsolve.errors import InputError
+from jtsolve.tables.ranks import normal_scores
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Moments:
         Raises:
             InputError: columns are linearly dependent.
         """
-        values = table.values if margins == "gaussian" else _normal_scores(table.values)
+        values = table.values if margins == "gaussian" else normal_scores(table.values)
         moments = cls(table.names, *_standardised(values))
         moments._require_independent()
         return moments
@@ -194,12 +195,3 @@ def _standardised(
     correlation = np.clip((correlation + correlation.T) / 2, -1.0, 1.0)
     np.fill_diagonal(correlation, 1.0)
     return correlation, int(values.shape[1]), centred
-
-
-def _normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns Φ⁻¹(rank / (N + 1)) of each value within its column; ties share their mean rank."""
-    from scipy.special import ndtri
-    from scipy.stats import rankdata
-
-    scores: NDArray[np.float64] = ndtri(rankdata(values, axis=1) / (values.shape[1] + 1))
-    return scores

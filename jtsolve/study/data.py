@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
-from jtsolve.scoring.score import is_discrete, require_counts
+from jtsolve.scoring.score import is_discrete, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path
 from jtsolve.tables.options import SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
-from jtsolve.tables.table import ContinuousTable, DataTable
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -86,13 +86,15 @@ class Data:
             LimitError: the time ended, or the memory does not suffice.
         """
         coding, strict = self.reading.coding, self.reading.strict
+        if self.cluster is not None and is_mixed(score):
+            score = score.discrete
         with run.phase(f"reading {self.label}"):
             if self.cluster is None:
                 return read_checked(
                     self.source,
                     coding,
                     self.reading.dialect,
-                    discrete=is_discrete(score),
+                    cells="mixed" if is_mixed(score) else "states" if is_discrete(score) else "numbers",
                     size=size,
                     kinds=kinds,
                     strict=strict,
@@ -116,7 +118,8 @@ class Data:
 
         if isinstance(table, PartitionedTable):
             return FrameStyle(pandas=is_dask_frame(self.source))
-        states = {} if isinstance(table, ContinuousTable) else states_of(columns_of(table))
+        coded = table.discrete if isinstance(table, MixedTable) else table
+        states = states_of(columns_of(coded)) if isinstance(coded, DataTable) else {}
         return FrameStyle.of(self.source, states)
 
     def validation(
@@ -141,7 +144,7 @@ class Data:
 
         if unseen not in UNSEEN.choices:
             raise ChoiceError(f"{UNSEEN(unseen)}: choose among {', '.join(UNSEEN.choices)}")
-        if isinstance(table, ContinuousTable):
+        if isinstance(table, ContinuousTable | MixedTable):
             raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
         given, coding = replace(self, source=rows), self.reading.coding
         found = open_rows(

@@ -11,7 +11,7 @@ from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
 from jtsolve.models.goodness import removals
 from jtsolve.models.learning.fit import count
-from jtsolve.tables.table import ContinuousTable
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.averaging.posterior import GraphPosterior
@@ -55,7 +55,7 @@ def edge_frame(
             for (u, v), own in zip(edges, homes, strict=True)
             for pair in [varset((u, v))]
         ]
-    if table is not None and not isinstance(table, ContinuousTable):
+    if table is not None and not isinstance(table, ContinuousTable | MixedTable):
         tests = removals(count(tree, table))
         for name in ("delta_bic", "g2", "df", "p"):
             columns[name] = [nan if (figure := getattr(one, name)) is None else figure for one in tests]

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.selection import Selection
     from jtsolve.selection.choices import Plan
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.table import ContinuousTable, DataTable
 
 
-def selected(plan: Plan, table: Table, run: Run) -> Selection:
+def selected(plan: Plan, table: DataTable | ContinuousTable, run: Run) -> Selection:
     """Returns the graph that a plan selects.
 
     Raises:

@@ -8,7 +8,7 @@ solution = solved(problem, run, backend=..., study=study, table=table)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,10 @@ from jtsolve.core.varset import largest_within
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
+from jtsolve.scoring.score import score_for
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import ContinuousTable
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -64,6 +65,10 @@ class Study:
         """Returns the table of the data; raises as `Data.read`."""
         return self.data.read(self.score, run, self.size)
 
+    def settled(self, table: AnyTable) -> Study:
+        """Returns the study with the score of the table; see `score_for`."""
+        return replace(self, score=score_for(self.score, table))
+
     def plan(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> ScoringPlan:
         """Returns how the scores of a table will be provided, after a check of the restrictions.
 
@@ -77,7 +82,7 @@ class Study:
             InputError: the restrictions do not fit the columns, or the table does not allow the score.
         """
         size, cells = self.size, self.restrictions.of(table.names).max_clique_cells
-        if size is None and cells is not None and not isinstance(table, ContinuousTable):
+        if size is None and cells is not None and not isinstance(table, ContinuousTable | MixedTable):
             size = largest_within(table.arities.tolist(), cells)
         with run.phase("planning the scores"):
             return plan_scores(

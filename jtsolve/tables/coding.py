@@ -16,10 +16,21 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import SCORE
-from jtsolve.tables.options import DISCRETISE, DROP, MAX_STATES, MISSING, SCHEMA, STATES, WEIGHTS
+from jtsolve.tables.options import (
+    DISCRETISE,
+    DROP,
+    MAX_STATES,
+    MISSING,
+    REAL,
+    SCHEMA,
+    STATES,
+    TREATMENTS,
+    WEIGHTS,
+    Discretisation,
+)
 from jtsolve.tables.raw import GAP, signed_type
-from jtsolve.tables.selection import name_list, selected
-from jtsolve.tables.table import ContinuousTable, DataTable, code_type
+from jtsolve.tables.selection import chosen, name_list, selected, without_gaps
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, code_type
 from jtsolve.tables.values import States, are_of, gap_label, kind_of_texts, number_in
 
 if TYPE_CHECKING:
@@ -27,14 +38,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.tables.options import Coding, Discretisation
+    from jtsolve.tables.options import Coding
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.selection import Subtable
 
 FEW = 20
 """A column of at most this many distinct numbers counts as discrete, even if they are fractions."""
-FEW_WHOLE = 31
-"""The same for whole numbers: days of a month, hours and classes are states, ages are not."""
+FEW_WHOLE = 24
+"""The same for whole numbers: hours and codes of classes are states; ages, and days of a month, are not."""
+_SPIKE = 0.25
+"""Share of the rows from which a single value keeps a column of numbers from being real: most of its normal
+scores are equal, and cells differ in variance by chance."""
+_SPIKED = Discretisation("quantile", 16)
+"""How such columns are cut: with fewer ranges, models of credit and census data lost a nat for each row."""
+_OF_NUMBERS = ("drop-rows", "drop-columns")
+"""Treatments of gaps in real numbers."""
 
 
 def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
@@ -44,7 +62,13 @@ def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
         InputError: a column is continuous, has too many states, or has missing or undeclared values; all
             continuous columns are named.
     """
-    selection = selected(raw, coding, source)
+    if coding.real:
+        raise ChoiceError(f"{REAL(coding.real)} is for scores of mixed tables, such as cg; leave it out")
+    return _states(selected(raw, coding, source), coding, source)
+
+
+def _states(selection: Subtable, coding: Coding, source: str) -> DataTable:
+    """Returns the table of states of selected columns, whose gaps are treated."""
     columns, remarks = selection.columns, selection.remarks
     require_states(columns, coding, source)
     cuts: dict[str, tuple[float, ...]] = {}
@@ -89,8 +113,8 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
             f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
             f"cut them with {DISCRETISE('quantile:4')}; declare states with {STATES}, or cuts with {SCHEMA}; "
-            f"leave them out with {DROP(continuous)}; or use a Gaussian score "
-            f"({SCORE('gaussian-bic')})",
+            f"leave them out with {DROP(continuous)}; or use a score of real numbers "
+            f"({SCORE('cg')})",
         )
 
 
@@ -112,22 +136,108 @@ def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
             f"real numbers do not support {' and '.join(refused)}; do without, or read states: a discrete "
             "score such as bdeu, or the kind states"
         )
-    selection = selected(raw, coding, source, treatments=("drop-rows", "drop-columns"))
+    selection = selected(raw, coding, source, treatments=_OF_NUMBERS)
+    return _numbers(selection, source, "read states: a discrete score such as bdeu, or the kind states")
+
+
+def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTable:
+    """Returns the table of the numbers of selected columns without gaps."""
     columns, remarks = selection.columns, selection.remarks
     values = []
     for column in columns:
-        _require_numbers(
-            column,
-            source,
-            f"leave it out with {DROP([column.name])}, or read states: a discrete score such as "
-            "bdeu, or the kind states",
-        )
+        _require_numbers(column, source, f"leave it out with {DROP([column.name])}, or {otherwise}")
         values.append(column.numbers()[column.codes])
     try:
         names = tuple(column.name for column in columns)
         return ContinuousTable(names, np.array(values), MappingProxyType(remarks))
     except InputError as error:
         raise InputError(source, error.place, error.reason, error.remedy) from None
+
+
+def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTable:
+    """Returns a table of states and of real numbers; one of states if no column is real.
+
+    Columns of many different numbers are real, unless the coding cuts them or declares their states; those in
+    which one value has a quarter of the rows or more are cut. The remarks say which, under "real" and
+    "spiked".
+
+    Raises:
+        InputError: a column that is declared real holds a word, or a real one has gaps that become states;
+            else as `to_states`.
+        ChoiceError: there are weights.
+    """
+    selection = chosen(raw, coding, source)
+    numbers = [column for column in selection.columns if _is_real(column, coding)]
+    spiked = {column.name: spike for column in numbers if (spike := _spike(column, selection, coding))}
+    real = [column.name for column in numbers if column.name not in spiked]
+    cuts = {
+        column.name: _found_cuts(column, _SPIKED, selection, source)
+        for column in numbers
+        if column.name in spiked
+    }
+    coding = replace(coding, schema={**coding.schema, **cuts}, real=())
+    if real:
+        _require_unweighted(coding, real)
+        if coding.missing in ("state", "impute-mode"):
+            _require_full(numbers, real, source)
+        gaps = any(column.name in real and column.gaps(None) for column in numbers)
+        selection = without_gaps(selection, coding, source, _OF_NUMBERS if gaps else TREATMENTS[1:])
+        if selection.weights is not None:  # rows that were merged as they were read
+            repeated = np.repeat(np.arange(selection.weights.size), selection.weights)
+            columns = [replace(column, codes=column.codes[repeated]) for column in selection.columns]
+            selection = replace(selection, columns=columns, weights=None)
+        real = [column.name for column in selection.columns if column.name in real]
+    if spiked:
+        selection.remarks["spiked"] = spiked
+    if not real:
+        return _states(without_gaps(selection, coding, source, TREATMENTS[1:]), coding, source)
+    parts = [
+        replace(selection, columns=[c for c in selection.columns if (c.name in real) == of_real])
+        for of_real in (False, True)
+    ]
+    states = _states(parts[0], coding, source) if parts[0].columns else None
+    values = _numbers(parts[1], source, f"declare its states with {STATES}")
+    remarks = {**(values if states is None else states).provenance, "real": real}
+    names = tuple(column.name for column in selection.columns)
+    return MixedTable(names, states, values, MappingProxyType(remarks))
+
+
+def _is_real(column: RawColumn, coding: Coding) -> bool:
+    """Tells whether a column is real, or would be without its spike."""
+    return column.name in coding.real or (coding.discretise is None and is_quantity(column, coding))
+
+
+def _spike(column: RawColumn, selection: Subtable, coding: Coding) -> str | None:
+    """Returns the value of a column that has too many rows for a real one, in words; None if none has."""
+    if column.name in coding.real:
+        return None
+    present = column.present()
+    weights = None if selection.weights is None else selection.weights[present]
+    counts = np.bincount(column.codes[present], weights)
+    share = counts.max() / counts.sum()
+    if share < _SPIKE:
+        return None
+    return f"{column.labels[int(counts.argmax())]} has {100 * share:.0f} % of the rows"
+
+
+def _require_unweighted(coding: Coding, real: Sequence[str]) -> None:
+    if coding.weights is not None:
+        raise ChoiceError(
+            f"real columns do not support {WEIGHTS}, and {name_list(real)} are real; leave it out, or cut "
+            f"these with {DISCRETISE('quantile:4')}"
+        )
+
+
+def _require_full(numbers: Sequence[RawColumn], real: Sequence[str], source: str) -> None:
+    """Checks that real columns have no gaps, which the coding turns into states."""
+    for column in numbers:
+        if column.name in real and (gaps := column.gaps(None)):
+            raise InputError(
+                source,
+                f"column '{column.name}'",
+                f"{gaps} values are missing, and the column is real",
+                f"give {MISSING('drop-rows')}, or cut it with {DISCRETISE('quantile:4')}",
+            )
 
 
 def _require_numbers(column: RawColumn, source: str, remedy: str) -> None:

@@ -154,6 +154,9 @@ MAX_STATES = Option(
 STATES = Option(
     "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
 )
+REAL = Option(
+    "real", tuple, "Columns of numbers that are real, for scores of mixed tables; never cut.", (), "A,B,…"
+)
 DECIMAL = Option(
     "decimal",
     str,
@@ -332,6 +335,7 @@ class Coding:
     class_column: str | None = CLASS_COLUMN.field()
     schema: Schema = field(default_factory=lambda: MappingProxyType({}), metadata={"option": SCHEMA})
     states: tuple[str, ...] = STATES.field()
+    real: tuple[str, ...] = REAL.field()
     max_states: int = MAX_STATES.field()
     decimal: Decimal = DECIMAL.field()  # noqa: RUF009 - a field
 
@@ -345,6 +349,8 @@ class Coding:
                 "mdlp needs a class column, and none is named; "
                 f"give {DISCRETISE('mdlp:CLASS')} or {CLASS_COLUMN}"
             )
+        if both := [name for name in self.real if name in self.schema or name in self.states]:
+            raise ChoiceError(f"column '{both[0]}' is declared both real and of states; declare it once")
         if self.decimal not in DECIMALS:
             raise ChoiceError(f"'{self.decimal}' is not a decimal mark; choose among {', '.join(DECIMALS)}")
         if self.crosstab is not None and self.weights is not None:
@@ -362,8 +368,8 @@ class Coding:
         return by or self.class_column
 
     def declares(self, name: str) -> bool:
-        """Tells whether the states, or cuts, of a column are the user's own choice."""
-        return name in self.schema or name in self.states
+        """Tells whether the states or cuts of a column, or that it is real, are the user's own choice."""
+        return name in self.schema or name in self.states or name in self.real
 
     def reads(self, name: str) -> bool:
         """Tells whether a column of the file is needed."""

@@ -20,14 +20,14 @@ from math import isfinite
 from numbers import Real
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
-from jtsolve.tables.coding import to_numbers, to_states
+from jtsolve.tables.coding import to_mixed, to_numbers, to_states
 from jtsolve.tables.crosstab import melted
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path
@@ -46,13 +46,18 @@ from jtsolve.tables.options import (
     all_names_in,
 )
 from jtsolve.tables.parquet import read_columnar, read_frame
+from jtsolve.tables.selection import name_list
 from jtsolve.tables.source import Lines, Source
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jtsolve.core.run import Run
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.table import ContinuousTable, DataTable, Table
+
+Cells: TypeAlias = Literal["states", "numbers", "mixed"]
 
 SomeTable = TypeVar("SomeTable", "DataTable", "ContinuousTable", "Table")
 
@@ -100,7 +105,7 @@ def read_checked(
     coding: Coding,
     dialect: Dialect,
     *,
-    discrete: bool = True,
+    cells: Cells = "states",
     size: int | None = None,
     kinds: Collection[str] = KINDS,
     strict: bool = False,
@@ -112,7 +117,7 @@ def read_checked(
         data: the path of the file, or the frame.
         coding: how to code its cells.
         dialect: how it is written, if it is text.
-        discrete: whether to read states; otherwise numbers.
+        cells: what to read them as; "mixed": columns of many numbers as real, the others as states.
         size: see `check.examine`.
         kinds: see `check.examine`.
         strict: whether findings of the data check are errors; otherwise the run shows them before anything
@@ -123,9 +128,9 @@ def read_checked(
         InputError: as `read_states`.
     """
     source, name = opened_data(data, dialect.encoding)
-    intake = Intake(coding.reads, discrete, run, name)
+    intake = Intake(coding.reads, cells != "numbers", run, name)
     raw = read_raw(source, intake, dialect)
-    table = checked(raw, coding, name, discrete=discrete, size=size, kinds=kinds, strict=strict, run=run)
+    table = checked(raw, coding, name, cells=cells, size=size, kinds=kinds, strict=strict, run=run)
     return _described(table, source)
 
 
@@ -134,7 +139,7 @@ def checked(
     coding: Coding,
     source: str,
     *,
-    discrete: bool = True,
+    cells: Cells = "states",
     size: int | None = None,
     kinds: Collection[str] = KINDS,
     strict: bool = False,
@@ -149,14 +154,36 @@ def checked(
     intake = Intake(run=run, source=source)
     rows = raw.columns[0].codes.size
     intake.require(rows)
-    findings = examine(raw, coding, source, size=size, discrete=discrete, kinds=kinds)
+    kinds = [kind for kind in kinds if cells != "mixed" or kind != "quantity"]
+    findings = examine(raw, coding, source, size=size, discrete=cells != "numbers", kinds=kinds)
     report_findings(findings, source, run, strict=strict)
     intake.require(rows)
-    table: Table = to_states(raw, coding, source) if discrete else to_numbers(raw, coding, source)
+    table: Table = _CODED[cells](raw, coding, source)
+    if cells == "mixed" and run is not None and (decisions := _decisions(table.provenance)):
+        run.say(decisions)
     if not findings:
         return table
     remarks = {**table.provenance, "warnings": [plain_finding(finding) for finding in findings]}
     return replace(table, provenance=MappingProxyType(remarks))
+
+
+_CODED: dict[Cells, Callable[[RawTable, Coding, str], Table]] = {
+    "states": to_states,
+    "numbers": to_numbers,
+    "mixed": to_mixed,
+}
+
+
+def _decisions(remarks: Mapping[str, Any]) -> str:
+    """Returns which columns are real and which are cut, and why; empty if none is either."""
+    spiked = remarks.get("spiked", {})
+    parts = []
+    if real := remarks.get("real"):
+        parts.append(f"real: {name_list(real)}, of many different numbers, or declared so")
+    if spiked:
+        told = "; ".join(f"'{name}', where {why}" for name, why in spiked.items())
+        parts.append(f"cut into ranges: {told}")
+    return "; ".join([*parts, "the others hold states"] if parts else [])
 
 
 def read_states(

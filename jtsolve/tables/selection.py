@@ -69,7 +69,7 @@ def selected(
         source: the file, for messages.
         treatments: of missing values that suit the columns, the first of them advised.
     """
-    return _without_gaps(chosen(raw, coding, source), coding, source, treatments)
+    return without_gaps(chosen(raw, coding, source), coding, source, treatments)
 
 
 def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
@@ -78,7 +78,7 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     unknown = [
         name
         for name in dict.fromkeys(
-            (*(coding.columns or ()), *coding.drop, *coding.schema, *coding.states, *special)
+            (*(coding.columns or ()), *coding.drop, *coding.schema, *coding.states, *coding.real, *special)
         )
         if name not in raw.names
     ]
@@ -164,7 +164,7 @@ def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     return np.rint(weights / unit).astype(np.int64), unit
 
 
-def _without_gaps(selection: Subtable, coding: Coding, source: str, treatments: Sequence[str]) -> Subtable:
+def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: Sequence[str]) -> Subtable:
     """Treats missing values as the coding says; the remarks record their number by column."""
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.times))}

@@ -1,4 +1,4 @@
-"""Immutable tables of data: `DataTable` holds states, `ContinuousTable` real numbers."""
+"""Immutable tables of data: `DataTable` holds states, `ContinuousTable` real numbers, `MixedTable` both."""
 
 from __future__ import annotations
 
@@ -204,7 +204,74 @@ class ContinuousTable:
         return f"sha256:{sha.hexdigest()}"
 
 
-Table: TypeAlias = "DataTable | ContinuousTable"
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedTable:
+    """Rows of states and real numbers.
+
+    Args:
+        names: of the columns, in their order.
+        discrete: the columns of states, in this order, without weights; None if there are none.
+        real: the columns of numbers, at least one, in this order.
+        provenance: remarks on file and coding.
+
+    Raises:
+        InputError: the names are not those of both parts in order, the numbers of rows differ, or there are
+            weights.
+    """
+
+    names: tuple[str, ...]
+    discrete: DataTable | None
+    real: ContinuousTable
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        _require_names(self.names)
+        own = () if self.discrete is None else self.discrete.names
+        for part in (own, self.real.names):
+            if part != tuple(name for name in self.names if name in set(part)):
+                raise InputError("table", "columns", "a part has another order", "order them as the names")
+        if sorted((*own, *self.real.names)) != sorted(self.names):
+            raise InputError("table", "columns", "the parts hold others", "name every column once")
+        if self.discrete is not None and self.discrete.rows != self.real.rows:
+            reason = f"{self.discrete.rows} of states and {self.real.rows} of numbers"
+            raise InputError("table", "rows", reason, "give both parts the same rows")
+        if self.discrete is not None and self.discrete.weights is not None:
+            raise InputError("table", "weights", "real numbers have none", "repeat the rows")
+
+    @property
+    def n(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.real.rows
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return self.rows
+
+    @property
+    def states(self) -> tuple[tuple[str, ...] | None, ...]:
+        """Labels of the states of each column; None for a real one."""
+        own = self.discrete
+        known = {} if own is None else dict(zip(own.names, own.states, strict=True))
+        return tuple(map(known.get, self.names))
+
+    @property
+    def real_variables(self) -> int:
+        """The real columns, as a bit mask."""
+        return sum(1 << v for v, states in enumerate(self.states) if states is None)
+
+    def digest(self) -> str:
+        """Returns "sha256:…" over names and both parts."""
+        parts = (self.names, None if self.discrete is None else self.discrete.digest(), self.real.digest())
+        return f"sha256:{hashlib.sha256(repr(parts).encode()).hexdigest()}"
+
+
+Table: TypeAlias = "DataTable | ContinuousTable | MixedTable"
 
 
 def _require_names(names: Sequence[str]) -> None:

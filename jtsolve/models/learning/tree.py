@@ -12,7 +12,7 @@ from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import fit, fit_gaussian, fit_validated
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.solving import findings_of, solve
-from jtsolve.tables.table import ContinuousTable
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -52,6 +52,7 @@ class Tree:
             if task.validation is not None:
                 raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
             return fit_gaussian(tree, table, ess=task.ess)
+        assert not isinstance(table, MixedTable), "the study refuses it"
         if task.validation is not None:
             return fit_validated(tree, table, task.validation)
         return fit(tree, table, ess=task.ess)

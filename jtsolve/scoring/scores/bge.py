@@ -50,17 +50,18 @@ class Bge:
     def __post_init__(self) -> None:
         if not (isfinite(self.mean_weight) and self.mean_weight > 0):
             raise ChoiceError(f"the weight of the prior mean is {self.mean_weight}; give a number above 0")
-        if not (isfinite(self._freedom) and self._freedom > 1):
+        if not (isfinite(self.freedom_beyond) and self.freedom_beyond > 1):
             raise ChoiceError(f"the degrees of freedom beyond n are {self.freedom}; give a number above 1")
 
     @property
-    def _freedom(self) -> float:
+    def freedom_beyond(self) -> float:
+        """The degrees of freedom beyond n."""
         return self.mean_weight + 1 if self.freedom is None else self.freedom
 
     @property
-    def _scale(self) -> float:
+    def scale(self) -> float:
         """The number t; the prior's precision matrix is t I."""
-        return self.mean_weight * (self._freedom - 1) / (self.mean_weight + 1)
+        return self.mean_weight * (self.freedom_beyond - 1) / (self.mean_weight + 1)
 
     def least_rows(self, size: int) -> int:
         """See `GaussianScore`; the prior makes every matrix regular."""
@@ -70,17 +71,17 @@ class Bge:
     def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         del rows
-        return scatter + self._scale * np.eye(scatter.shape[0])
+        return scatter + self.scale * np.eye(scatter.shape[0])
 
     def value(
         self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         del n  # enters through α_w − n only, which is fixed
-        weight = self._freedom + size
+        weight = self.freedom_beyond + size
         constant = size / 2 * (log(self.mean_weight / (rows + self.mean_weight)) - rows * log(pi))
         constant += _log_gamma((rows + weight) / 2, size) - _log_gamma(weight / 2, size)
-        constant += weight / 2 * size * log(self._scale)
+        constant += weight / 2 * size * log(self.scale)
         return constant - (rows + weight) / 2 * log_determinant
 
 

@@ -1,0 +1,167 @@
+"""Moments of real columns within the cells of discrete ones."""
+
+from __future__ import annotations
+
+from math import log, nan, sqrt
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+from jtsolve.scoring.kernels.cholesky import log_determinants
+
+
+@kernel
+def occupied(cell, q):
+    """Renumbers the cells that occur, in their order; returns the number of rows of each.
+
+    Args:
+        cell: shape (rows,), int64, from 0 to q − 1; overwritten.
+        q: the number of cells.
+    """
+    counts = np.zeros(q, np.int64)
+    for r in range(cell.size):
+        counts[cell[r]] += 1
+    place = np.empty(q, np.int64)
+    number = 0
+    for i in range(q):
+        place[i] = number
+        number += counts[i] > 0
+    for r in range(cell.size):
+        cell[r] = place[cell[r]]
+    return counts[counts > 0]
+
+
+@kernel
+def variances(cell, counts, values):
+    """Returns the means and sums of squared deviations of columns within cells, each (cells, columns).
+
+    Sums are taken about the first row of each cell, since rows far from 0 may be close to each other.
+
+    Args:
+        cell: shape (rows,), int64: that of each row.
+        counts: shape (cells,): their numbers of rows, above 0.
+        values: shape (rows, columns), contiguous.
+    """
+    rows, m = values.shape
+    cells = counts.size
+    first = np.full(cells, -1)
+    sums = np.zeros((cells, m))
+    squares = np.zeros((cells, m))
+    for r in range(rows):
+        i = cell[r]
+        if first[i] < 0:
+            first[i] = r
+        origin = first[i]
+        for j in range(m):
+            x = values[r, j] - values[origin, j]
+            sums[i, j] += x
+            squares[i, j] += x * x
+    for i in range(cells):
+        for j in range(m):
+            squares[i, j] -= sums[i, j] * sums[i, j] / counts[i]
+            sums[i, j] = sums[i, j] / counts[i] + values[first[i], j]
+    return sums, squares
+
+
+@kernel
+def scatters(cell, counts, values):
+    """Returns the means of columns within cells, and their scatter matrices; as `variances`.
+
+    Returns:
+        Shapes (cells, columns) and (cells, columns, columns).
+    """
+    rows, m = values.shape
+    cells = counts.size
+    first = np.full(cells, -1)
+    sums = np.zeros((cells, m))
+    products = np.zeros((cells, m, m))
+    x = np.empty(m)
+    for r in range(rows):
+        i = cell[r]
+        if first[i] < 0:
+            first[i] = r
+        origin = first[i]
+        for j in range(m):
+            x[j] = values[r, j] - values[origin, j]
+            sums[i, j] += x[j]
+        for j in range(m):
+            for k in range(j + 1):
+                products[i, j, k] += x[j] * x[k]
+    for i in range(cells):
+        for j in range(m):
+            for k in range(j + 1):
+                products[i, j, k] -= sums[i, j] * sums[i, k] / counts[i]
+                products[i, k, j] = products[i, j, k]
+        for j in range(m):
+            sums[i, j] = sums[i, j] / counts[i] + values[first[i], j]
+    return sums, products
+
+
+@kernel
+def weighted_log_determinants(sets, matrices, weights, least):
+    """Returns Σ_i w_i ln det of the submatrix of M_i of each set; NaN if one is singular.
+
+    Args:
+        sets: shape (count, width); see `log_determinants`.
+        matrices: shape (cells, n, n).
+        weights: shape (cells, width + 1): w_i of sets of each size.
+        least: see `log_determinants`.
+    """
+    count, width = sets.shape
+    found = np.zeros(count)
+    sizes = np.zeros(count, np.int64)
+    for i in range(count):
+        for j in range(width):
+            sizes[i] += sets[i, j] >= 0
+    for cell in range(matrices.shape[0]):
+        logs = log_determinants(sets, matrices[cell], least)
+        for i in range(count):
+            found[i] += weights[cell, sizes[i]] * logs[i]
+    return found
+
+
+@kernel
+def weighted_logs(diagonals, weights):
+    """Returns Σ_i w_i ln x_i of each column, as `weighted_log_determinants` does; NaN unless all are above 0.
+
+    Args:
+        diagonals: shape (cells, columns).
+        weights: shape (cells,).
+    """
+    cells, m = diagonals.shape
+    found = np.zeros(m)
+    for i in range(cells):
+        for j in range(m):
+            root = sqrt(diagonals[i, j]) if diagonals[i, j] > 0 else nan
+            found[j] += weights[i] * (2.0 * log(root))
+    return found
+
+
+@kernel
+def merged_ranks(discrete, real, sets, before, ranks):
+    """Fills in the colex ranks of the unions of one set of discrete columns with sets of real ones.
+
+    Args:
+        discrete: variables in decreasing order.
+        real: the variable of each real column, increasing.
+        sets: shape (count, width): real columns in decreasing order, then -1.
+        before: shape (size + 1, n): the number of sets of at most k of the first v variables, at (k, v).
+        ranks: shape (count,); written to.
+    """
+    count, width = sets.shape
+    largest = before.shape[0] - 1
+    for i in range(count):
+        a, b, rank, left = 0, 0, 0, largest
+        while True:
+            u = real[sets[i, b]] if b < width and sets[i, b] >= 0 else -1
+            v = discrete[a] if a < discrete.size else -1
+            if u < 0 and v < 0:
+                break
+            if u > v:
+                rank += before[left, u]
+                b += 1
+            else:
+                rank += before[left, v]
+                a += 1
+            left -= 1
+        ranks[i] = rank
