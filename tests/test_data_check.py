@@ -237,7 +237,16 @@ def test_every_kind_has_its_section() -> None:
         ("zoo.data", ("V1",), {}),
         ("zoo.data", (), {"identifier": ("V1",)}),  # the animal's name
         ("agaricus-lepiota.data.gz", (), {"constant": ("V17",)}),  # veil-type: all partial
-        ("adult.data.gz", (), {"quantity": ("V1", "V3", "V11", "V12", "V13"), "duplicate": ("V5",)}),
+        (
+            "adult.data.gz",
+            (),
+            # V11 has the code 99999 for gains beyond 41,310.
+            {
+                "quantity": ("V1", "V3", "V11", "V12", "V13"),
+                "duplicate": ("V5",),
+                "sentinel": ("V11",),
+            },
+        ),
     ],
 )
 def test_the_uci_sets_raise_no_false_alarm(

@@ -29,14 +29,17 @@ from jtsolve.tables.options import (
     DECIMAL,
     DISCRETISE,
     DROP,
+    HEADER,
     MISSING,
     MISSING_VALUES,
     STATES,
     STRICT,
+    WEIGHTS,
     gap_words,
 )
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
 from jtsolve.tables.selection import chosen
+from jtsolve.tables.suspects import counts_rows, header_is_row, missing_codes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.selection import Subtable
 
 KINDS = (
+    "header",
     "near-empty",
     "constant",
     "decimal-comma",
@@ -57,6 +61,8 @@ KINDS = (
     "two-valued",
     "skewed",
     "mixed",
+    "sentinel",
+    "count",
     "many-states",
     "crowded",
     "duplicate",
@@ -186,9 +192,19 @@ def examine(
     facts = [_facts(column, selection.times, coding) for column in selection.columns]
     plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
+    if "header" in kinds and header_is_row(raw):
+        found["header"] += [(column.name, column.labels[0]) for column in raw.columns]
     for one in facts:
+        if "count" in kinds and coding.weights is None and not one.handled:
+            others = [column for column in selection.columns if column is not one.column]
+            if counts_rows(one.name, one.numbers, others):
+                found["count"].append((one.name, f"{one.different} whole numbers"))
         faults = _faults(one, coding, discrete=discrete)
         fault = next((kind_and_reason for kind_and_reason in faults if kind_and_reason[0] in kinds), None)
+        codes = missing_codes(one.labels, one.numbers) if "sentinel" in kinds and not one.handled else []
+        if codes and (fault is None or fault[0] != "mixed"):
+            words[one.name] = codes
+            found["sentinel"].append((one.name, ", ".join(map(_short, codes[:_SHOWN]))))
         if fault is None:
             plain.append(one)
             continue
@@ -504,6 +520,9 @@ _SENTENCES = {
     "two-valued": "columns of two values, read as real numbers",
     "skewed": "skewed columns, read as normally distributed",
     "mixed": "words among numbers",
+    "sentinel": "values that may stand for a missing one",
+    "count": "columns that may count how often a row occurs",
+    "header": "the first line may be a row, read as the names of columns",
     "many-states": "columns with more states than the rows can feed",
     "crowded": "cliques of the wanted size have more cells than there are rows",
     "duplicate": "copies of other columns",
@@ -541,7 +560,7 @@ class _Advice:
             ("state", f"declare {STATES(names)}") if self.discrete else ("drop-rows", DROP(names))
         )
         return (
-            f"if the words mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
+            f"if they mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
             f"{MISSING(treatment)}; otherwise correct them, or {otherwise}"
         )
 
@@ -562,8 +581,12 @@ def _finding(kind: str, found: Sequence[tuple[str, str]], given: _Advice) -> Fin
         )
     elif kind == "skewed":
         advice = "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal"
-    elif kind == "mixed":
+    elif kind in ("mixed", "sentinel"):
         advice = given.on_words(names)
+    elif kind == "count":
+        advice = f"give {WEIGHTS(names[0])}, or leave it out with {DROP(names)}"
+    elif kind == "header":
+        advice = f"give {HEADER}"
     elif kind == "crowded":
         advice = f"ask for a smaller {TREEWIDTH(given.treewidth)}"
     else:

@@ -375,7 +375,8 @@ def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
         held = made().to_list()
     except (TypeError, ValueError, OverflowError):
         return False
-    return list(map(label_of, held)) == list(map(label_of, values.values()))
+    pairs = zip(held, values.values(), strict=True)
+    return all(one == other or label_of(one) == label_of(other) for one, other in pairs)
 
 
 def _codes_of(values: list[str]) -> NDArray[np.int64]:
@@ -399,8 +400,9 @@ def _originals(name: str, column: Any, states: States) -> dict[str, Any]:
     if len(distinct) > _MOST_VALUES:
         return {}
     kind = distinct_labels(distinct)[2]
-    if kind is None:
-        return {}
+    several = len({type(one) for one in distinct if not is_missing(one)}) > 1
+    if kind is None or (kind == "text" and several and not is_pandas(column)):
+        return {}  # polars has no columns of several types
     found = states.values(kind) if kind != "text" else {}
     if str(getattr(column, "dtype", "")).lower().startswith(("int", "uint")):
         found = {label: int(value) for label, value in found.items() if value == int(value)}

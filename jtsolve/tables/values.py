@@ -39,6 +39,7 @@ _TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "fal
 _MOST_DIGITS = 1e16
 """From here on, numbers are written with an exponent."""
 _LARGEST = 1 << 63
+_SINGLE = float(np.finfo(np.float32).max)
 _MICROSECONDS = 6
 
 
@@ -97,6 +98,14 @@ def number_in(text: str) -> int | float | None:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
+def _in_single_precision(number: Hashable) -> Hashable:
+    """Returns the number as which one of single precision is shown: 0.1 for 0.10000000149011612."""
+    if isinstance(number, float) and -_SINGLE < number < _SINGLE:
+        single = np.float32(number)
+        number = float(str(single)) if float(single) == number else number
+    return number
+
+
 def _instant_in(text: str) -> tuple[bool, int] | None:
     """Returns whether a time has a zone, and its nanoseconds since 1970; None if a text is none."""
     match = _INSTANT.fullmatch(text)
@@ -127,10 +136,14 @@ def kind_of_texts(labels: Collection[str]) -> Kind:
     >>> [kind_of_texts(labels) for labels in (["1", "2.50"], ["01067", "2"], ["1.1", "1.10"], ["TRUE"])]
     ['number', 'text', 'text', 'boolean']
     """
-    kind: Kind = "boolean" if all(label in _TRUTH for label in labels) else "number"
-    if kind == "number" and not all(map(_is_plain, labels)):
-        return "text"
-    return kind if labels and are_of(kind, labels) else "text"
+    found: Kind = "text"
+    if all(map(_is_plain, labels)):
+        found = "number"
+    elif all(label in _TRUTH for label in labels):
+        found = "boolean"
+    elif all(map(_INSTANT.fullmatch, labels)):
+        found = "time"
+    return found if labels and are_of(found, labels) else "text"
 
 
 def are_of(kind: Kind, labels: Collection[str]) -> bool:
@@ -247,6 +260,9 @@ class States:
         alike: dict[Hashable, list[int]] = defaultdict(list)
         for label, code in exact.items():
             alike[read(label)].append(code)
+        if read is number_in:
+            for key, codes in [*alike.items()]:
+                alike.setdefault(_in_single_precision(key), codes)
         places = []
         for label in labels:
             key = read(label)
@@ -254,7 +270,7 @@ class States:
             if label in exact and (self.kind != "text" or key is None):
                 places.append(exact[label])
                 continue
-            same = () if key is None else alike.get(key, ())
+            same = [] if key is None else alike.get(key) or alike.get(_in_single_precision(key)) or []
             places.append(same[0] if len(same) == 1 else -1)
         return places
 

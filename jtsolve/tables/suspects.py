@@ -1,0 +1,84 @@
+"""Names and values that are rarely what they seem: codes for a missing value, counts, a row as header."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.tables.values import number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.raw import RawColumn, RawTable
+
+_NO_ANSWER = re.compile(
+    r"(?:i )?(?:don'?t|do not) know|dk|d/k|(?:not |un)known|n\.? ?[ak]\.?|refused|missing|unspecified|-{1,3}"
+    r"|not (?:applicable|available|stated|asked|answered)|no (?:answer|response)",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
+_NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
+_FAR = 2
+"""Times the largest other number, from which a code such as 99 is out of range."""
+_COUNT = re.compile(r"freq|frequency|counts?|n|cases|weights?|total", re.IGNORECASE)
+_SURE = re.compile(r"freq|frequency|counts?", re.IGNORECASE)
+
+
+def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[str]:
+    """Returns the labels that as a rule stand for a missing value, such as "don't know", -9 and 99.
+
+    Args:
+        labels: that occur in a column.
+        numbers: the same as numbers; NaN where one is a word.
+
+    >>> missing_codes(["1", "2", "3", "99"], np.array([1, 2, 3, 99.0]))
+    ['99']
+    """
+    found = [label for label in labels if _NO_ANSWER.fullmatch(label)]
+    codes = [bool(_CODE.fullmatch(label) or _NEGATIVE.fullmatch(label)) for label in labels]
+    others = numbers[~np.array(codes, dtype=bool) & ~np.isnan(numbers)]
+    if others.size > 1 and others.min() >= 0:
+        far = max(_FAR * others.max(), 1)
+        found += [
+            label
+            for label, number, code in zip(labels, numbers.tolist(), codes, strict=True)
+            if code and (number < 0 or number > far)
+        ]
+    return found if len(found) < len(labels) else []
+
+
+def counts_rows(name: str, numbers: NDArray[np.float64], others: Collection[RawColumn]) -> bool:
+    """Tells whether a column seems to count how often each row occurs: by its name, or also by the rows.
+
+    Args:
+        name: of the column.
+        numbers: its different values.
+        others: the other columns; of a table of counts, no two rows agree in them.
+    """
+    whole = numbers.size > 1 and (numbers % 1 == 0).all() and numbers.min() >= 0
+    if not whole or not _COUNT.fullmatch(name):
+        return False
+    if _SURE.fullmatch(name):
+        return True
+    rows = np.array([column.codes for column in others])
+    return rows.size > 0 and np.unique(rows, axis=1).shape[1] == rows.shape[1]
+
+
+def header_is_row(raw: RawTable) -> bool:
+    """Tells whether the names of a text file are values of their own columns, and not 0, 1, …."""
+    if raw.typed or not raw.columns:
+        return False
+    names = [column.name for column in raw.columns]
+    if names in ([str(at) for at in range(first, first + len(names))] for first in (0, 1)):
+        return False
+    return all(column.name in column.labels or _is_number(column) for column in raw.columns)
+
+
+def _is_number(column: RawColumn) -> bool:
+    """Tells whether the name of a column is a number, as all of its values are."""
+    return number_in(column.name) is not None and not np.isnan(column.numbers()[column.occurring()]).any()
