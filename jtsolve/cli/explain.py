@@ -20,8 +20,9 @@ from jtsolve.cli.options import (
     chosen_backend,
     grouped,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit, require_writable
+from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
 from jtsolve.cli.problems import read_or_score
+from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND
 from jtsolve.scoring.score import DEFAULT_SCORE
 
@@ -58,8 +59,7 @@ def explain(
 
     Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
     """
-    if output is not None:
-        require_writable(output, instance)
+    claim_outputs(output)
     run, searcher = spend.run(context.obj, seed, silent=json, quiet=quiet), chosen_backend(backend)
     problem, _, _ = read_or_score(
         instance,
