@@ -19,6 +19,7 @@ from scipy.stats import chi2_contingency
 
 import jtsolve as jt
 from jtsolve.cli import run
+from jtsolve.cli.models import json_text
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models import goodness as module
@@ -138,7 +139,8 @@ def random_table(seed: int, *, rows: int = 40) -> tuple[JunctionTree, DataTable]
 def test_degrees_of_freedom_are_ranks_and_residuals_those_of_the_hat_matrix(seed: int) -> None:
     tree, table = random_table(seed)
     found = Goodness(tree, table)
-    codes, observed, expected, leverage = found._listed
+    codes, observed, logs, leverage = found._listed
+    expected = np.exp(logs)
     blocks = []
     for clique in tree.cliques:
         dims = [len(table.states[v]) for v in members(clique)]
@@ -186,13 +188,16 @@ def test_tables_with_too_many_cells_to_list_have_the_same_statistics(seed: int) 
         assert {name: getattr(sparse, name) for name in figures} == pytest.approx(wanted, abs=1e-9)
 
 
-def test_degrees_of_freedom_of_huge_tables_are_exact() -> None:
-    n = 70
+@pytest.mark.parametrize("n", [70, 1200])
+def test_degrees_of_freedom_of_huge_tables_are_exact_and_can_be_shown(n: int) -> None:
     codes = np.random.default_rng(0).integers(0, 2, (n, 50))
     table = DataTable(tuple(f"V{v}" for v in range(n)), (("a", "b"),) * n, codes)
     found = Goodness(JunctionTree.from_families([(v, 0) for v in range(n)]), table)
     assert found.df == found.df_nominal == 2**n - 1 - n
+    assert found.p == 1
     assert "too many" in found.remarks[0]
+    assert "too many" in found.text()
+    assert json.loads(json_text(found.facts()))["df"] == (None if n > 1000 else float(2**n - 1 - n))
 
 
 def test_scores_are_those_of_the_fit_and_the_loss_is_that_of_the_graph_without_the_edge() -> None:
@@ -256,6 +261,18 @@ def test_named_axes_alone_make_no_table_of_counts() -> None:
     assert jt.learn(few, treewidth=0, crosstab=False).named.names == ("A", "B", "C")
     assert jt.learn(few, treewidth=0).named.names == ("Person", "Question")
     assert jt.learn(few / 2, treewidth=0).named.names == ("A", "B", "C")
+    gaps = few.astype("Int64").mask(few == 1)
+    assert jt.learn(gaps, treewidth=0, missing="state").named.names == ("A", "B", "C")
+
+
+def test_crosstabs_of_numbered_columns_and_ranges_are_read() -> None:
+    generator = np.random.default_rng(0)
+    data = pd.DataFrame(generator.normal(size=(200, 2)))
+    cut = data.apply(lambda column: pd.cut(column, [-9, 0, 1, 9]))
+    solution = jt.learn(pd.crosstab(cut[0], cut[1]), treewidth=1)
+    assert solution.named.names == ("0", "1")
+    assert solution.goodness().rows == 200
+    assert solution.edges()["first"].to_list() in ([], [0])
 
 
 @pytest.mark.parametrize(

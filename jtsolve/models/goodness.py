@@ -29,14 +29,15 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from math import log, prod
+from math import inf, log, prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from jtsolve.draw.text import generating_class, r_formula
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.models.columns import columns_of, hidden_of
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import Counts, count
@@ -68,8 +69,10 @@ if TYPE_CHECKING:
 _PLAIN = FrameStyle()
 _DENSE = 1 << 18
 """Most cells that are all listed; of larger tables, those with counts."""
-_WORST = 5
-"""Cells that are printed."""
+_WORST, _LONGEST = 5, 200
+"""Cells, and characters of the generating class, that are printed."""
+_WHOLE, _LARGEST = 1 << 53, 1 << 1023
+"""Numbers below are floats exactly, and are floats."""
 _EXACT = 1e-9
 """Least 1 - h of a cell that the model does not fit by construction: far above rounding."""
 _SMALL = 5
@@ -160,7 +163,7 @@ class Goodness:
 
     @cached_property
     def _listed(self) -> tuple[Cells, NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The listed cells, shape (variables, cells); their counts, fitted counts, and leverages."""
+        """The listed cells, shape (variables, cells); their counts, ln m, and leverages; -inf if m is 0."""
         layout, counts = self._layout, self._counts
         dims = layout.arities
         codes: Cells
@@ -182,29 +185,30 @@ class Goodness:
                 joint = separators[place][tuple(inside)] if clique else total
                 logs += np.log(own / joint)
                 inverse += 1 / own - 1 / joint
-            fitted = np.where(np.isnan(logs), 0.0, np.exp(logs))  # 0 / 0: an empty separator
-            return codes, observed, fitted, np.where(fitted > 0, fitted * inverse, 1.0)
+            logs[np.isnan(logs)] = -inf  # 0 / 0: an empty separator
+            return codes, observed, logs, np.where(logs > -inf, np.exp(logs) * inverse, 1.0)
 
     @property
     def log_likelihood(self) -> float:
         """Σ n ln(m / N), in nats."""
-        _, observed, fitted, _ = self._listed
+        _, observed, logs, _ = self._listed
         present = observed > 0
-        return float(observed[present] @ np.log(fitted[present] / self._counts.total))
+        return float(observed[present] @ (logs[present] - log(self._counts.total)))
 
     @cached_property
     def g2(self) -> float:
         """The deviance, twice the log likelihood ratio to the saturated model."""
-        _, observed, fitted, _ = self._listed
+        _, observed, logs, _ = self._listed
         present = observed > 0
-        return max(0.0, 2 * float(observed[present] @ np.log(observed[present] / fitted[present])))
+        return max(0.0, 2 * float(observed[present] @ (np.log(observed[present]) - logs[present])))
 
     @cached_property
     def x2(self) -> float:
-        """Pearson's statistic."""
-        _, observed, fitted, _ = self._listed
-        present = fitted > 0
-        own = np.square(observed[present] - fitted[present]) / fitted[present]
+        """Pearson's statistic; inf beyond the range."""
+        _, observed, logs, _ = self._listed
+        fitted, present = np.exp(logs), logs > -inf
+        with np.errstate(over="ignore", divide="ignore"):
+            own = np.square((observed - fitted)[present]) / fitted[present]
         # A cell that is not listed is empty, and contributes its fitted count.
         rest = 0.0 if observed.size == self.cells else max(0.0, self._counts.total - fitted.sum())
         return float(own.sum() + rest)
@@ -245,15 +249,16 @@ class Goodness:
     @property
     def remarks(self) -> list[str]:
         """Reasons to doubt the p-values, a sentence each."""
-        _, observed, fitted, _ = self._listed
+        _, observed, logs, _ = self._listed
         found = []
-        small = int(np.count_nonzero((fitted > 0) & (fitted < _SMALL)))
+        small = int(np.count_nonzero((logs > -inf) & (logs < log(_SMALL))))
         if observed.size < self.cells:
-            found.append(f"{self.cells:.3g} cells are too many for the chi-squared approximation")
+            found.append(f"{_short(self.cells)} cells are too many for the chi-squared approximation")
         elif small:
             found.append(f"{small} of {self.cells} expected counts are below {_SMALL}: p is approximate")
         if self.df != self.df_nominal:
-            found.append(f"empty margins: {self.df} degrees of freedom in place of {self.df_nominal}")
+            df, nominal = _short(self.df), _short(self.df_nominal)
+            found.append(f"empty margins: {df} degrees of freedom in place of {nominal}")
         if self.table.unit != 1:
             found.append("weights with fractions are no counts: p ignores the design of the survey")
         return found
@@ -263,7 +268,8 @@ class Goodness:
 
         Cells that the model fits by construction are left out; of more than 2^18 cells, so are empty ones.
         """
-        codes, observed, fitted, leverage = self._listed
+        codes, observed, logs, leverage = self._listed
+        fitted = np.exp(logs)
         free = np.flatnonzero((fitted > 0) & (1 - leverage > _EXACT))
         adjusted = (observed - fitted)[free] / np.sqrt((fitted * (1 - leverage))[free])
         worst = np.argsort(-np.abs(adjusted), kind="stable")[:most]
@@ -281,6 +287,8 @@ class Goodness:
         """Returns the figures as JSON values."""
         names = ("rows", "cells", "parameters", "df", "df_nominal", "g2", "x2", "p", "p_x2")
         figures = {name: getattr(self, name) for name in (*names, "log_likelihood", "aic", "bic")}
+        for name in ("cells", "df", "df_nominal"):  # programs read larger numbers as floats
+            figures[name] = figures[name] if figures[name] < _WHOLE else _float(figures[name])
         texts = {"generating_class": self.generating_class, "r_formula": self.r_formula}
         return {**texts, **figures, "remarks": self.remarks}
 
@@ -288,11 +296,13 @@ class Goodness:
         """Returns the figures, the worst cells and the edges as text."""
         from jtsolve.listing import table
 
-        df = str(self.df) if self.df == self.df_nominal else f"{self.df} (nominal {self.df_nominal})"
+        df = _short(self.df)
+        if self.df != self.df_nominal:
+            df = f"{df} (nominal {_short(self.df_nominal)})"
         lines = [
             ["generating class", self.generating_class],
             ["R formula", self.r_formula],
-            ["rows, cells, parameters", f"{self.rows:g}, {self.cells}, {self.parameters}"],
+            ["rows, cells, parameters", f"{self.rows:.10g}, {_short(self.cells)}, {self.parameters}"],
             ["G² (deviance)", f"{self.g2:.4f}, df {df}, p {self.p:.4g}"],
             ["X² (Pearson)", f"{self.x2:.4f}, df {df}, p {self.p_x2:.4g}"],
             ["ln L, AIC, BIC", f"{self.log_likelihood:.4f}, {self.aic:.4f}, {self.bic:.4f}"],
@@ -328,8 +338,8 @@ class Goodness:
         draw_mosaic(counts, list(variables), states, path, format=kind or raster_format(path))
 
     def __repr__(self) -> str:
-        figures = f"G² {self.g2:.4g}, X² {self.x2:.4g}, df {self.df}, p {self.p:.2g}"
-        return f"Goodness({self.generating_class}: {figures})"
+        figures = f"G² {self.g2:.4g}, X² {self.x2:.4g}, df {_short(self.df)}, p {self.p:.2g}"
+        return f"Goodness({on_one_line(self.generating_class, _LONGEST)}: {figures})"
 
     def _repr_html_(self) -> str:
         from jtsolve.draw.html import as_html
@@ -390,7 +400,21 @@ def _tail(statistic: float, df: int) -> float:
     """Returns P(chi-squared ≥ statistic)."""
     from scipy.special import chdtrc
 
-    return float(chdtrc(df, statistic)) if df > 0 else 1.0
+    return float(chdtrc(float(min(df, _WHOLE)), statistic)) if df > 0 else 1.0
+
+
+def _float(number: int) -> float:
+    """Returns a number of any size; inf beyond the range."""
+    return float(number) if number < _LARGEST else inf
+
+
+def _short(number: int) -> str:
+    """Returns a number of any size as text.
+
+    >>> _short(12345), _short(2**2000)
+    ('12345', '1.15e+602')
+    """
+    return str(number) if number < _WHOLE else f"{Decimal(number):.2e}"
 
 
 def removals(counts: Counts) -> list[Removal]:

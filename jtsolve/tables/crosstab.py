@@ -68,11 +68,8 @@ def is_crosstab(data: Frame) -> bool:
         return False
     few = all(axis.unique(level).size <= _FEW for axis in axes for level in range(axis.nlevels))
     kinds = [data.dtype] if data.ndim == 1 else data.dtypes
-    return (
-        few
-        and all(getattr(kind, "kind", "O") in "iu" for kind in kinds)
-        and bool((data.to_numpy() >= 0).all())
-    )
+    whole = all(getattr(kind, "kind", "O") in "iu" for kind in kinds)
+    return few and whole and not data.isna().to_numpy().any() and bool((data.to_numpy() >= 0).all())
 
 
 def in_rows(data: Any) -> Any:
