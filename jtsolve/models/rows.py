@@ -20,7 +20,6 @@ from jtsolve.tables.options import (
     DROP,
     MISSING,
     SCHEMA,
-    STATES,
     Coding,
     Dialect,
     Habits,
@@ -236,7 +235,7 @@ def read_counts(
         ChoiceError: an option would change the coding.
     """
     coding, plain = how.coding, Coding()
-    idle = (COLUMNS, DROP, DISCRETISE, CLASS_COLUMN, SCHEMA, STATES)
+    idle = (COLUMNS, DROP, DISCRETISE, CLASS_COLUMN, SCHEMA)
     if given := [one for one in idle if getattr(coding, one.name) != getattr(plain, one.name)]:
         raise ChoiceError(
             f"{', '.join(map(str, given))}: the model has its own columns and states; leave it out"

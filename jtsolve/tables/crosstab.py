@@ -53,7 +53,10 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
     rest = {name: value for name, value in given.items() if name != "crosstab"}
     if wanted is None:
         wanted = given.get("weights") is None and is_crosstab(data)
-    return (in_rows(data), {**rest, "weights": FREQ}) if wanted else (data, rest)
+    if not wanted:
+        return data, rest
+    rows = in_rows(data)
+    return rows, {"states": list(rows.columns[:-1]), **rest, "weights": FREQ}  # its labels are no quantities
 
 
 def is_crosstab(data: Frame) -> bool:
@@ -144,7 +147,7 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
     ]
     times = None if raw.times is None else np.tile(raw.times, len(counted))
     return RawTable(tuple(names), tuple(columns), raw.typed, times, raw.index), replace(
-        coding, crosstab=None, weights=FREQ
+        coding, crosstab=None, weights=FREQ, states=coding.states or tuple(column.name for column in held)
     )
 
 
