@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.conflict import Conflict, Cost, costs, find_conflict
 from jtsolve.core.notebook import as_html
-from jtsolve.io.documents import constraints_to_document
+from jtsolve.io.constraints import constraints_to_document
 from jtsolve.listing import table
 from jtsolve.solving import solve
 
