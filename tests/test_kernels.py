@@ -51,7 +51,7 @@ def test_damaged_files_of_the_cache_are_compiled_again(
     path = tmp_path / "doubling.py"
     path.write_text(_KERNEL, encoding="utf-8")
 
-    def hits() -> int:
+    def hits() -> tuple[int, Path]:
         spec = spec_from_file_location("doubling", path)
         assert spec is not None
         assert spec.loader is not None
@@ -59,14 +59,18 @@ def test_damaged_files_of_the_cache_are_compiled_again(
         monkeypatch.setitem(sys.modules, "doubling", module)
         spec.loader.exec_module(module)
         assert module.double(21) == 42
-        return sum(module.double.stats.cache_hits.values())
+        stats = module.double.stats
+        return sum(stats.cache_hits.values()), Path(stats.cache_path)
 
-    assert (hits(), hits()) == (0, 1)
+    (first, cache), (second, _) = hits(), hits()
+    assert (first, second) == (0, 1)
     for suffix in ("nbi", "nbc"):
         for size in (0, 50):
-            for file in (tmp_path / "__pycache__").glob(f"*.{suffix}"):
+            damaged = list(cache.glob(f"doubling.double*.{suffix}"))
+            assert damaged
+            for file in damaged:
                 file.write_bytes(file.read_bytes()[:size])
-            assert (hits(), hits()) == (0, 1)
+            assert (hits()[0], hits()[0]) == (0, 1)
 
 
 def test_kernels_load_before_anything_of_the_domain() -> None:

@@ -291,6 +291,11 @@ def _prim(
                 rest = [(u, 1 << p if g > least else 0) for u, g, p in known]
                 report(tree=JunctionTree.from_families([*families, *rest]))
                 next_tree = 2 * elapsed
+            if stop is not None:  # of the rest, only required edges may still change
+                free = ~np.isin(others, list(pairs.required))
+                known = zip(others[free].tolist(), gain[free].tolist(), parent[free].tolist(), strict=True)
+                families += [(u, 1 << p if g > least else 0) for u, g, p in known]
+                others, gain, parent, cost = (array[~free] for array in (others, gain, parent, cost))
         fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
         parameters = pairs.free[v] * pairs.free[others]
         better = (fresh > gain) | (fresh == gain) & (parameters < cost)

@@ -91,13 +91,12 @@ def _commands(first: str | None) -> Any:
     return get_command(app() if first not in COMMANDS else app([first]))
 
 
-_HELP = frozenset({"--help", "--help-all", "--version", "--show-completion"})
-
-
 def _help_written(arguments: Sequence[str]) -> AbstractContextManager[None]:
     """Returns what reports that typer cannot write its help; without arguments, commands print it too."""
-    alone = len(arguments) <= 1 or not _HELP.isdisjoint(arguments)
-    return writing_output() if alone else nullcontext()
+    asked = any(
+        word in ("--help", "--help-all", "--version") or word.endswith("-completion") for word in arguments
+    )
+    return writing_output() if asked or len(arguments) <= 1 else nullcontext()
 
 
 def _called(arguments: list[str], started: float) -> int:

@@ -1,15 +1,44 @@
-"""Tasks on several threads, until they are done or the run has to stop."""
+"""Work on threads, until it is done or the run has to stop."""
 
 from __future__ import annotations
 
-from concurrent.futures import as_completed
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jtsolve.core.scores import StoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from concurrent.futures import ThreadPoolExecutor
+
+    from jtsolve.core.run import Run
+
+_POLL = 0.02
+"""Seconds between two looks at the clock while a kernel runs."""
+
+
+def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns what a long kernel returns; it runs beside this thread, which takes Ctrl-C.
+
+    Args:
+        run: ends the kernel.
+        kernel: takes, after the arguments, an array of one uint8, which it has to read now and then: 1 asks
+            it to return at once, with anything.
+        arguments: of the kernel.
+
+    Raises:
+        StoppedError: the run had to stop.
+    """
+    halt = np.zeros(1, np.uint8)
+    with ThreadPoolExecutor(1, thread_name_prefix="kernel") as pool:
+        work = pool.submit(kernel, *arguments, halt)
+        while not work.done():
+            wait([work], _POLL)
+            halt[0] = run.stop is not None
+    if halt[0]:
+        raise StoppedError
+    return work.result()
 
 
 def run_tasks(

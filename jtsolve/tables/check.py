@@ -42,7 +42,7 @@ from jtsolve.tables.selection import chosen
 from jtsolve.tables.suspects import counts_rows, header_is_row, missing_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -173,6 +173,7 @@ def examine(
     size: int | None = None,
     discrete: bool = True,
     kinds: Collection[str] = KINDS,
+    poll: Callable[[], object] = lambda: None,
 ) -> tuple[Finding, ...]:
     """Returns the findings about the columns that a coding keeps, in the order of `KINDS`.
 
@@ -183,6 +184,7 @@ def examine(
         size: the largest wanted clique; None if unknown.
         discrete: whether the columns become states; otherwise numbers, of which fewer things are asked.
         kinds: of findings to look for.
+        poll: called for every column; may raise to end the check.
 
     Raises:
         InputError: the coding names a column that does not exist, or weights that are not numbers.
@@ -195,8 +197,9 @@ def examine(
     if "header" in kinds and header_is_row(raw):
         found["header"] += [(column.name, column.labels[0]) for column in raw.columns]
     for one in facts:
+        poll()
         if "count" in kinds and coding.weights is None and not one.handled:
-            others = [column for column in selection.columns if column is not one.column]
+            others = (column for column in selection.columns if column is not one.column)
             if counts_rows(one.name, one.numbers, others):
                 found["count"].append((one.name, f"{one.different} whole numbers"))
         faults = _faults(one, coding, discrete=discrete)
@@ -217,7 +220,7 @@ def examine(
     crowded = {name for name, _ in found["many-states"]}
     if not {"duplicate", "function"}.isdisjoint(kinds):
         for kind, name, reason in _dependent(
-            [one for one in plain if one.name not in crowded], coding.classes
+            [one for one in plain if one.name not in crowded], coding.classes, poll
         ):
             found[kind].append((name, reason))
     if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the wanted size is to blame
@@ -416,7 +419,9 @@ def _widest(plain: Sequence[_ColumnSummary], coding: Coding) -> int:
     return max(1, int((cells <= log(max(rows, 1))).sum()) - 1)
 
 
-def _dependent(plain: Sequence[_ColumnSummary], classes: str | None) -> Iterator[tuple[str, str, str]]:
+def _dependent(
+    plain: Sequence[_ColumnSummary], classes: str | None, poll: Callable[[], object]
+) -> Iterator[tuple[str, str, str]]:
     """Yields copies and functions of other columns, with the column that determines each.
 
     Of the class column another one is the copy, wherever it stands; what determines it is what one looks for.
@@ -429,24 +434,28 @@ def _dependent(plain: Sequence[_ColumnSummary], classes: str | None) -> Iterator
     full.sort(key=lambda one: one.name != classes)
     least = log(_CHANCE / max(1, len(full)) ** 2)
     copies: set[str] = set()
-    for first, other in _equal(full):
+    for first, other in _equal(full, poll):
         if _determines(first, other, least):
             copies.add(other.name)
             yield "duplicate", other.name, f"of '{first.name}'"
-    for one, other in _candidates([one for one in full if one.name not in copies]):
+    for one, other in _candidates([one for one in full if one.name not in copies], poll):
         if other.name not in copies and other.name != classes and _determines(one, other, least):
             copies.add(other.name)
             yield "function", other.name, f"of '{one.name}'"
 
 
-def _equal(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
+def _equal(
+    full: Sequence[_ColumnSummary], poll: Callable[[], object]
+) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
     alike: dict[bytes, list[_ColumnSummary]] = defaultdict(list)
     for one in full:  # copies have the same counts, which are at hand, and begin alike
+        poll()
         alike[np.sort(one.counts).tobytes() + _canonical(one.column.codes[:_SAMPLE])].append(one)
     for group in alike.values():
         firsts: dict[bytes, _ColumnSummary] = {}
         for one in group if len(group) > 1 else ():
+            poll()
             first = firsts.setdefault(_canonical(one.column.codes), one)
             if first is not one:
                 yield first, one
@@ -461,7 +470,9 @@ def _canonical(codes: NDArray[np.signedinteger[Any]]) -> bytes:
     return sha256(rank[codes].data).digest()
 
 
-def _candidates(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
+def _candidates(
+    full: Sequence[_ColumnSummary], poll: Callable[[], object]
+) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs in which the first column determines the second, of three states or more, on a sample."""
     several = [one for one in full if one.different > 2]  # noqa: PLR2004
     if len(several) < 2:  # noqa: PLR2004 - a pair
@@ -471,6 +482,7 @@ def _candidates(full: Sequence[_ColumnSummary]) -> Iterator[tuple[_ColumnSummary
     codes = np.array([one.column.codes[sample] for one in several], dtype=np.int32)
     arities = np.array([one.different for one in several])
     for i, one in enumerate(several):
+        poll()
         fewer = np.flatnonzero(arities < arities[i])
         if 2 * one.different > rows or not fewer.size:
             continue

@@ -51,6 +51,15 @@ class Intake:
     run: Run | None = None
     source: str = "the data"
 
+    def poll(self) -> None:
+        """Ends the check of the data at the time limit.
+
+        Raises:
+            LimitError: the time does not suffice.
+        """
+        if self.run is not None:
+            self.run.require_time(f"the check of {self.source}", f"fewer columns ({COLUMNS})")
+
     def require(self, rows: int, size: int = 0) -> None:
         """Shows that some rows are read, and ends the reading at the limits.
 

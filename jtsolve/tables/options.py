@@ -10,6 +10,7 @@ import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -66,9 +67,15 @@ def gap_words(gaps: Sequence[str], *, typed: bool) -> Words:
     >>> "-9.0" in gap_words(["-9"], typed=True)
     True
     """
+    return _words(() if typed and tuple(gaps) == GAPS else tuple(gaps))
+
+
+@lru_cache(maxsize=64)
+def _words(gaps: tuple[str, ...]) -> Words:
+    """Returns the words; tables of 100,000 columns ask as often."""
     from jtsolve.tables.values import Words
 
-    return Words(() if typed and tuple(gaps) == GAPS else gaps)
+    return Words(gaps)
 
 
 Decimal: TypeAlias = Literal["point", "comma"]

@@ -155,7 +155,15 @@ def checked(
     rows = raw.columns[0].codes.size
     intake.require(rows)
     kinds = [kind for kind in kinds if cells != "mixed" or kind != "quantity"]
-    findings = examine(raw, coding, source, size=size, discrete=cells != "numbers", kinds=kinds)
+    findings = examine(
+        raw,
+        coding,
+        source,
+        size=size,
+        discrete=cells != "numbers",
+        kinds=kinds,
+        poll=intake.poll,
+    )
     report_findings(findings, source, run, strict=strict)
     intake.require(rows)
     table: Table = _CODED[cells](raw, coding, source)

@@ -10,7 +10,7 @@ import numpy as np
 from jtsolve.tables.values import number_in
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -52,7 +52,7 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
     return found if len(found) < len(labels) else []
 
 
-def counts_rows(name: str, numbers: NDArray[np.float64], others: Collection[RawColumn]) -> bool:
+def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawColumn]) -> bool:
     """Tells whether a column seems to count how often each row occurs: by its name, or also by the rows.
 
     Args:

@@ -28,6 +28,7 @@ import numpy as np
 
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import run_kernel
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, Literal
@@ -311,7 +312,7 @@ class _Growth:
         first = np.concatenate([[0], np.cumsum([self.columns[v].arity for v in variables])]).astype(np.int64)
         codes = self.table.codes[variables][:, part.rows].astype(np.int32)
         weights = self.weights[part.rows]
-        counts = pair_counts(codes, weights, first)
+        counts = run_kernel(self.run, pair_counts, codes, weights, first)
         gains = literal_gains(counts, part.total, first)
         holds = np.diagonal(counts)
         is_open = (holds >= self.how.support) & (part.total - holds >= self.how.support)
@@ -322,7 +323,7 @@ class _Growth:
         looked = order[: max(1, int(_EFFORT / (len(part.rows) * len(variables) ** 2)))]
         if not looked.size:
             return None
-        forest_gains(codes, weights, first, counts, looked, self.price, gains)
+        run_kernel(self.run, forest_gains, codes, weights, first, counts, looked, self.price, gains)
         at = int(looked[np.argmax(gains[looked])])
         if gains[at] <= 0:
             return None

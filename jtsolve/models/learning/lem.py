@@ -25,6 +25,7 @@ Time: k · n calls of LMIP for a split, C(n, k) · s^k for Algorithm 2 (s states
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from math import inf, prod
@@ -35,6 +36,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
+from jtsolve.core.threads import run_kernel
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
@@ -250,13 +253,20 @@ class _Growth:
         """Grows the tree until no context is left."""
         rows = np.arange(self.table.rows)
         variables = sorted(self.root.domains)
-        parts = self.partition(self.root, rows) if self.how.partition_first and variables else [variables]
+        parts = [variables]
+        if self.how.partition_first and variables:
+            with suppress(StoppedError):  # the root then becomes a leaf
+                parts = self.partition(self.root, rows)
         self.place(self.root, rows, parts if variables else [])
         while self.waiting:
             # Every context that is left when the run ends becomes a leaf.
             self.stop = self.run.stop or Stop.FINISHED
             at, context, inside = self.waiting.pop()
-            self.fill(at, context, inside)
+            try:
+                self.fill(at, context, inside)
+            except StoppedError:
+                self.stop = self.run.stop or Stop.INTERRUPTED
+                self.close(at, context, inside)
             self.run.progress(note=f"{len(self.nodes)} nodes, {len(self.waiting)} contexts left")
 
     def tree(self, ess: float, facts: dict[str, object]) -> FeatureTree:
@@ -353,12 +363,12 @@ class _Growth:
 
         variables, codes, first = self.inside(context, rows)
         weights = self.weights[rows]
-        counts = pair_counts(codes, weights, first)
+        counts = run_kernel(self.run, pair_counts, codes, weights, first)
         labels, states = _sides(context, variables, context.groups())
         how, (test, value) = self.how, self.how.threshold
-        partition(
-            codes, weights, counts, weights.sum(), first, states, test, value, how.q, how.queyranne,
-            how.min_rows, labels,
+        run_kernel(
+            self.run, partition, codes, weights, counts, weights.sum(), first, states, test, value, how.q,
+            how.queyranne, how.min_rows, labels,
         )  # fmt: skip
         return _parts(labels, variables)
 
@@ -433,8 +443,8 @@ class _Growth:
         out = np.empty((len(features), 3))
         found = np.array(labels, dtype=np.int64)
         how, (test, value) = self.how, self.how.threshold
-        score_features(
-            codes, weights, first, holds, np.array(literals, dtype=np.int64),
+        run_kernel(
+            self.run, score_features, codes, weights, first, holds, np.array(literals, dtype=np.int64),
             np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows, out,
         )  # fmt: skip
         score = np.logaddexp(out[:, 0], out[:, 1])

@@ -11,16 +11,19 @@ from jtsolve.core.compiling import kernel
 
 
 @kernel
-def pair_counts(codes, weights, first):
+def pair_counts(codes, weights, first, halt):
     """Returns the weight of the rows in which two literals hold, shape (literals, literals).
 
     Args:
         codes: (variables, rows), those of the context.
         weights: (rows,).
         first: (variables + 1,), the first literal of each variable, and their number.
+        halt: see `threads.run_kernel`; as everywhere here.
     """
     counts = np.zeros((first[-1], first[-1]))
     for i in range(codes.shape[0]):
+        if halt[0]:
+            break
         for r in range(codes.shape[1]):
             at = first[i] + np.int64(codes[i, r])
             counts[at, at] += weights[r]

@@ -9,7 +9,7 @@ from jtsolve.models.features.kernels.counts import informations, pair_counts
 
 
 @kernel
-def forest_gains(codes, weights, first, counts, literals, price, gains):
+def forest_gains(codes, weights, first, counts, literals, price, gains, halt):
     """Writes to `gains` what splits on some literals gain over no split, with the best forests at the leaves.
 
     The log-likelihood of a Chow–Liu forest is that of independent variables and N I(X; Y) for each edge, of
@@ -24,6 +24,7 @@ def forest_gains(codes, weights, first, counts, literals, price, gains):
         literals: of those that are looked at.
         price: of a parameter, in nats.
         gains: (literals,), the log-likelihood that splits on them gain with independent variables.
+        halt: see `threads.run_kernel`.
     """
     total = weights.sum()
     without = _forest(counts, total, first, np.int64(-1), price)
@@ -31,9 +32,11 @@ def forest_gains(codes, weights, first, counts, literals, price, gains):
     for u in range(first.size - 1):
         parameters += _states(counts, first, u) - 1
     for F in literals:
+        if halt[0]:
+            return
         v = np.searchsorted(first, F, side="right") - 1
         holds = codes[v] == F - first[v]
-        inside = pair_counts(codes[:, holds], weights[holds], first)
+        inside = pair_counts(codes[:, holds], weights[holds], first, halt)
         met = weights[holds].sum()
         gains[F] += _forest(inside, met, first, v, price)
         gains[F] += _forest(np.maximum(counts - inside, 0.0), total - met, first, v, price)

@@ -68,7 +68,7 @@ def _join(labels, i, j):
 
 
 @kernel
-def merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels):
+def merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels, halt):
     """Merges the components that sets A of one size meet, if every cut of A is dependent.
 
     A set within one component would merge nothing, and is not tested; a variable whose entropy is no more
@@ -91,7 +91,7 @@ def merge_sets(codes, weights, counts, total, first, states, test, value, size, 
     words = ends[-1]
     held = np.empty((2 * rows // words + 1, words), np.uint64)
     others = np.full(size - 1, -1)  # whose joint states are in `held`
-    while True:
+    while not halt[0]:
         if not _is_one(labels, A):
             cells = 1
             for v in A:
@@ -264,7 +264,7 @@ def _sum_of_terms(counts, total):
 
 
 @kernel
-def partition(codes, weights, counts, total, first, states, test, value, q, queyranne, least, labels):
+def partition(codes, weights, counts, total, first, states, test, value, q, queyranne, least, labels, halt):
     """LMIP (Algorithm 1): merges components of `labels`; too few rows leave them as they are.
 
     Args:
@@ -280,12 +280,13 @@ def partition(codes, weights, counts, total, first, states, test, value, q, quey
         queyranne: whether to use his algorithm in place of enumeration.
         least: the weight of rows below which they are too few.
         labels: (variables,), the components to begin with: those that clauses tie together.
+        halt: see `threads.run_kernel`.
     """
     if total < least:
         return
     merge_pairs(counts, total, first, states, test, value, labels)
     for size in range(3, q + 1):
-        merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels)
+        merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels, halt)
 
 
 @kernel
@@ -306,7 +307,7 @@ def log_score(labels, states):
 
 @kernel
 def score_features(
-    codes, weights, first, holds, literals, states, labels, test, value, q, queyranne, least, out
+    codes, weights, first, holds, literals, states, labels, test, value, q, queyranne, least, out, halt
 ):
     """Scores candidates: the conjunctions of a feature with one more literal each.
 
@@ -325,10 +326,13 @@ def score_features(
         least: see `partition`.
         out: (candidates, 3), takes the logarithms of the scores of both sides, and the information, in nats
             times rows, of the candidate on the single variables.
+        halt: see `threads.run_kernel`.
     """
-    whole = pair_counts(codes, weights, first)
+    whole = pair_counts(codes, weights, first, halt)
     all_rows = weights.sum()
     for c in range(literals.shape[0]):
+        if halt[0]:
+            return
         v, state = literals[c]
         picked = np.zeros(codes.shape[1], np.bool_)
         total = 0.0
@@ -337,7 +341,7 @@ def score_features(
                 picked[r] = True
                 total += weights[r]
         inside, apart = codes[:, picked], codes[:, ~picked]
-        counts = pair_counts(inside, weights[picked], first)
+        counts = pair_counts(inside, weights[picked], first, halt)
         others = np.maximum(whole - counts, 0.0)
         partition(
             apart,
@@ -352,6 +356,7 @@ def score_features(
             queyranne,
             least,
             labels[c, 0],
+            halt,
         )
         partition(
             inside,
@@ -366,6 +371,7 @@ def score_features(
             queyranne,
             least,
             labels[c, 1],
+            halt,
         )
         out[c, 0] = log_score(labels[c, 0], states[c, 0])
         out[c, 1] = log_score(labels[c, 1], states[c, 1])
