@@ -447,7 +447,7 @@ def test_no_message_recommends_an_option_that_its_command_lacks() -> None:
 
     group = typer.main.get_command(app())
     known = set().union(*(options_of(name) for name in group.commands if name != "data"))  # type: ignore[attr-defined]
-    known |= {"--help", "--help-all", "--version", "--inside"}
+    known |= {"--help", "--help-all", "--version", "--inside", "--show-completion"}
     subcommands = group.commands["data"].commands.values()  # type: ignore[attr-defined]
     known |= {option for one in subcommands for parameter in one.params for option in parameter.opts}
     of_scores = {"--score", "--max-size"}  # loglik has neither, and its tables are not scored

@@ -253,6 +253,12 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     } <= entries
 
 
+def test_pages_read_as_plain_markdown() -> None:
+    for name, text in PAGES.items():
+        plain = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+        assert not re.findall(r"\{[a-z:]+\}`", plain), name
+
+
 def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGES["docs/compare.md"], re.MULTILINE | re.DOTALL)
     (tmp_path / "grid.toml").write_text(text, encoding="utf-8")

@@ -23,7 +23,7 @@ from typer.main import get_command
 from jtsolve.cli.help import PanelCommand
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur, writing_output
 from jtsolve.core.outputs import kept_apart
-from jtsolve.errors import JtsolveError, at
+from jtsolve.errors import ChoiceError, JtsolveError, at
 from jtsolve.options import Door
 
 __all__ = ["COMMANDS", "app", "run"]
@@ -41,6 +41,17 @@ COMMANDS = {
     **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},
 }
 """The module of each command, in the order of the help."""
+
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("predict", "classify"), "'impute' fills in missing values; 'query' asks for one variable"
+    ),
+    **dict.fromkeys(("learn", "train", "search"), "'solve' finds a tree, and 'fit' a model"),
+    **dict.fromkeys(("infer", "marginals", "ask"), "'query' asks for probabilities"),
+    **dict.fromkeys(("plot", "draw", "print"), "'show' draws or prints a file"),
+    "triangulate": "'show GRAPH' shows the junction tree of a graph",
+}
+"""What commands of other programs are here."""
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
@@ -101,6 +112,8 @@ def _help_written(arguments: Sequence[str]) -> AbstractContextManager[None]:
 
 def _called(arguments: list[str], started: float) -> int:
     """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
+    if arguments and arguments[0] in _ELSEWHERE:
+        raise ChoiceError(f"there is no command '{arguments[0]}'; {_ELSEWHERE[arguments[0]]}")
     command, code = _commands(arguments[0] if arguments else None), 0
     try:
         with kept_apart(), _help_written(arguments):

@@ -165,6 +165,8 @@ def _size(model: Any) -> dict[str, Any]:
 
 def _words(name: str, fact: Any) -> str:
     """Returns a fact in words."""
+    from jtsolve.listing import shown
+
     if name == "weights":
         return ", ".join(f"{weight:.4g}" for weight in fact)
     if name == "stop" and fact != "finished":
@@ -177,4 +179,4 @@ def _words(name: str, fact: Any) -> str:
         )
     if name == "validation_log_likelihood":
         return f"{fact:.4f} nats per row"
-    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else str(fact)
+    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else shown(fact)

@@ -36,9 +36,18 @@ def of_graph(path: Path) -> "View":
             graph.edges, graph.names, target, format=kind, strengths=strengths, groups=groups, arcs=arcs
         )
 
+    def text() -> str:
+        from jtsolve.draw.text import tree_text
+
+        found, names = tree()
+        added = len(found.graph_edges) - graph.moral(arcs or ()).size
+        filled = f", which adds {added} edge{'s' * (added != 1)}" if added else ""
+        title = f"junction tree of its min-fill triangulation{filled}"
+        return f"{_text(document, graph, strengths)}\n\n{title}\n{tree_text(found, names)}"
+
     return View(
         _facts(document),
-        lambda: _text(document, graph, strengths),
+        text,
         tree,
         None,
         picture,

@@ -158,7 +158,11 @@ def _facts(choice: "Choice", best: "Result") -> dict[str, str]:
     from jtsolve.core.machine import peak_memory
 
     predicted = choice.estimate.memory / 1e9
-    members = [f"{part} by {best.stats[key]}" for part, key in _PARTS.items() if best.stats.get(key)]
+    members = [
+        f"{part} by {best.stats[key].partition(' ')[0]}"
+        for part, key in _PARTS.items()
+        if best.stats.get(key)
+    ]
     whose = f" ({', '.join(members)})" if choice.backend.name == "portfolio" and members else ""
     return {
         "memory": f"{peak_memory() / 1e9:.3g} GB at the peak, {predicted:.3g} GB predicted",

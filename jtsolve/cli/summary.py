@@ -1,5 +1,6 @@
 """Summaries of results and rankings for people."""
 
+import sys
 from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING
@@ -95,7 +96,21 @@ def _ranks(document: "RankingDocument", source: str) -> list[str]:
 def _head(name: str, lines: Mapping[str, str]) -> list[str]:
     """Returns the name and the facts, one per line."""
     name = name or "(without a name)"
-    return [_printable(name), *(f"  {heading:<10} {fact}" for heading, fact in lines.items())]
+    shown = [_printable(name)]
+    for heading, fact in lines.items():
+        shown += _wrapped(f"  {heading:<10} {fact}")
+    return shown
+
+
+def _wrapped(line: str) -> list[str]:
+    """Returns a line in pieces for a terminal, where it would be cut within words."""
+    from shutil import get_terminal_size
+    from textwrap import wrap
+
+    if sys.stdout is None or not sys.stdout.isatty():
+        return [line]
+    width = max(40, get_terminal_size().columns - 1)
+    return wrap(line, width, subsequent_indent=" " * 13, break_long_words=False, break_on_hyphens=False)
 
 
 def _printable(name: str) -> str:

@@ -125,7 +125,8 @@ class Study:
 def forecast(plan: ScoringPlan) -> str:
     """Returns the size of the data, and how long a table of scores takes or why there is none."""
     table = plan.scorer.table
-    size = f"{table.total} rows of {table.n} variables"
+    rows = f"{table.total:.6g}" if isinstance(table.total, float) else table.total
+    size = f"{rows} rows of {table.n} variables"
     if plan.obstacle is not None:
         return f"{size}; scores are computed on demand: a table would need {plan.obstacle}"
     seconds = plan.cost.seconds

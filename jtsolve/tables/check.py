@@ -225,7 +225,7 @@ def examine(
             found[kind].append((name, reason))
     if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the wanted size is to blame
         found["crowded"] = found.pop("many-states")
-    advice = _Advice(raw, coding, words, _widest(plain, coding), discrete)
+    advice = _Advice(raw, coding, words, len(facts), _widest(plain, coding), discrete)
     findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
     if coding.weights is not None:
         findings.extend(_dominant(selection, coding.weights))
@@ -554,6 +554,7 @@ class _Advice:
         raw: the columns.
         coding: the user's choices.
         words: among the numbers of columns.
+        columns: their number.
         treewidth: the largest one that the rows can feed.
         discrete: whether columns become states.
     """
@@ -561,6 +562,7 @@ class _Advice:
     raw: RawTable
     coding: Coding
     words: dict[str, list[str]]
+    columns: int
     treewidth: int
     discrete: bool
 
@@ -587,10 +589,8 @@ def _finding(kind: str, found: Sequence[tuple[str, str]], given: _Advice) -> Fin
     elif kind == "quantity":
         advice = f"cut numbers with {DISCRETISE('quantile:4')}; declare codes with {STATES(names)}"
     elif kind == "two-valued":
-        advice = (
-            "read states, with a discrete score such as bdeu or the kind states, and cut the other columns "
-            f"with {DISCRETISE('quantile:4')}"
-        )
+        others = f", and cut the other columns with {DISCRETISE('quantile:4')}" * (len(names) < given.columns)
+        advice = f"read states, with a discrete score such as bdeu or the kind states{others}"
     elif kind == "skewed":
         advice = "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal"
     elif kind in ("mixed", "sentinel"):

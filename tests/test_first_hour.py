@@ -1,0 +1,149 @@
+"""Promises to users in their first hour: what they type, what they see, and what a message advises."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import jtsolve as jt
+from jtsolve.cli import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+RNG = np.random.default_rng(0)
+SURVEY = pd.DataFrame({name: RNG.integers(0, 2, 60) for name in ("tea", "milk", "sugar")})
+WEIGHTED = SURVEY.assign(weight=RNG.integers(1, 8, 60) / 4)
+ADDITIVE = ("bic", "aic", "mdl", "ml")
+"""Scores that are sums over rows, so that rows may count by fractions."""
+
+
+@cache
+def model() -> jt.Model:
+    return jt.learn(SURVEY, treewidth=1).fit()
+
+
+@pytest.mark.parametrize("score", ADDITIVE)
+def test_survey_weights_with_fractions_are_counted_from_file_and_frame(score: str, tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    WEIGHTED.to_csv(path, index=False)
+    whole = jt.learn(WEIGHTED.assign(weight=4 * WEIGHTED["weight"]), 1, score="ml", weights="weight")
+    found = [jt.learn(data, 1, score=score, weights="weight") for data in (WEIGHTED, path)]
+    assert found[0].score == pytest.approx(found[1].score, rel=1e-12)
+    if score == "ml":  # proportional to the weights
+        assert whole.score == pytest.approx(4 * (found[0].score or 0), rel=1e-12)
+    fitted = [one.fit(smoothing=0).query("tea")["probability"][0] for one in found]
+    share = WEIGHTED["weight"][WEIGHTED["tea"] == 0].sum() / WEIGHTED["weight"].sum()
+    assert fitted == pytest.approx([share, share])
+    direct = jt.fit(WEIGHTED, treewidth=1, score=score, weights="weight", smoothing=0)
+    assert direct.query("tea")["probability"][0] == pytest.approx(share)
+    output = tmp_path / "model.json"
+    options = ["--treewidth", "1", "--score", score, "--weights", "weight", "--smoothing", "0", "--quiet"]
+    assert run(["fit", str(path), *options, "--output", str(output)], time.monotonic()) == 0
+    assert jt.Model.read(output).query("tea")["probability"][0] == pytest.approx(share)
+
+
+def test_scores_of_whole_rows_refuse_fractions_and_name_one_that_counts_them() -> None:
+    with pytest.raises(jt.JtsolveError, match=r'needs whole weights.*score="bic"'):
+        jt.learn(WEIGHTED, 1, score="bdeu", weights="weight")
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "score": (lambda: jt.learn(SURVEY, 1, score="BIC"), r"did you mean 'bic'"),
+    "backend": (lambda: jt.learn(SURVEY, 1, backend="LNS"), r"did you mean 'lns'"),
+    "discretise": (lambda: jt.learn(SURVEY, 1, discretise=4), r"'4'; did you mean 'quantile:4'"),
+    "treewidth": (lambda: jt.learn(SURVEY, treewidth=-1), r"is -1; give a number of 0 or more"),
+    "variable": (lambda: model().query("coffee"), r"there is no 'coffee'\. Fix: use one of 'tea'"),
+    "evidence": (lambda: model().query("tea", given="milk=1"), r'no mapping .* write given=\{"tea": VALUE\}'),
+    "given list": (lambda: model().mpe(["milk"]), r'write given=\{"tea": VALUE\}'),
+    "picture": (lambda: model().show("model.jpg"), r"a picture is \.svg, \.png, or \.html"),
+    "weights": (lambda: jt.learn(SURVEY, 1, weights=np.ones(60)), r"weights= names a column"),
+    "file": (lambda: jt.read("nowhere.json"), r"there is no such file"),
+    "result": (lambda: jt.Solution.read("nowhere.json"), r"there is no such file"),
+    "graph": (lambda: jt.triangulate([("a", "b", "c")]), r"not a list of pairs"),
+    "pair": (lambda: jt.learn(SURVEY, 1, forbid=[("tea", "cocoa")]), r"cocoa"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_answered_by_its_message_without_frames_of_ours(mistake: str) -> None:
+    make, answer = MISTAKES[mistake]
+    with pytest.raises(jt.JtsolveError, match=answer) as caught:
+        make()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert {frame.filename for frame in frames[:2]} == {__file__}
+    assert len(frames) <= 3  # the last one is of a decorator at most
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        (["predict", "model.json"], "there is no command 'predict'; 'impute' fills in missing values"),
+        (["learn", "survey.csv"], "there is no command 'learn'; 'solve' finds a tree, and 'fit' a model"),
+        (["slove", "survey.csv"], "Did you mean 'solve'"),
+        (["solve", "{survey}", "--score", "BIC"], "did you mean 'bic'"),
+        (["solve", "{survey}", "--discretise", "4", "--treewidth", "1"], "'4'; did you mean 'quantile:4'"),
+        (["solve", "{survey}", "--treewdith", "1"], "--treewidth"),
+    ],
+)
+def test_a_near_miss_in_the_shell_is_answered_with_what_was_meant(
+    typed: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "survey.csv"
+    SURVEY.to_csv(path, index=False)
+    assert run([word.format(survey=path) for word in typed], time.monotonic()) == 2
+    assert answer in capsys.readouterr().err
+
+
+def test_average_of_a_few_columns_needs_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "survey.csv"
+    WEIGHTED.assign(weight=range(60)).to_csv(path, index=False)
+    assert run(["average", str(path), "--weights", "weight", "--quiet"], time.monotonic()) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_junction_tree_of_a_graph_of_ones_own_is_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("source,target\na,b\nb,c\nc,d\nd,a\ne,f\n")
+    assert run(["show", str(path)], time.monotonic()) == 0
+    shown = capsys.readouterr().out
+    assert "min-fill triangulation, which adds 1 edge\n{a, b, d}\n└─ {b, c, d}  sep {b, d}\n\n{e, f}" in shown
+    assert jt.triangulate(path).separators == [("b", "d"), ()]
+
+
+ADVICE: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "gaps in real numbers": (
+        lambda: jt.learn({"x": [*REAL, None], "y": [*REAL**2, 1.0]}, score="gaussian-bic"),
+        lambda: jt.learn(
+            {"x": [*REAL, None], "y": [*REAL**2, 1.0]}, score="gaussian-bic", missing="drop-rows"
+        ),
+    ),
+    "large weights": (
+        lambda: jt.learn({"x": ["a", "b"] * 30, "w": [10**15] * 60}, weights="w"),
+        lambda: jt.learn({"x": ["a", "b"] * 30, "w": [10.0] * 60}, weights="w"),
+    ),
+    "fractions": (
+        lambda: jt.learn(WEIGHTED, 1, score="bdeu", weights="weight"),
+        lambda: jt.learn(WEIGHTED, 1, score="bic", weights="weight"),
+    ),
+}
+"""A mistake, and the same after its advice was followed."""
+REAL = np.linspace(-1, 1, 60)
+
+
+@pytest.mark.parametrize("case", ADVICE)
+def test_advice_can_be_followed(case: str) -> None:
+    mistake, mended = ADVICE[case]
+    with pytest.raises(jt.JtsolveError) as caught:
+        mistake()
+    assert 'missing="state"' not in str(caught.value)
+    mended()
