@@ -8,23 +8,18 @@ import typer
 from jtsolve.cli.options import (
     BackendName,
     ConstraintOptions,
-    DataOptions,
     Instance,
     Json,
     LimitOptions,
-    MaxSize,
     Quiet,
-    ScoreName,
     Seed,
     Treewidth,
     chosen_backend,
     grouped,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
-from jtsolve.cli.problems import read_or_score
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND
-from jtsolve.scoring.score import DEFAULT_SCORE
 
 
 @grouped
@@ -35,9 +30,6 @@ def explain(
     treewidth: Treewidth = None,
     backend: BackendName = BACKEND.default,
     constrain: ConstraintOptions,
-    score: ScoreName = None,
-    max_size: MaxSize = None,
-    table: DataOptions,
     spend: LimitOptions,
     seed: Seed = 0,
     output: Annotated[
@@ -55,26 +47,16 @@ def explain(
 
     Without a tree: a minimal conflict, constraints that together exclude every tree, where any of them may be
     left out. With one: the score of the best tree without the constraint minus that with it. Limits end the
-    search with the smallest conflict so far.
+    search with the smallest conflict so far. 'jtsolve score' makes an instance of a data file.
 
     Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
     """
     claim_outputs(output)
     run, searcher = spend.run(context.obj, seed, silent=json, quiet=quiet), chosen_backend(backend)
-    problem, _, _ = read_or_score(
-        instance,
-        run,
-        score=score,
-        default=DEFAULT_SCORE,
-        options=table,
-        constrain=constrain,
-        treewidth=treewidth,
-        max_size=max_size,
-        backend=searcher,
-        threads=spend.threads,
-    )
+    from jtsolve.io.instance import read_problem
     from jtsolve.study.explaining import explained
 
+    problem = constrain.restrictions().on(read_problem(instance, run)).with_treewidth(treewidth)
     found = explained(problem, run, searcher)
     if output is not None and not found.is_feasible:
         from jtsolve.io.instance import write_problem
