@@ -96,6 +96,9 @@ DAYS = [str(date(2024, 1, 1) + timedelta(7 * i)) for i in range(20)]
         ("identifier", [f"{7919 * i % 100000:07}" for i in range(20)]),
         ("identifier", [f"row {i}" for i in range(20)]),
         ("mixed", [*[i % 4 for i in range(19)], "unknown"]),
+        ("sentinel", [*[i % 4 for i in range(19)], -9]),
+        ("sentinel", [*[i % 4 for i in range(19)], 99]),
+        ("sentinel", [*["yes", "no"] * 9, "Don't know", "refused"]),
     ],
 )
 def test_each_fault_of_a_column_is_found(kind: str, values: Sequence[object]) -> None:
@@ -189,6 +192,28 @@ def test_copies_and_functions_of_other_columns_are_named() -> None:
 def test_a_row_with_most_of_the_weight_is_named() -> None:
     assert kinds(Coding(weights="w"), size=2, a=[0, 1, 0], b=[0, 1, 1], w=[3, 900, 4]) == {"weight": ("w",)}
     assert kinds(Coding(weights="w"), size=2, a=[0, 1, 0], b=[0, 1, 1], w=[3, 4, 4]) == {}
+
+
+def test_columns_that_count_rows_are_named() -> None:
+    cells: dict[str, Any] = {"a": [0, 0, 1, 1] * 3, "b": [0, 1] * 6, "c": [0] * 4 + [1] * 4 + [2] * 4}
+    times = [3, 900, 4, 4, 5, 2, 3, 3, 7, 1, 4, 4]
+    for name in ("Freq", "n", "total"):
+        named: dict[str, Any] = {**cells, name: times}
+        assert kinds(size=2, **named)["count"] == (name,)
+    assert "count" not in kinds(Coding(weights="Freq"), size=2, **cells, Freq=times)
+    assert "count" not in kinds(size=2, a=[0, 0, 1, 1] * 3, b=[0, 1] * 6, n=times)
+    assert "count" not in kinds(size=2, **cells, size_n=times)
+
+
+def test_a_header_that_is_a_row_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for text, expected in (("u,1\n", True), ("word,1\n", False), ("0,1\n", False), ("u,b\n", False)):
+        path.write_text(text + "u,2\nv,3\nu,1\nv,2\n" * 5, encoding="utf-8")
+        findings = examine(read_raw(Source(path)), Coding(), "t.csv")
+        found = [finding for finding in findings if finding.kind == "header"]
+        assert bool(found) == expected
+        if found:
+            assert worded(found[0].advice, Door.SHELL) == "give --read header=false"
 
 
 def test_a_gap_state_makes_a_constant_two_valued() -> None:

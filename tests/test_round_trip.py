@@ -7,7 +7,10 @@ sample, predict and impute. The reference is a count of the values themselves, e
 from __future__ import annotations
 
 import datetime as dt
+import io
+import json
 from collections import Counter
+from decimal import Decimal
 from math import log
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +22,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import jtsolve as jt
+from jtsolve.cli import run
 from jtsolve.cli.models import csv_bytes, labelled
 from jtsolve.errors import InputError
+from jtsolve.networks.network import Network, NetworkNode
+from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -278,3 +284,184 @@ def test_values_come_back_as_they_went_in(
         best = one.predict(frame.drop("x") if isinstance(frame, pl.DataFrame) else frame[["y"]], "x")
         for value in best:
             assert one.query("y", given={"x": value})["probability"].sum() == pytest.approx(1)
+
+
+# The situations that users met: the right values were derived by hand.
+
+
+VISITS = "visits,answer\n" + "1.0,u\n" * 5 + "1.0,v\n0.0,u\n" + "0.0,v\n" * 5
+FLAGS = "flag,group\n" + "TRUE,a\n" * 6 + "FALSE,a\nTRUE,b\n" + "FALSE,b\n" * 6
+GAPPY = (
+    "x,y\n"
+    + "yes,a\n" * 6
+    + "no,b\n" * 6
+    + "yes,NULL\nno,None\nyes,n/a\nno,<NA>\nyes,#N/A\nno,-nan\nyes,NaN\nno,\n"
+)
+
+
+def of_text(text: str, folder: Path, **options: Any) -> jt.Model:
+    (folder / "data.csv").write_text(text, encoding="utf-8")
+    return jt.fit(folder / "data.csv", treewidth=1, smoothing=0, **options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [(VISITS, 10 * log(5 / 12) + 2 * log(1 / 12)), (FLAGS, 12 * log(3 / 7) + 2 * log(1 / 14))],
+)
+def test_a_table_is_the_same_as_a_file_and_as_a_frame(text: str, expected: float, folder: Path) -> None:
+    frame = pd.read_csv(io.StringIO(text))
+    pl.from_pandas(frame).write_parquet(folder / "data.parquet")
+    (folder / "data.csv").write_text(text, encoding="utf-8")
+    forms = [frame, pl.from_pandas(frame), folder / "data.csv", folder / "data.parquet"]
+    for learned in forms:
+        model = jt.fit(learned, treewidth=1, smoothing=0)
+        for one in (model, reread(model, folder)):
+            first, *others = (np.array(one.loglik(asked)) for asked in forms)
+            assert first.sum() == pytest.approx(expected)
+            assert all(np.array_equal(first, other) for other in others)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, "0.0", np.float32(0), Decimal(0), "00"])
+def test_numbers_are_equal_as_numbers(value: Any, folder: Path) -> None:
+    answer = of_text(VISITS, folder).query("answer", given={"visits": value})
+    assert dict(zip(answer["answer"], answer["probability"], strict=True))["v"] == pytest.approx(5 / 6)
+
+
+@pytest.mark.parametrize("value", [1, "1", "yes", 1.0])
+def test_truth_values_are_no_numbers(value: Any, folder: Path) -> None:
+    model = of_text(FLAGS, folder)
+    with pytest.raises(InputError, match=f"'flag': it has no state '{str(value).removesuffix('.0')}'"):
+        model.query("group", given={"flag": value})
+    for same in (True, np.bool_(1), "TRUE", "true", "True"):
+        assert model.query("group", given={"flag": same})["probability"].to_list() == pytest.approx(
+            [6 / 7, 1 / 7]
+        )
+
+
+def test_codes_stay_apart_and_a_number_that_may_be_two_of_them_is_refused(folder: Path) -> None:
+    text = "code,kind\n" + "01067,a\n1067,b\n99084,a\n" * 4
+    model = of_text(text, folder)
+    for one in (model, reread(model, folder)):
+        assert one.query("code")["code"].to_list() == ["01067", "1067", "99084"]
+        assert one.query("code")["probability"].to_list() == pytest.approx([1 / 3] * 3)
+        with pytest.raises(InputError, match="the number 1067"):
+            one.loglik(pd.read_csv(folder / "data.csv"))
+        with pytest.raises(InputError, match="several that are the number 1067"):
+            one.query(given={"code": 1067})
+    alone = of_text(text.replace("1067,b", "04109,b").replace("004109", "04109"), folder)
+    assert alone.loglik(pd.read_csv(folder / "data.csv")).sum() == pytest.approx(12 * log(1 / 3))
+
+
+def test_words_for_a_missing_value_are_those_of_the_programs_that_write_files(folder: Path) -> None:
+    (folder / "data.csv").write_text(GAPPY, encoding="utf-8")
+    with pytest.raises(InputError, match="there are 8 in 'y'"):
+        jt.learn(folder / "data.csv", 1)
+    model = of_text(GAPPY, folder, missing="drop-rows")
+    expected = 20 * log(0.5)
+    assert model.loglik(folder / "data.csv").sum() == pytest.approx(expected)
+    assert model.loglik(pd.read_csv(folder / "data.csv")).sum() == pytest.approx(expected)
+
+
+def test_the_state_for_a_missing_value_is_no_answer(folder: Path) -> None:
+    frame = pd.DataFrame({"x": ["?", "no", None, "no"] * 5, "y": ["u", "v", "v", "v"] * 5})
+    model = jt.fit(frame, treewidth=1, smoothing=0, missing="state")
+    for one in (model, reread(model, folder)):
+        assert one.model.columns[0].states == ("?", "no", "(missing)")
+        shown = one.query("x")
+        assert list(shown["probability"]) == pytest.approx([0.25, 0.5, 0.25])
+        assert [value for value in shown["x"] if isinstance(value, str)] == ["?", "no"]
+        for value, u in (("?", 1), ("no", 0), (None, 0), ("(missing)", 0)):
+            assert one.query("y", given={"x": value})["probability"].to_list() == pytest.approx([u, 1 - u])
+        assert one.loglik(frame).sum() == pytest.approx(10 * log(0.25) + 10 * log(0.5))
+        summed = one.loglik(frame, missing="sum")
+        assert summed.iloc[2] == pytest.approx(log(0.75))
+        assert one.impute(frame, missing="sum")["x"].tolist() == ["?", "no", "no", "no"] * 5
+        predicted = one.predict(frame.assign(y=["u", "v", "v", "v"] * 5)[["y"]], "x")
+        assert predicted.tolist() == ["?", "no", "no", "no"] * 5
+    with pytest.raises(InputError, match="a missing value is no state of it"):
+        model.query(given={"y": None})
+    words = jt.fit(frame.replace("?", "yes"), treewidth=1, smoothing=0, missing="state")
+    with pytest.raises(InputError, match="'\\?' is none of its states"):
+        words.loglik(pd.DataFrame({"x": ["?"], "y": ["u"]}))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
+def test_blanks_around_texts_and_names_do_not_count(make: Any, folder: Path) -> None:
+    columns = {" x": ["yes ", " yes", "no"] * 4, "y": ["u", "u", "v"] * 4}
+    model = jt.fit(make(columns), treewidth=1, smoothing=0)
+    pd.DataFrame(columns).to_csv(folder / "data.csv", index=False)
+    for asked in (make(columns), folder / "data.csv", pd.read_csv(folder / "data.csv")):
+        assert np.array(model.loglik(asked)).sum() == pytest.approx(8 * log(2 / 3) + 4 * log(1 / 3))
+    with pytest.raises(InputError, match="there are 1 in 'x'"):
+        jt.learn(make({"x": ["a", "b", " "], "y": ["u", "v", "v"]}), 1)
+
+
+def test_how_the_data_were_read_holds_for_later_rows(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f"{year}.{day:03},50;{'süß' if day < 500 else 'groß'};{day % 4},5"
+        for year in (1, 2)
+        for day in (0, 250, 500, 750)
+    ]
+    text = "preis;wort;zahl\n" + "\n".join([*lines, "keine;süß;0,5"]) + "\n"
+    (folder / "data.csv").write_bytes(text.encode("cp1252"))
+    read = "decimal=comma,encoding=cp1252,missing_values=keine"
+    words = ["--treewidth", "1", "--discretise", "quantile:2", "--missing", "drop-rows", "--read", read]
+    data, model = str(folder / "data.csv"), str(folder / "model.json")
+    assert run(["fit", data, *words, "--output", model, "--quiet"], 0.0) == 0
+    capsys.readouterr()
+    assert run(["loglik", model, data, "--json"], 0.0) == 0
+    of_shell = json.loads(capsys.readouterr().out)
+    found = jt.Model.read(model)
+    assert found.loglik(data).sum() == pytest.approx(of_shell["total"])
+    assert of_shell["rows"] == 9
+    for name in ("sample", "impute"):
+        output = str(folder / f"{name}.csv")
+        given = ["--rows", "7"] if name == "sample" else [data]
+        assert run([name, model, *given, "--output", output], 0.0) == 0
+        assert run(["loglik", model, output, "--json"], 0.0) == 0
+    drawn = found.model.sample(7)
+    assert np.array_equal(found.loglik(folder / "sample.csv"), found.model.log_likelihood(drawn))
+
+
+NAMES: dict[str, list[Any]] = {
+    "numbers": [0, 1, 2],
+    "tuples": [("a", 1), ("a", 2), ("b", 1)],
+    "times": list(map(pd.Timestamp, ["2024-05-01", "2024-05-02", "2024-05-03 12:00"])),
+    "several types": [0, "one", (2, "two")],
+}
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_names_that_are_no_texts_come_back_as_they_went_in(kind: str, folder: Path) -> None:
+    values = np.array([[0, 0, 0]] * 5 + [[1, 1, 1]] * 5 + [[0, 0, 1], [1, 1, 0]])
+    first, second, third = NAMES[kind]
+    frame = pd.DataFrame(dict(enumerate(values.T))).set_axis(
+        pd.Index(NAMES[kind], tupleize_cols=False), axis=1
+    )
+    model = jt.learn(frame, treewidth=1, forbid=[(first, third)]).fit(smoothing=0)
+    for one in (model, reread(model, folder)):
+        assert list(one.query(second, given={first: 1})["probability"]) == [0, 1]
+        assert list(one.query([first, second])["probability"]) == [0.5, 0, 0, 0.5]
+        assert one.predict(frame, third).tolist() == [0] * 5 + [1] * 5 + [0, 1]
+        assert one.predict(frame, third).name == third
+        assert list(one.impute(frame).columns) == NAMES[kind]
+    assert list(model.query([first, second]).columns) == [first, second, "probability"]
+    assert list(model.sample(1).columns) == NAMES[kind]
+    assert list(model.mpe().columns) == [*NAMES[kind], "log_probability"]
+    assert list(dict.fromkeys(model.query()["variable"])) == NAMES[kind]
+    assert np.allclose(model.loglik(model.sample(9)), model.model.log_likelihood(model.model.sample(9)))
+
+
+def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:
+    (folder / "n.bif").write_text(
+        to_bif(Network("n", (node("a", "TRUE", "FALSE"), node("b", "0", "1")))), encoding="utf-8"
+    )
+    model = jt.Model.read(folder / "n.bif")
+    assert model.loglik(pd.DataFrame({"a": [True, False], "b": [1, 0]})).sum() == pytest.approx(4 * log(0.5))
+    assert model.query("b", given={"a": True})["probability"].to_list() == pytest.approx([0.5, 0.5])
+
+
+def node(name: str, *states: str) -> NetworkNode:
+    return NetworkNode(name, states, (), np.full((1, len(states)), 1 / len(states)))
