@@ -33,7 +33,7 @@ from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning.fit import fit
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES

@@ -49,7 +49,7 @@ from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.mixture import Mixture
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu

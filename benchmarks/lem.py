@@ -46,7 +46,7 @@ from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.network import from_network
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import DataTable
 

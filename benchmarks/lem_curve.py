@@ -51,7 +51,7 @@ from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.lem import PUBLISHED, Lem
 from jtsolve.models.learning.task import FitTask
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.scores.bic import Bic

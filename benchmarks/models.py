@@ -52,7 +52,7 @@ from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.network import from_network
 from jtsolve.models.relevance import posterior
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

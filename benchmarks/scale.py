@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from jtsolve.core.machine import describe
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.tables.table import DataTable
 

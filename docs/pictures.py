@@ -2,7 +2,7 @@
 
     ```{picture} tree.svg
     :caption: The best tree.
-    draw_tree(result.tree, problem.names, "tree.svg", format="svg")
+    draw_tree(result.tree, problem.names, "tree.svg")
     ```
 
 The program runs in a temporary folder with a link to `instances`. Programs of a page run in order and share

@@ -191,7 +191,7 @@ def test_a_picture_is_drawn_or_the_tree_is_printed(
     assert (tmp_path / "graph.svg").read_bytes() != (tmp_path / "tree.svg").read_bytes()
     result.show(graph=True)
     assert capsys.readouterr().out == graph_text(result.tree, result.result.names) + "\n"
-    with pytest.raises(jt.ChoiceError, match=r"a picture is \.svg, \.png, or \.html"):
+    with pytest.raises(jt.ChoiceError, match=r"a picture is written as \.svg, \.png or \.html"):
         result.show(tmp_path / "tree.pdf")
 
 
@@ -618,7 +618,7 @@ def test_a_solution_is_written_and_read(tmp_path: Path) -> None:
     assert jt.Solution.read(tmp_path / "result.json", solution.problem).tree == solution.tree
     with pytest.raises(jt.InputError, match="digest"):
         jt.Solution.read(tmp_path / "result.json", jt.learn(SURVEY).problem)
-    with pytest.raises(jt.ChoiceError, match="results are written as"):
+    with pytest.raises(jt.ChoiceError, match="a result is written as"):
         solution.write(tmp_path / "result.txt")
     with pytest.raises(jt.ChoiceError, match="has no scores to average; give its problem"):
         jt.average(again)

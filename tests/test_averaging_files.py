@@ -130,7 +130,7 @@ def test_the_bars_are_the_likeliest_cliques() -> None:
 def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
     odd = replace(chains(), names=("$x_", "<b>\x1b[31m\x07", "a" * 99))
     for picture in ("heat-map", "graph", "cliques", "traces"):
-        odd.draw(tmp_path / "p.svg", "svg", picture)
+        odd.draw(tmp_path / "p.svg", picture)
         text = (tmp_path / "p.svg").read_text()
         assert "$x_" in text
         assert r"\u001b[31m\u0007" in text
@@ -264,7 +264,7 @@ def test_a_heat_map_has_a_number_in_each_cell_and_a_ring_for_each_edge_of_the_be
 
 def test_equal_posteriors_give_equal_pictures(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        posterior().draw(tmp_path / name, "svg")
+        posterior().draw(tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 

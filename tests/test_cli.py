@@ -411,7 +411,8 @@ def test_an_output_replaces_no_input_and_no_other_output_by_any_option(
         return path
 
     limits = written("limits.json", '{"max_treewidth": 1}')
-    graph = written("graph.csv", "A,B\n")
+    pair = '{"format": "jtsolve-graph", "version": 1, "variables": ["A", "B"], "edges": [["A", "B"]]}'
+    graph = written("graph.json", pair)
     data = written("data.csv", "A,B\n" + "yes,no\nno,yes\nyes,yes\n" * 9)
     schema = written("schema.json", '{"A": ["no", "yes"]}')
     (tmp_path / "link.json").symlink_to(instance)

@@ -28,7 +28,7 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.learning.fit import fit, fit_gaussian
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.networks.write import to_bif
 from jtsolve.scoring.problem import Tabulation
 from jtsolve.tables.reading import read_numbers, read_states

@@ -223,7 +223,7 @@ def test_wrong_use_ends_with_2(
 
 def test_outputs_are_found_out_before_the_work(command: Command, data: Path, tmp_path: Path) -> None:
     assert command("score", data, "--max-size", "2", "--output", tmp_path / "i.score") == 2
-    assert "an instance is written as .json or .json.gz" in command.err
+    assert "an instance with scores of data is written as .json, also with .gz" in command.err
     assert command("score", data, "--max-size", "2", "--output", tmp_path / "none" / "i.json") == 2
     assert "its folder does not exist" in command.err
     same = data.rename(tmp_path / "d.json")

@@ -34,6 +34,7 @@ from jtsolve.compare.grid import (
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import RunStatus, new_row, read_row, read_spec, to_json
+from jtsolve.core.formats import INSTANCE
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, InputError, InternalError, LimitError, RefusedError
@@ -184,7 +185,7 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
         seeds="0-1",
         time_limit=3.0,
     )
-    files = find_files([str(tmp_path)], [".json"])
+    files = find_files([str(tmp_path)], INSTANCE)
     specs = expand(grid, files, memory=lambda: 1.5, threads=lambda: 3)
     one = [("dp", 0), ("dp", 1), ("forward", 9)]
     expected = [(label, width, *rest) for label in "ab" for width in (2, None) for rest in one]
@@ -272,13 +273,13 @@ def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
     (tmp_path / ".hidden.json").write_text('{"format": "jtsolve-instance"}', encoding="utf-8")
     (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe.json")
-    found = find_files([str(tmp_path), str(tmp_path / "b.json")], [".json", ".json.gz"])
+    found = find_files([str(tmp_path), str(tmp_path / "b.json")], INSTANCE)
     assert [path.name for path in found] == ["a.json.gz", "b.json"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no instance in this folder"):
-        find_files([str(tmp_path / "empty")], [".json"])
+        find_files([str(tmp_path / "empty")], INSTANCE)
     with pytest.raises(InputError, match="no such file"):
-        find_files([str(tmp_path / "none")], [".json"])
+        find_files([str(tmp_path / "none")], INSTANCE)
 
 
 def test_labels_tell_files_apart() -> None:

@@ -406,5 +406,5 @@ def test_mosaics_have_a_tile_for_each_cell_of_its_share(variables: list[str], tm
         assert (width * height == 0) == (share == 0)
     with pytest.raises(jt.ChoiceError, match="unreadable"):
         found.mosaic(tmp_path / "m.svg", [*variables, *variables, *variables, *variables, *variables])
-    with pytest.raises(jt.ChoiceError, match="a picture is"):
+    with pytest.raises(jt.ChoiceError, match="a picture of anything but a graph is written as"):
         found.mosaic(tmp_path / "m.pdf", variables)

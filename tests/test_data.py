@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +23,7 @@ from jtsolve.cli import run
 from jtsolve.data.fetch import cache_folder, download
 from jtsolve.data.registry import DataSet, find, registry
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.networks.bif import read_network
+from jtsolve.networks.files import read_network
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample
 from jtsolve.tables.options import Coding
@@ -30,7 +31,6 @@ from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 NETWORKS = sorted(name for name, entry in registry().items() if entry.kind == "bnlearn")
 
@@ -97,7 +97,7 @@ def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("name", list(registry()))
 def test_every_set_is_verified_from_the_shared_folder(name: str, shared: Path, tmp_path: Path) -> None:
-    output = tmp_path / "set"
+    output = tmp_path / Path(find(name).file).name
     assert command("data", "fetch", name, "--from", shared / "data", "--output", output) == 0
     assert hashlib.sha256(output.read_bytes()).hexdigest() == find(name).sha256
 
@@ -113,7 +113,7 @@ def test_a_local_set_goes_to_the_cache(shared: Path, cache: Path, capsys: pytest
 def test_an_output_called_gz_is_packed_and_the_cache_left_alone(
     shared: Path, tmp_path: Path, cache: Path
 ) -> None:
-    output = tmp_path / "zoo.gz"
+    output = tmp_path / "zoo.data.gz"
     assert command("data", "fetch", "zoo", "--from", shared / "data", "--output", output) == 0
     assert gzip.decompress(output.read_bytes()) == (shared / "data" / "uci" / "zoo.data").read_bytes()
     assert not cache.exists()
@@ -123,7 +123,7 @@ def test_another_content_is_refused_and_nothing_written(
     tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "zoo.data").write_text("frog,1\n")
-    output = tmp_path / "out"
+    output = tmp_path / "out.data"
     assert command("data", "fetch", "zoo", "--from", tmp_path, "--output", output) == 2
     assert "does not have the SHA-256" in capsys.readouterr().err
     assert command("data", "fetch", "zoo", "--from", tmp_path) == 2
@@ -296,7 +296,6 @@ def test_a_network_is_read_in_any_layout(tmp_path: Path) -> None:
         ("type discrete [ 2 ] { yes, no };", "", 5, "variable 'rain' has no type"),
         ("{ yes, no };", "{ yes, no }; type discrete [1] {a};", 5, "has two types"),
         ("discrete", "continuous", 5, "'continuous' found where 'discrete'"),
-        ("yes, no", "yes no", 5, "'no' found where ','"),
         ("probability(rain){ table 0.25, 0.75; }", "", 6, "variable 'rain' has no table"),
         ("probability(rain)", "probability(wet)", 7, "'wet' has two tables"),
         ("probability(rain)", "probability(snow)", 7, "'snow' is not declared"),
@@ -307,8 +306,8 @@ def test_a_network_is_read_in_any_layout(tmp_path: Path) -> None:
         ("(no)", "(yes)", 4, "two rows of"),
         ("(no)", "(maybe)", 4, "'maybe' is not a state of 'rain'"),
         ("(no)", "(no, no)", 4, "names 2 states, but there are 1 parents"),
-        ("(no)", "default", 4, "'default' does not begin a row"),
-        ("(no)", "table", 4, "'table' does not begin a row"),
+        ("(no) 0.9, 0.1;", "default 0.9, 0.2;", 4, "sums to 1.1"),
+        ("(no)", "table", 4, "programs disagree on its order"),
         ("0.9, 0.1", "0.9", 4, "has 1 probabilities, but there are 2 states"),
         ("0.9, 0.1", "0.9, 0.2", 4, "sums to 1.1"),
         ("0.9, 0.1", "0.9, x", 4, "'x' is not a number"),
@@ -325,6 +324,35 @@ def test_a_fault_is_refused_with_its_line(old: str, new: str, line: int, reason:
     with pytest.raises(InputError, match=re.escape(reason)) as error:
         read_network(path)
     assert error.value.place == f"line {line}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("network", "\ufeffnetwork"),
+        ("yes, no", "yes no"),
+        ("wet | rain", "wet rain"),
+        ("wet | rain", "wet, rain"),
+        ("(no) 0.9, 0.1;", "default 0.9 0.1;"),
+        ("(no) 0.9, 0.1;", "default 0.9 0.1; (no) 0.9 0.1;"),
+        ("| rain ) { property odd; (no) 0.9, 0.1; ( yes ) 0, 1e0; }", ", rain) { table 0 0.9 1 0.1; }"),
+    ],
+)
+def test_a_network_is_read_in_the_style_of_the_authors_of_the_format(
+    old: str, new: str, tmp_path: Path
+) -> None:
+    assert old in TWO
+    path = tmp_path / "two.bif"
+    path.write_text(TWO.replace(old, new, 1), encoding="utf-8")
+    found = read_network(path)
+    assert found.nodes[1].table.tolist() == [[0, 1], [0.9, 0.1]]
+
+
+def test_rounded_rows_are_normalised_with_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "two.bif"
+    path.write_text(TWO.replace("0.9, 0.1", "0.9, 0.099"))
+    assert read_network(path).nodes[1].table[1].tolist() == pytest.approx([0.9 / 0.999, 0.099 / 0.999])
+    assert "sum to 1, but to 0.999 at worst" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -445,7 +473,7 @@ def test_the_command_refuses_bad_names_and_files(tmp_path: Path, capsys: pytest.
     path = tmp_path / "two.bif"
     path.write_text(TWO)
     assert command("data", "sample", path, "--rows", "5", "--output", tmp_path / "rows.xls") == 2
-    assert ".csv or .csv.gz" in capsys.readouterr().err
+    assert ".csv, .tsv, .tab, .parquet" in capsys.readouterr().err
     assert command("data", "sample", tmp_path / "no.bif", "--rows", "5", "--output", tmp_path / "a.csv") == 2
     assert "no such file" in capsys.readouterr().err
     assert command("data", "sample", path, "--rows", "0", "--output", tmp_path / "a.csv") == 2

@@ -19,7 +19,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Selection
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.graph import GraphDocument, document_to_json, read_graph, selection_to_document
+from jtsolve.io.graph import GraphDocument, document_to_json, read_document, read_graph, selection_to_document
 from jtsolve.io.supersets import read_screened
 from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.framework import OverJunctionTree, select
@@ -217,6 +217,8 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
     assert _run("select", data, "--method", "pc:direct=true", "--output", tmp_path / "g.graphml") == 0
     written = nx.read_graphml(tmp_path / "g.graphml")
     assert set(written.edges) == {("A", "C"), ("B", "C"), ("C", "D"), ("E", "F"), ("F", "E")}
+    assert read_document(tmp_path / "g.graphml").arcs == [("A", "C"), ("B", "C"), ("C", "D")]
+    assert read_graph(tmp_path / "g.graphml") == read_graph(graph)
 
 
 @pytest.mark.parametrize(

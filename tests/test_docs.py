@@ -8,7 +8,6 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
@@ -24,11 +23,12 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
 from jtsolve.compare.grid import read_grid
+from jtsolve.core import formats
 from jtsolve.core.backend import Capabilities
-from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem, write_problem
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
 PAGES = {
@@ -52,6 +52,16 @@ def test_the_examples_run(name: str, folder: Path) -> None:
     tried, failures = run_examples(PAGES[name], name, folder)
     assert tried >= len(blocks(PAGES[name]))
     assert not failures, "\n".join(failures)
+
+
+def test_formats_lists_the_suffixes_of_every_kind() -> None:
+    def listed(suffixes: Iterable[str]) -> str:
+        return " ".join(f".{suffix}" for suffix in suffixes)
+
+    page = PAGES["docs/formats.md"]
+    for kind in (formats.TABLE, formats.MODEL, formats.GRAPH, formats.INSTANCE):
+        assert f"| {kind.what} | {listed(kind.read)} | {listed(kind.written)} |" in page
+    assert f"| a picture | | {listed(formats.PICTURE.written)} |" in page
 
 
 def test_pages_that_have_to_have_examples_have_some() -> None:
@@ -265,22 +275,11 @@ def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
     assert [str(width) for width in read_grid(tmp_path / "grid.toml").treewidths] == ["2", "3", "none"]
 
 
-def test_the_table_of_formats_says_which_instances_are_written(tmp_path: Path) -> None:
-    rows = re.findall(
-        r"^\| (`\..*?) \| .* \| (.*) \|$", PAGES["docs/formats.md"].partition("## Data")[0], re.MULTILINE
-    )
-    told = {
-        suffix
-        for files, written in rows
-        for suffix in re.findall(r"`\.([\w.]+)`", files if written == "yes" else written)
-    }
+def test_every_format_of_an_instance_is_written_and_read_back(tmp_path: Path) -> None:
     problem = read_problem(ROOT / "instances/uci/bridges.json.gz")
-    written = set()
-    for suffix in ("json", "json.gz", "score", "dmst", "jkl", "scores", "pss"):
-        with suppress(ChoiceError):
-            write_problem(problem, tmp_path / f"bridges.{suffix}")
-            written.add(suffix)
-    assert told == written
+    for suffix in formats.INSTANCE.written:
+        write_problem(problem, tmp_path / f"bridges.{suffix}.gz")
+        assert read_problem(tmp_path / f"bridges.{suffix}.gz").scores.n == problem.scores.n
 
 
 def test_no_change_is_in_the_change_log_twice() -> None:

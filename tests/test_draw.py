@@ -151,8 +151,8 @@ def test_dot_of_a_small_tree() -> None:
 def test_drawings_are_files_of_their_kind(tmp_path: Path) -> None:
     tree = random_tree(12, 1)
     names = [f"variable_{v}" for v in range(12)]
-    draw_tree(tree, names, tmp_path / "tree.svg", format="svg")
-    draw_tree(tree, names, tmp_path / "tree.png", format="png")
+    draw_tree(tree, names, tmp_path / "tree.svg")
+    draw_tree(tree, names, tmp_path / "tree.png")
     assert ET.parse(tmp_path / "tree.svg").getroot().tag.endswith("svg")  # noqa: S314 - our own file
     assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
 
@@ -161,7 +161,7 @@ def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
     tree = JunctionTree(4, (0b0011, 0b0110, 0b1000), ((0, 1), (1, 2)))
     names = ["first", "$x_2$", "3", "fourth"]
     for name in ("one.svg", "two.svg"):
-        draw_tree(tree, names, tmp_path / name, format="svg")
+        draw_tree(tree, names, tmp_path / name)
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     assert "<dc:date>" not in text
@@ -220,12 +220,12 @@ def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:
 
 def test_a_tree_of_too_many_cliques_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChoiceError, match=r"151 cliques would be unreadable.*show\(\"graph.html\"\)"):
-        draw_tree(path_tree(152), [f"X{v}" for v in range(152)], tmp_path / "t.svg", format="svg")
-    draw_tree(path_tree(151), [f"X{v}" for v in range(151)], tmp_path / "t.svg", format="svg")
+        draw_tree(path_tree(152), [f"X{v}" for v in range(152)], tmp_path / "t.svg")
+    draw_tree(path_tree(151), [f"X{v}" for v in range(151)], tmp_path / "t.svg")
 
 
 def test_characters_that_the_font_lacks_are_escaped_and_the_picture_says_so(tmp_path: Path) -> None:
-    draw_tree(path_tree(3), ["年", "Größe", "возраст"], tmp_path / "tree.svg", format="svg")
+    draw_tree(path_tree(3), ["年", "Größe", "возраст"], tmp_path / "tree.svg")
     text = (tmp_path / "tree.svg").read_text(encoding="utf-8")
     shown = {*re.findall(r"<!-- (.*?) -->", text)}
     assert {"\\u5e74,", "Größe", "Größe,", "возраст"} <= shown
@@ -245,7 +245,7 @@ def test_pictures_too_long_for_png_are_refused() -> None:
 
 def test_a_drawing_that_cannot_be_written_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="folder"):
-        draw_tree(path_tree(3), NAMES, tmp_path / "none" / "tree.svg", format="svg")
+        draw_tree(path_tree(3), NAMES, tmp_path / "none" / "tree.svg")
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_neighbours_are_nearer_than_others_in_a_drawing_of_the_graph() -> None:
 
 def test_a_graph_of_too_many_variables_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChoiceError, match=r"401 variables.*show\(\"graph.html\"\)"):
-        draw_graph(path_tree(401), [f"X{v}" for v in range(401)], tmp_path / "g.svg", format="svg")
+        draw_graph(path_tree(401), [f"X{v}" for v in range(401)], tmp_path / "g.svg")
     assert not list(tmp_path.iterdir())
 
 

@@ -15,8 +15,8 @@ from jtsolve.cli import run
 from jtsolve.data import example
 from jtsolve.data.examples import EXAMPLES
 from jtsolve.errors import ChoiceError
-from jtsolve.networks.bif import read_network
-from jtsolve.networks.sample import sample_csv
+from jtsolve.networks.files import read_network
+from jtsolve.networks.sample import sample_frame
 
 ROOT = Path(__file__).parents[1]
 
@@ -31,7 +31,7 @@ def test_the_instance_is_the_one_in_the_repository() -> None:
 
 def test_the_survey_is_drawn_from_its_network() -> None:
     network = read_network(example("survey-network"))
-    assert sample_csv(network, 2000, seed=1).decode() == example("survey").read_text(encoding="utf-8")
+    assert sample_frame(network, 2000, seed=1).write_csv() == example("survey").read_text(encoding="utf-8")
 
 
 def test_the_best_tree_of_the_survey_is_the_moral_graph_of_its_network(tmp_path: Path) -> None:

@@ -265,8 +265,6 @@ TEXT = json.dumps(VALID, indent=1)
         (TEXT.replace("-1.5", "nope").encode(), "line 24, column 8", "not JSON"),
         (TEXT.replace("-1.5", "1e999").encode(), "$.scores.values[1]", "out of range"),
         (TEXT.replace("-1.5", "1" * 400).encode(), "$.scores.values[1]", "out of range"),
-        (b"\xef\xbb\xbf" + TEXT.encode(), "line 1", "byte order mark"),
-        (TEXT.encode("utf-16"), "line 1", "byte order mark"),
         (TEXT.replace("small", "smäll").encode("latin-1"), "line 4, column 13", "not UTF-8"),
         (TEXT.replace('"small"', '"small", "name": "x"').encode(), "$.name", "'name' occurs twice (line 4"),
         (
@@ -470,8 +468,8 @@ def test_what_cannot_be_written_is_refused_with_what_would_be_lost(tmp_path: Pat
             write_problem(constrained, tmp_path / name)
         with pytest.raises(ChoiceError, match="lose which sets have no score"):
             write_problem(sparse, tmp_path / name)
-    for name in ("a.scores", "a.jkl.gz", "a", "a.json.bz2", "a.score.gz"):
-        with pytest.raises(ChoiceError, match="no format of this name to write"):
+    for name in ("a.scores", "a", "a.json.bz2", "a.csv"):
+        with pytest.raises(ChoiceError, match="an instance is written as"):
             write_problem(problem, tmp_path / name)
     with pytest.raises(ChoiceError, match="computed on demand"):
         write_problem(Problem((Variable("A"),), Lazy()), tmp_path / "a.json")

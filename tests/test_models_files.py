@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import warnings
@@ -42,8 +43,10 @@ from jtsolve.models.inference.marginals import marginal, marginals
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import from_network
 from jtsolve.models.triangulation import Factor, calibrated, calibrated_on
-from jtsolve.networks.bif import read_network
-from jtsolve.networks.write import plain_names, to_bif, to_bifxml
+from jtsolve.networks.files import read_network
+from jtsolve.networks.names import words_of
+from jtsolve.networks.write import to_bif
+from jtsolve.networks.xmlbif import to_bifxml
 
 if TYPE_CHECKING:
     from jtsolve.networks.network import Network, NetworkNode
@@ -275,7 +278,9 @@ def test_xmlbif_files_are_read_by_pgmpy_and_pyagrum_with_the_same_marginals(
         same(model, from_pgmpy(readers.XMLBIFReader(str(path)).get_model()).junction_tree("a test"), 1e-9)
 
 
-def test_names_that_programs_would_stumble_over_become_plain_ones(tmp_path: Path) -> None:
+def test_bif_replaces_names_beyond_its_grammar_says_so_and_restores_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     columns = (
         Column("my size", ("<= -1", "> -1, <= 2", "> 2")),
         Column("2nd", ("a b", "a_b")),
@@ -284,13 +289,134 @@ def test_names_that_programs_would_stumble_over_become_plain_ones(tmp_path: Path
     joint = np.arange(1, 7, dtype=float).reshape(3, 2, 1) / 21
     model = JunctionTreeModel(columns, JunctionTree(3, (0b111,), ()), (joint,))
     path = tmp_path / "model.bif"
-    path.write_text(to_bif(to_network(model)), encoding="utf-8")
-    found = read_network(path)
-    assert [node.name for node in found.nodes] == ["my_size", "V2nd", "_"]
-    assert found.nodes[0].states == ("le_minus_1", "gt_minus_1_le_2", "gt_2")
-    assert found.nodes[1].states == ("a_b_2", "a_b")
-    np.testing.assert_allclose(marginals(from_network(found))[0], marginals(model)[0], atol=1e-15)
-    assert plain_names(["-1", "1", "-a"]) == ["minus_1", "1", "a"]
+    text = to_bif(to_network(model))
+    path.write_text(text, encoding="utf-8")
+    assert "'<= -1' as le_minus_1" in caplog.text
+    for words in (
+        "variable my_size",
+        "variable V2nd",
+        "variable ss",
+        "{ le_minus_1, gt_minus_1_le_2, gt_2 }",
+    ):
+        assert words in text
+    same(model, from_network(read_network(path)))
+    path.write_text(re.sub("property .*", "", text), encoding="utf-8")
+    assert [node.name for node in read_network(path).nodes] == ["my_size", "V2nd", "ss"]
+    assert words_of(["-1", "1", "-a", "1e5", "table", "大"]) == ["-1", "1", "a", "_1e5", "table_", "u5927"]
+
+
+NAMES = st.lists(
+    st.text(st.characters(exclude_categories=["C"]), min_size=1), min_size=3, max_size=3, unique=True
+)
+
+
+@given(NAMES, NAMES)
+@settings(deadline=None, max_examples=60)
+def test_networks_in_files_keep_any_names(
+    tmp_path_factory: pytest.TempPathFactory, names: list[str], labels: list[str]
+) -> None:
+    columns = tuple(Column(name, tuple(labels)) for name in names)
+    joint = np.arange(1, 28, dtype=float).reshape(3, 3, 3) / 378
+    model = JunctionTreeModel(columns, JunctionTree(3, (0b111,), ()), (joint,))
+    for kind in ("bif", "bifxml"):
+        path = tmp_path_factory.getbasetemp() / f"names.{kind}"
+        write_model(model, path)
+        same(model, from_network(read_network(path)))
+
+
+@given(NAMES)
+def test_words_for_names_are_distinct_and_read_by_the_grammar(names: list[str]) -> None:
+    words = words_of(names)
+    assert len(set(words)) == len(names)
+    assert all(re.fullmatch(r"-?[A-Za-z0-9_-]+", word) for word in words)
+
+
+@pytest.mark.parametrize("kind", ["bif", "bifxml"])
+def test_pyagrum_and_pgmpy_read_networks_with_names_beyond_the_grammar(tmp_path: Path, kind: str) -> None:
+    gum, readers = library("pyagrum"), library("pgmpy.readwrite")
+    columns = (Column("Größe (m)", ("<5", ">5", "+")), Column("type", ("1e5", "1-2", "table")))
+    joint = np.arange(1, 10, dtype=float).reshape(3, 3) / 45
+    model = JunctionTreeModel(columns, JunctionTree(2, (0b11,), ()), (joint,))
+    path = tmp_path / f"m.{kind}"
+    write_model(model, path)
+    loaded = gum.loadBN(str(path))
+    reader = readers.BIFReader if kind == "bif" else readers.XMLBIFReader
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = reader(str(path)).get_model()
+    expected = {"Größe (m)", "type"} if kind == "bifxml" else {"Grosse_m", "type_"}
+    assert set(loaded.names()) == set(other.nodes()) == expected
+    if kind == "bifxml":
+        same(model, from_pyagrum(loaded).junction_tree("a test"), 1e-9)
+        same(model, from_pgmpy(other).junction_tree("a test"), 1e-9)
+
+
+WEKA = """<?xml version="1.0"?>
+<!DOCTYPE BIF [
+  <!ELEMENT BIF ( NETWORK )*>
+  <!ATTLIST BIF VERSION CDATA #REQUIRED>
+  <!ELEMENT NETWORK ( NAME, ( PROPERTY | VARIABLE | DEFINITION )* )>
+]>
+<BIF VERSION="0.3">
+<NETWORK>
+<NAME>door</NAME>
+<VARIABLE TYPE="nature"><NAME>Bell</NAME><OUTCOME>&lt;5</OUTCOME><OUTCOME> no </OUTCOME>
+  <PROPERTY>position = (0,0)</PROPERTY></VARIABLE>
+<VARIABLE TYPE="nature"><NAME>Dog</NAME><OUTCOME>barks</OUTCOME><OUTCOME>sleeps</OUTCOME></VARIABLE>
+<!-- tables -->
+<DEFINITION><FOR>Bell</FOR><TABLE>
+0.2 <!-- rings --> 0.8
+</TABLE></DEFINITION>
+<DEFINITION><FOR>Dog</FOR><GIVEN>Bell</GIVEN><TABLE>
+0.9 0.1
+0.25 0.749
+</TABLE></DEFINITION>
+</NETWORK>
+</BIF>
+"""
+
+
+def test_xmlbif_of_weka_is_read_and_rounded_rows_are_normalised(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "door.xml"
+    path.write_bytes(WEKA.encode("utf-16"))
+    network = read_network(path)
+    assert network.nodes[0].states == ("<5", "no")
+    np.testing.assert_allclose(network.nodes[1].table, [[0.9, 0.1], [0.25 / 0.999, 0.749 / 0.999]])
+    assert "1 rows of probabilities do not sum to 1, but to 0.999 at worst" in caplog.text
+    path.write_text(WEKA.replace('<VARIABLE TYPE="nature">', "<VARIABLE>").replace("OUTCOME", "VALUE"))
+    assert read_network(path).nodes[0].states == ("<5", "no")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("<!ELEMENT BIF ( NETWORK )*>", '<!ENTITY x "y">', "it declares entities"),
+        ("</BIF>", "", "it is not XML"),
+        ("<NETWORK>", "<NET>", "it is not XML"),
+        ("Dog</NAME>", "Bell</NAME>", "variable 'Bell': it is declared twice"),
+        ("nature", "decision", "it is a decision node"),
+        ("sleeps", "barks", "its outcomes are not distinct"),
+        ("<FOR>Dog", "<FOR>Cat", "variable 'Cat': it is not declared"),
+        ("<FOR>Dog", "<FOR>Bell", "it has two definitions"),
+        ("<GIVEN>Bell", "<GIVEN>Cat", "its parent 'Cat' is not declared"),
+        ("<GIVEN>Bell", "<GIVEN>Dog", "the arcs have a cycle"),
+        ("<GIVEN>Bell</GIVEN>", "", "its table has 4 cells, but 2 are needed"),
+        ("0.9 0.1", "0.9 x", "its table is not of numbers"),
+        ("0.9 0.1", "0.9 0.2", "sums to 1.1, not to 1"),
+        ("0.9 0.1", "1.9 -0.9", "a number that is no probability"),
+        ("<FOR>Dog</FOR>", "", "a <DEFINITION> has 0 elements <FOR>"),
+    ],
+)
+def test_a_fault_in_xmlbif_is_refused_with_its_variable(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
+    assert old in WEKA
+    path = tmp_path / "door.xml"
+    path.write_text(WEKA.replace(old, new, 1))
+    with pytest.raises(InputError, match=re.escape(reason)):
+        read_network(path)
 
 
 # Objects

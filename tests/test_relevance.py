@@ -226,7 +226,7 @@ def test_a_network_answers_in_python(tmp_path: Path, caplog: pytest.LogCaptureFi
     path = tmp_path / "wide.bif"
     path.write_text(to_bif(WIDE), encoding="utf-8")
     model = jt.Model.read(path)
-    assert repr(model).startswith("Model(Network('random_1': 96 variables")
+    assert repr(model).startswith("Model(Network('random-1': 96 variables")
     assert "96 variables" in model._repr_html_()
     np.testing.assert_allclose(model.query("V7")["probability"].to_numpy(), WIDE.nodes[7].table[0])
     model.query("V3", given={**LEAVES, "V3": "s1"})

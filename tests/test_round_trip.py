@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.cli.models import csv_bytes, labelled
+from jtsolve.cli.models import rows_of
 from jtsolve.errors import InputError
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.write import to_bif
@@ -258,8 +258,8 @@ def test_a_sample_reads_back_as_it_was_drawn(
         expected = one.model.log_likelihood(drawn)
         assert np.array_equal(one.loglik(one.sample(8, seed=3)), expected)
         csv, parquet = folder / "sample.csv", folder / "sample.parquet"
-        csv.write_bytes(csv_bytes(one.model, labelled(one.model, drawn)))
-        labelled(one.model, drawn, typed=True).write_parquet(parquet)
+        csv.write_bytes(rows_of(one.model, drawn, "csv"))
+        parquet.write_bytes(rows_of(one.model, drawn, "parquet"))
         assert np.array_equal(one.loglik(csv), expected)
         assert np.array_equal(one.loglik(parquet), expected)
 

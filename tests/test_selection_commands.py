@@ -390,7 +390,7 @@ def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
     assert len(selected.constraints(require=True).required_edges) == 4
     selected.show(tmp_path / "g.svg")
     assert b"<svg" in (tmp_path / "g.svg").read_bytes()
-    with pytest.raises(ChoiceError, match=r"\.svg, \.png, or \.html"):
+    with pytest.raises(ChoiceError, match=r"\.svg, \.png or \.html"):
         selected.show(tmp_path / "g.pdf")
     assert repr(selected).startswith("SelectedGraph(5 variables, 4 of 10 edges")
     with pytest.raises(InputError, match="there is no column 'z'"):

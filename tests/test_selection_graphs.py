@@ -189,8 +189,8 @@ def _graph(**changes: Any) -> bytes:
         ("g.json", _graph(colour="red"), "colour"),
         ("g.json", _graph(selection={}), "missing required field"),
         ("g.graphml", b"<graphml", "cannot read it as GraphML"),
-        ("g.graphml", b"\xff", "not UTF-8"),
-        ("g.graphml", b'<!DOCTYPE x [<!ENTITY a "aa">]><graphml/>', "document type"),
+        ("g.graphml", b"\xff", "cannot read it as GraphML"),
+        ("g.graphml", b'<!DOCTYPE x [<!ENTITY a "aa">]><graphml/>', "it declares entities"),
         ("g.csv", b"a,b\n", "header of an edge list"),
         ("g.csv", b"source,target\na\n", "row 2: it has 1 values"),
         ("g.csv", b"source,target\na,a\n", "joined to itself"),
@@ -199,7 +199,8 @@ def _graph(**changes: Any) -> bytes:
         ("g.csv", b"source,target,strength\na,b,3\n", "'3' is not a strength"),
         ("g.csv", b"source,target,strength\na,b,x\n", "'x' is not a strength"),
         ("g.csv", b'source,target\n"a"b,c\n', "not CSV"),
-        ("g.csv", b"\xff\xfe", "not UTF-8"),
+        ("g.csv", b"\xff", "not UTF-8"),
+        ("g.csv", b"\xff\xfe", "the file is empty"),
     ],
 )
 def test_a_malformed_graph_is_refused(name: str, content: bytes, reason: str, tmp_path: Path) -> None:
@@ -208,11 +209,38 @@ def test_a_malformed_graph_is_refused(name: str, content: bytes, reason: str, tm
         read_graph(tmp_path / name)
 
 
-def test_a_directed_or_empty_graphml_is_refused(tmp_path: Path) -> None:
-    for graph, reason in ((nx.DiGraph([(0, 1)]), "directed"), (nx.Graph(), "no nodes")):
+def test_an_empty_graphml_or_one_with_parallel_edges_is_refused(tmp_path: Path) -> None:
+    for graph, reason in ((nx.MultiGraph([(0, 1), (0, 1)]), "multigraph"), (nx.Graph(), "no nodes")):
         nx.write_graphml(graph, tmp_path / "g.graphml")
         with pytest.raises(InputError, match=reason):
             read_graph(tmp_path / "g.graphml")
+
+
+IGRAPH = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<!DOCTYPE graphml SYSTEM "http://graphml.graphdrawing.org/dtds/1.0rc/graphml.dtd">
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<!-- Created by igraph -->
+  <key id="v_name" for="node" attr.name="name" attr.type="string"/>
+  <key id="e_weight" for="edge" attr.name="weight" attr.type="double"/>
+  <graph id="G" edgedefault="undirected">
+    <node id="n0"><data key="v_name">Größe</data></node>
+    <node id="n1"><data key="v_name">b c</data></node>
+    <node id="n2"><data key="v_name">d</data></node>
+    <edge source="n0" target="n1"><data key="e_weight">0.5</data></edge>
+    <edge source="n2" target="n1"><data key="e_weight">0.2</data></edge>
+  </graph>
+</graphml>
+"""
+
+
+def test_graphml_of_igraph_has_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_bytes(IGRAPH.encode("latin-1"))
+    assert read_document(path).variables == ["Größe", "b c", "d"]
+    assert read_graph(path).named_edges == [("Größe", "b c"), ("b c", "d")]
+    path.write_bytes(IGRAPH.replace('"undirected"', '"directed"').encode("latin-1"))
+    assert read_document(path).arcs == [("Größe", "b c"), ("d", "b c")]
+    assert read_graph(path).size == 3
 
 
 SEED = 5

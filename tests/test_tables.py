@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
+import lzma
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +29,6 @@ from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 CSV = "colour,size\nred,10\nblue,9\nred,x\n"
 
@@ -57,6 +60,14 @@ PLAIN = [("red", "10"), ("blue", "9"), ("red", "x")]
 # Formats.
 
 
+def zipped(*names: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in names:
+            archive.writestr(name, CSV)
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "name"),
     [
@@ -67,6 +78,12 @@ PLAIN = [("red", "10"), ("blue", "9"), ("red", "x")]
         (CSV.replace("\n", "\r\n"), "t.csv"),
         (CSV.replace("\n", "\r"), "t.csv"),
         ("\ufeff" + CSV, "t.csv"),
+        (CSV.encode("utf-16"), "t.csv"),
+        (bz2.compress(CSV.encode()), "t.csv.bz2"),
+        (lzma.compress(CSV.encode()), "t.csv.xz"),
+        (zipped("t.csv"), "t.zip"),
+        ('"colour" "size"\n"1" "red" "10"\n"2" "blue" "9"\n"3" "red" "x"\n', "t.txt"),
+        ("colour\tsize\nu\tred\t10\nv\tblue\t9\nw\tred\tx\n", "t.txt"),
         (CSV.replace("\n", "\n\n  \n").replace(",", " , "), "t.csv"),
         (CSV.rstrip("\n"), "t.csv"),
         (gzip.compress(CSV.encode(), mtime=0), "t.csv.gz"),
@@ -167,6 +184,91 @@ def test_arff_declares_states_and_kinds(states: Callable[..., DataTable]) -> Non
     table = states(head + "x,30,1.5\ny,4,2\n?,4,2\n", Coding(missing="drop-rows"), "t.arff")
     assert table.states == (("x", "y", "un'seen"), ("4", "30"), ("1.5", "2"))
     assert table.provenance["missing_values"] == {"a": 1}
+
+
+SHELTER = """% animals
+@RELATION shelter
+@ATTRIBUTE fur {false, true}  % skin
+@ATTRIBUTE legs INTEGER [0,9]
+@attribute 'the kind' { cat  bird\tfish }
+@attribute seen date "yyyy-MM-dd"
+@DATA
+true,4,cat,2024-01-01 % checked
+false 2 bird 2024-01-01
+false,\t0,\tfish,\t'2024-01-01'% no
+{0 true, 1 4, 3 2024-01-02}
+"""
+
+
+def test_arff_is_read_as_weka_reads_it(states: Callable[..., DataTable]) -> None:
+    table = states(SHELTER, name="t.arff")
+    assert table.names == ("fur", "legs", "the kind", "seen")
+    assert table.states[:3] == (("false", "true"), ("0", "2", "4"), ("cat", "bird", "fish"))
+    first, second = "2024-01-01", "2024-01-02"
+    assert rows_of(table) == [
+        ("true", "4", "cat", first),
+        ("false", "2", "bird", first),
+        ("false", "0", "fish", first),
+        ("true", "4", "cat", second),
+    ]
+
+
+def test_weights_of_arff_rows_weigh_them_unless_a_column_does(states: Callable[..., DataTable]) -> None:
+    text = "@relation r\n@attribute a {x,y}\n@attribute n numeric\n@data\nx,5,{2}\ny,1\n{1 3}, {0.5}\n"
+    table = states(text, name="t.arff")
+    assert table.names == ("a", "n")
+    assert table.weights is not None
+    assert (table.weights * table.unit).tolist() == [2, 1, 0.5]
+    table = states(text, Coding(weights="n"), "t.arff")
+    assert table.names == ("a",)
+    assert table.weights is not None
+    assert table.weights.tolist() == [5, 1, 3]
+
+
+def test_a_table_of_r_has_labels_of_rows_and_marks_in_its_values(states: Callable[..., DataTable]) -> None:
+    table = states('"a" "b c"\n"r 1" "x \\"y\\"" 1\n"r 2" "no, z" NA\n', Coding(missing="state"), "t.txt")
+    assert table.names == ("a", "b c")
+    assert rows_of(table) == [('x "y"', "1"), ("no, z", "?")]
+    assert "index" in table.provenance
+    assert rows_of(states('"a"\n"1" "x"\n"2" "y"\n', name="t.txt")) == [("x",), ("y",)]
+    with pytest.raises(InputError, match="line 2: it has 3 values"):
+        states("a,b\n1,2,\n3,4,\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (zipped("a.csv", "b.csv"), "t.zip", "the archive has 2 files"),
+        (bz2.compress(CSV.encode())[:-4], "t.bz2", "bzip2 data: it is damaged or truncated"),
+        (lzma.compress(CSV.encode())[:-4], "t.xz", "xz data: it is damaged or truncated"),
+        (b"PK\x03\x04x", "t.csv", "zip data: it is damaged or truncated"),
+        (CSV.encode(), "t.csv.xz", r"it is named \.xz, but is not xz data"),
+        (zipped("a.csv"), "t.xlsx", r"it is a spreadsheet, which is not read\. Fix: save it as \.csv"),
+        (CSV.encode(), "t.sav", r"pass the frame of pandas.read_spss\('t.sav'\)"),
+    ],
+)
+def test_packed_files_that_are_no_table_are_refused(
+    content: bytes, name: str, message: str, states: Callable[..., DataTable]
+) -> None:
+    with pytest.raises(InputError, match=message):
+        states(content, name=name)
+
+
+def test_an_address_is_no_file() -> None:
+    with pytest.raises(InputError, match=r"https://example\.org/t\.csv: it is an address"):
+        read_states(Path("https://example.org/t.csv"))
+
+
+def test_zstandard_is_read_or_refused_with_the_way(states: Callable[..., DataTable]) -> None:
+    try:
+        from backports import zstd
+    except ImportError:
+        with pytest.raises(InputError, match="unpack it with 'zstd -d'"):
+            states(b"\x28\xb5\x2f\xfd", name="t.csv.zst")
+    else:
+        assert rows_of(states(zstd.compress(CSV.encode()), name="t.csv.zst")) == PLAIN
+        with pytest.raises(InputError, match="Zstandard data: it is damaged"):
+            states(zstd.compress(CSV.encode())[:-3], name="t.csv.zst")
 
 
 # Missing values.
@@ -488,7 +590,6 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         ("a,a\n1,2\n", "t.csv", "the name of column 2: 'a' occurs twice.*header=False"),
         ("a,\n1,2\n", "t.csv", "the name of column 2: it is empty"),
         (b"a\nx\n\xe9\n", "t.csv", "line 3: a byte is not UTF-8"),
-        (CSV.encode("utf-16"), "t.csv", "it is UTF-16"),
         (b"a\nx\n\0\n", "t.csv", "line 3: it contains a zero byte"),
         ("A B\n0 1\n", "t.dat", "line 2: 'A' has 0 states"),
         ("A B\n2 x\n0 1\n", "t.dat", "line 2: the number of states of every column is expected"),
@@ -504,10 +605,18 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
             "t.arff",
             "line 2: the attribute .* is not supported",
         ),
-        ("@relation r\n@attribute a date\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
+        (
+            "@relation r\n@attribute a relational\n@data\nx\n",
+            "t.arff",
+            "line 2: the attribute",
+        ),
         ("@relation r\n@attribute\n@data\nx\n", "t.arff", "line 2: the attribute .* is not supported"),
         ("@relation r\n@attribute a {x,'y}\n@data\nx\n", "t.arff", "line 2: no value can be read"),
-        ("@relation r\n@attribute a {x}\n@data\n{0 x}\n", "t.arff", "line 4: sparse rows are not supported"),
+        ("@relation r\n@attribute a {x}\n@data\n{1 x}\n", "t.arff", "line 4: '1' is no position"),
+        ("@relation r\n@attribute a {x}\n@data\n{0}\n", "t.arff", "line 4: a position has no value"),
+        ("@relation r\n@attribute a string\n@data\n{}\n", "t.arff", "line 4: it leaves out 'a'"),
+        ("@relation r\n@attribute a {x}\n@data\nx,{y}\n", "t.arff", "line 4: 'y' is no weight"),
+        ("@relation r\n@attribute a {x}\n@data\n{x\n", "t.arff", "line 4: its braces enclose no row"),
         ("@relation r\n@attribute a {x}\n@data\nx,x\n", "t.arff", "line 4: it has 2 values"),
         ("@relation r\n@attribute a {x}\n@data\nx,\n", "t.arff", "line 4: no value can be read"),
         ("@relation r\n@attribute a {x}\n@data\n", "t.arff", "there are no rows"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,7 +30,7 @@ _BEST = "tab:orange"
 _OTHER = "#3d6ea8"
 
 
-def render(figure: Any, kind: Literal["svg", "png"]) -> bytes:
+def render(figure: Any, kind: str) -> bytes:
     """Returns the bytes of a picture; under one version of matplotlib, equal figures give equal SVG."""
     import matplotlib as mpl
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import PICTURE
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
 
@@ -173,15 +174,16 @@ class GraphPosterior:
             raise ChoiceError("exact sums have no traces; choose another picture: heat-map, graph, cliques")
         return self.traces.figure(self.names, title)
 
-    def draw(self, path: str | Path, kind: Literal["svg", "png"], picture: str = "heat-map") -> None:
-        """Writes a picture to a file; see `figure`.
+    def draw(self, path: str | Path, picture: str = "heat-map", *, format: str | None = None) -> None:  # noqa: A002
+        """Writes a picture to a file (.svg, .png); see `figure`.
 
         Raises:
-            ChoiceError: as `figure`.
+            ChoiceError: as `figure`, or the suffix is another.
             InputError: the file cannot be written.
         """
         from jtsolve.averaging.pictures import render
 
+        kind = PICTURE.format_to_write(path, format)
         write_atomically(path, render(self.figure(picture), kind))
 
     def _repr_html_(self) -> str:

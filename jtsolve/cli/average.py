@@ -33,6 +33,7 @@ from jtsolve.cli.output import (
     emit,
 )
 from jtsolve.cli.problems import read_or_score
+from jtsolve.core.formats import DRAWS, POSTERIOR, RASTER
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
@@ -108,11 +109,8 @@ def average(
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.
     """
-    for path in (output, plot):
-        claim_outputs(path)
-    kind = None if plot is None else plot.suffix.lower().removeprefix(".")
-    if kind not in (None, "svg", "png"):
-        raise ChoiceError(f"the plot '{plot}' is neither .svg nor .png; give it one of these names")
+    claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
+    claim_outputs(plot, kind=RASTER)
     if trees and plot is not None:
         raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
@@ -172,7 +170,7 @@ def average(
     if output is not None:
         write_atomically(output, document)
     if plot is not None:
-        found.draw(plot, "svg" if kind == "svg" else "png")
+        found.draw(plot)
     if json:
         emit(document)
     elif not quiet:

@@ -10,9 +10,9 @@ import typer
 
 from jtsolve.cli.options import ConstraintOptions, Executor, ScoreName, grouped
 from jtsolve.cli.output import FAULTY, murmur, show_findings
+from jtsolve.core.formats import INSTANCE, TABLE
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR
-from jtsolve.tables.options import DATA_SUFFIXES
 
 if TYPE_CHECKING:
     from jtsolve.compare.folder import ComparisonPlan, Folder
@@ -191,13 +191,13 @@ def _planned(
     from datetime import UTC, datetime
 
     from jtsolve.compare.folder import ComparisonPlan
-    from jtsolve.compare.grid import INSTANCE_SUFFIXES, expand, find_files
+    from jtsolve.compare.grid import expand, find_files
     from jtsolve.core.machine import cores, describe, free_memory
     from jtsolve.core.run import Console, Limits, Run
 
     run = Run(Limits(), Console(None, str.strip if quiet else murmur, str.strip if quiet else show_findings))  # type: ignore[arg-type]
-    suffixes = INSTANCE_SUFFIXES if grid.score is None else DATA_SUFFIXES
-    files = _instances(folder, grid, constrain, find_files(grid.instances, suffixes), run)
+    kind = INSTANCE if grid.score is None else TABLE
+    files = _instances(folder, grid, constrain, find_files(grid.instances, kind), run)
     specs: list[Spec] = expand(
         grid,
         files,
@@ -225,7 +225,7 @@ def _instances(
     constrained = grid.constraints is not None or bool(restrictions)
     instances = []
     for path, label in zip(files, labels(files), strict=True):
-        is_data = grid.score is not None or path.name.lower().endswith(DATA_SUFFIXES)
+        is_data = grid.score is not None or TABLE.format_to_read(path) is not None
         if not (is_data or constrained):
             instances.append(path)
             continue

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.core.formats import INSTANCE
 from jtsolve.core.outputs import claim_outputs
 
 
@@ -26,7 +27,7 @@ def convert(
     ] = None,
 ) -> None:
     """Write an instance in another format, which the suffix of OUT selects."""
-    claim_outputs(target)
+    claim_outputs(target, kind=INSTANCE)
 
     from jtsolve.io.instance import read_problem, write_problem
 

@@ -7,8 +7,8 @@ import typer
 
 from jtsolve.cli.options import DrawSeed, Rows
 from jtsolve.cli.output import emit, require_rows
+from jtsolve.core.formats import TABLE, require_same
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError
 
 data = typer.Typer(
     rich_markup_mode=None, no_args_is_help=True, help="Get examples or public data sets, or draw data."
@@ -35,13 +35,14 @@ def find_example(
     ] = None,
 ) -> None:
     """Print the path of a small file installed with jtsolve: a data set, its network, or an instance."""
-    from jtsolve.core.files import read_file, write_atomically
+    from jtsolve.core.files import read_bytes, write_atomically
     from jtsolve.data.examples import example
 
     path = example(name)
     if output is not None:
+        require_same(output, path)
         claim_outputs(output)
-        write_atomically(output, read_file(path))
+        write_atomically(output, read_bytes(path))
         path = output
     emit(str(path))
 
@@ -70,18 +71,20 @@ def fetch_data_set(
     Files are cached in the system's cache folder for jtsolve, or in JTSOLVE_CACHE if this environment
     variable is set.
     """
-    from jtsolve.core.files import read_file, write_atomically
+    from jtsolve.core.files import read_bytes, write_atomically
     from jtsolve.data.fetch import download, keep, read_local
     from jtsolve.data.registry import find
 
     entry = find(name)
-    claim_outputs(output)
+    if output is not None:
+        require_same(output, entry.file)
+        claim_outputs(output)
     if folder is not None:
         content = read_local(entry, folder)
         path = keep(entry, content) if output is None else output
     else:
         path = download(entry)
-        content = b"" if output is None else read_file(path)
+        content = b"" if output is None else read_bytes(path)
     if output is not None:
         path = output
         write_atomically(output, content)
@@ -91,24 +94,23 @@ def fetch_data_set(
 @data.command("sample")
 def sample_network(
     network: Annotated[
-        Path, typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bif.gz).")
+        Path,
+        typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bifxml)."),
     ],
     rows: Rows,
     output: Annotated[
-        Path, typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .csv.gz).")
+        Path,
+        typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .tsv, .parquet, .arrow)."),
     ],
     seed: DrawSeed = 0,
 ) -> None:
-    """Draw rows from a Bayesian network, as CSV with a header."""
-    if not output.name.endswith((".csv", ".csv.gz")):
-        raise ChoiceError(f"{output}: rows are written as .csv or .csv.gz; give such a name")
-    claim_outputs(output)
+    """Draw rows from a Bayesian network, in the format that the name of the file says."""
+    claim_outputs(output, kind=TABLE)
 
-    from jtsolve.core.files import write_atomically
-    from jtsolve.networks.bif import read_network
-    from jtsolve.networks.sample import sample_csv
+    from jtsolve.networks.files import read_network
+    from jtsolve.networks.sample import sample_frame
+    from jtsolve.tables.writing import write_rows
 
     found = read_network(network)
     require_rows(len(found.nodes), rows)
-    content = sample_csv(found, rows, seed)
-    write_atomically(output, content)
+    write_rows(sample_frame(found, rows, seed), output)

@@ -7,6 +7,7 @@ import typer
 
 from jtsolve.cli.options import Instance, Json, ResultFile
 from jtsolve.cli.output import emit
+from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def decode(
     MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
     The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
     """
-    claim_outputs(output)
+    claim_outputs(output, kind=RESULT)
 
     from jtsolve.cli.summary import describe
     from jtsolve.core.files import read_file, write_atomically

@@ -7,6 +7,7 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import Instance, Treewidth
+from jtsolve.core.formats import FORMULA
 from jtsolve.core.outputs import claim_outputs
 
 
@@ -27,14 +28,13 @@ def encode(
 
     'jtsolve decode' turns the solver's answer into a checked result.
     """
-    claim_outputs(output)
-
     from jtsolve.core.files import write_atomically
     from jtsolve.core.run import Limits
     from jtsolve.encodings.export import export, make_target
     from jtsolve.io.instance import read_problem
 
     target = make_target(to)
+    claim_outputs(output, kind=FORMULA, to=target)
     problem = read_problem(instance).with_treewidth(treewidth).with_star()
     text = export(problem, target, Limits().memory_bytes)
     write_atomically(output, text.encode())

@@ -18,6 +18,7 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
+from jtsolve.core.formats import INSTANCE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND
 
@@ -51,7 +52,7 @@ def explain(
 
     Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
     """
-    claim_outputs(output)
+    claim_outputs(output, kind=INSTANCE)
     run, searcher = spend.run(context.obj, seed, silent=json, quiet=quiet), chosen_backend(backend)
     from jtsolve.io.instance import read_problem
     from jtsolve.study.explaining import explained

@@ -8,24 +8,24 @@ import typer
 from jtsolve.cli import completion
 from jtsolve.cli.options import Model
 from jtsolve.cli.output import emit
+from jtsolve.core.formats import MODEL
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
-FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot", "log-linear", "circuit")
-"""Those of `models.files.opening`, without its imports."""
+FORMATS = tuple(dict.fromkeys(MODEL.written.values()))
 
 
 def export(
     model: Model,
     to: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help=f"{', '.join(FORMATS)}.",
+            help=f"{', '.join(FORMATS)}; default: that of the name of --output.",
             autocompletion=completion.among(lambda: FORMATS),
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")
     ] = None,
@@ -38,14 +38,19 @@ def export(
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
-    bif and bifxml replace characters in names that other programs cannot read; uai and td have no names.
-    pyAgrum reads the numbers of bif and uai in single precision: use bifxml for it. A feature tree is also
-    written as a list of weighted features (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it
-    becomes one junction tree, which is refused with its size if that is too large.
+    bif has words only for names: others are replaced, which is said, and kept as properties, from which
+    jtsolve restores them; bifxml keeps all names; uai and td have none. pyAgrum reads the numbers of bif and
+    uai in single precision: use bifxml for it. A feature tree is also written as a list of weighted features
+    (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it becomes one junction tree, which is
+    refused with its size if that is too large.
     """
-    claim_outputs(output)
-    if to not in FORMATS:
+    if to is not None and to not in FORMATS:
         raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
+    if output is not None:
+        to = MODEL.format_to_write(output, to)
+        claim_outputs(output)
+    if to is None:
+        raise ChoiceError(f"say what to print: --to {'|'.join(FORMATS)}; or give an --output with its suffix")
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically

@@ -26,6 +26,7 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import emit
+from jtsolve.core.formats import FITTED
 from jtsolve.core.outputs import claim_outputs, note_input
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, UNSEEN, VALIDATE
@@ -73,9 +74,7 @@ def fit(
     Exit code 5: the chains that draw trees for 'average' have not converged.
     """
     note_input(data)
-    claim_outputs(output)
-    if not output.name.endswith((".json", ".json.gz")):
-        raise ChoiceError(f"{output}: a model is written as .json or .json.gz; give such a name")
+    claim_outputs(output, kind=FITTED)
     if tree is not None and graph is not None:
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 

@@ -1,7 +1,7 @@
 """The view of a graph file for `jtsolve show`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jtsolve.cli.views import View
@@ -25,7 +25,7 @@ def of_graph(path: Path) -> "View":
     def tree() -> "tuple[JunctionTree, tuple[str, ...]]":
         return triangulation(graph.moral(arcs or ())), graph.names
 
-    def picture(target: Path, kind: Literal["svg", "png", "html"]) -> None:
+    def picture(target: Path, kind: str) -> None:
         from jtsolve.draw.picture import draw_edges
         from jtsolve.selection.framed import grouped
 

@@ -20,6 +20,7 @@ from jtsolve.cli.options import (
     grouped,
 )
 from jtsolve.cli.output import emit, murmur
+from jtsolve.core.formats import LIKELIHOODS
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
@@ -42,7 +43,8 @@ def loglik(
         typer.Option(
             readable=False,
             metavar="FILE",
-            help="Write ln P of each row here, one per line; of partitions, a folder of Parquet files.",
+            help="Write ln P of each row here: .txt, a number a line; .csv, .tsv, .parquet, .arrow, a column;"
+            " of partitions, a folder of Parquet files.",
         ),
     ] = None,
     columns: DataOptions,
@@ -63,7 +65,7 @@ def loglik(
 
     cluster = Cluster.of(executor, threads or cores())
     if output is not None and cluster is None:
-        claim_outputs(output)
+        claim_outputs(output, kind=LIKELIHOODS)
     if columns.missing not in (None, "refuse", "drop-rows", "state"):
         raise ChoiceError(
             f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
@@ -79,7 +81,6 @@ def loglik(
         murmur(f"{', '.join(unused)}: the model has its own coding of the columns, which is used instead")
 
     from jtsolve.cli.models import json_text
-    from jtsolve.core.files import write_atomically
     from jtsolve.listing import table
     from jtsolve.models.files.opening import open_model
 
@@ -88,7 +89,7 @@ def loglik(
         rows, times = _log_likelihood(found, data, columns)
         sums = _sums(rows, times)
         if output is not None and sums.rows:
-            write_atomically(output, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
+            _write(rows, output)
     else:
         sums = _by_partitions(cluster, found, data, columns, output)
     if not sums.rows:
@@ -144,18 +145,28 @@ def _of_partition(
     frame: Any, shared: "tuple[Distribution, DataOptions]", place: str | None
 ) -> LikelihoodSums:
     """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
-    import polars as pl
-
-    from jtsolve.core.files import write_atomically
-    from jtsolve.tables.parquet import parquet_bytes
-
     model, options = shared
     if not len(frame):
         return LikelihoodSums(0, 0.0, math.inf, 0)
     rows, times = _log_likelihood(model, frame, options)
     if place is not None:
-        write_atomically(place, parquet_bytes(pl.DataFrame({"loglik": rows})))
+        _write(rows, place)
     return _sums(rows, times)
+
+
+def _write(rows: Any, path: str | Path) -> None:
+    """Writes ln P of each row."""
+    import polars as pl
+
+    from jtsolve.core.files import write_atomically
+    from jtsolve.tables.writing import rows_as
+
+    kind = LIKELIHOODS.format_to_write(path)
+    if kind == "txt":
+        data = "".join(f"{value!r}\n" for value in rows.tolist()).encode()
+    else:
+        data = rows_as(pl.DataFrame({"loglik": rows}), kind)
+    write_atomically(path, data)
 
 
 def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) -> tuple[Any, Any]:

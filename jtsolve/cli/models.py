@@ -97,19 +97,25 @@ def labelled(model: "Distribution", rows: Iterable[Any], *, typed: bool = False)
     return pl.DataFrame(made)
 
 
-def csv_bytes(model: "Distribution", frame: "pl.DataFrame") -> bytes:
-    """Returns rows as CSV, with the decimal mark and in the encoding of the data of the model."""
+def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
+    """Returns rows of a model as the contents of a table, a format of `formats.TABLE`.
+
+    Text has the decimal mark and the encoding of the data of the model.
+    """
     import polars as pl
 
     from jtsolve.tables.options import Habits
+    from jtsolve.tables.writing import rows_as
 
-    habits = Habits.of(model)
+    if kind not in ("csv", "tsv"):
+        return rows_as(labelled(model, rows, typed=True), kind)
+    frame, habits = labelled(model, rows), Habits.of(model)
     cut = {column.name for column in model.columns if column.cuts is not None}  # into ranges, which are words
     numbers = [pl.col(name).cast(pl.String) for name in habits.commas or () if name not in cut]
     frame = frame.with_columns(one.str.replace(".", ",", literal=True) for one in numbers)
     # A blank line is no row.
-    text = frame.write_csv(null_value="?" if frame.width == 1 else "")
-    return text.encode(habits.encoding)
+    text = rows_as(frame, kind, null="?" if frame.width == 1 else "")
+    return text.decode().encode(habits.encoding)
 
 
 def json_text(value: Any) -> str:

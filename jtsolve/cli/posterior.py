@@ -103,5 +103,5 @@ def of_posterior(path: Path, picture: str) -> "View":
         lambda: describe_posterior(posterior),
         best,
         None,
-        lambda target, kind: posterior.draw(target, kind, picture),
+        lambda target, kind: posterior.draw(target, picture, format=kind),
     )

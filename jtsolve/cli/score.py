@@ -20,6 +20,7 @@ from jtsolve.cli.options import (
     chosen_score,
     grouped,
 )
+from jtsolve.core.formats import SCORED
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.options import EXECUTOR
@@ -158,8 +159,7 @@ def score_all(
 
 def _outputs(output: Path, also: str | None) -> list[Path]:
     """Returns the files to write, the instance first; refuses names without a format."""
-    if not output.name.endswith((".json", ".json.gz")):
-        raise ChoiceError(f"{output}: an instance is written as .json or .json.gz; give such a name")
+    SCORED.format_to_write(output)
     formats = dict.fromkeys(names_in(also)) if also is not None else {}
     for name in formats:
         if name not in ALSO:

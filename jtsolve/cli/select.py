@@ -70,7 +70,7 @@ def select(
     """
     claim_outputs(output)
 
-    from jtsolve.io.graph import selection_to_document, suffix_of, write_graph
+    from jtsolve.io.graph import require_format, selection_to_document, write_graph
     from jtsolve.io.supersets import read_superset
     from jtsolve.selection.choices import Plan
     from jtsolve.study.data import Data as StudyData
@@ -80,7 +80,7 @@ def select(
         raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
     known = None if superset is None else read_superset(superset, above)
     plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
-    suffix_of(output, arcs=plan.directs)
+    require_format(output, arcs=plan.directs)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())
     table = file.read(chosen_score(plan.score, plan.score), run, kinds=plan.kinds)

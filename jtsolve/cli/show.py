@@ -1,12 +1,13 @@
 """`jtsolve show`: a result, a model or a posterior as text, in the DOT language, or drawn."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from jtsolve.cli.options import DataOptions, LimitOptions, flags_given, grouped
 from jtsolve.cli.output import emit
+from jtsolve.core.formats import GRAPH, MODEL, PICTURE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
@@ -73,7 +74,9 @@ def show(
     model, the cells with the largest adjusted residuals, and the cost of removing each edge;
     --picture mosaic:A,B draws a table of counts.
     """
-    claim_outputs(svg, png, html)
+    pictures = [(path, kind) for path, kind in ((svg, "svg"), (png, "png")) if path is not None]
+    for path, kind in (*pictures, (html, "html")):
+        claim_outputs(path, kind=PICTURE, to=kind)
     if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
         raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and svg is None and png is None:
@@ -106,18 +109,15 @@ def show(
         emit(view.dot().encode())
         dot = False
     if own and view.picture is not None:
-        if svg is not None:
-            view.picture(svg, "svg")
-        if png is not None:
-            view.picture(png, "png")
+        for path, kind in pictures:
+            view.picture(path, kind)
         if not dot:
             return
     tree, names = view.tree()
-    pictures: tuple[tuple[Path | None, Literal["svg", "png"]], ...] = ((svg, "svg"), (png, "png"))
     for path, kind in pictures:
-        if path is not None and graph:
+        if graph:
             draw_graph(tree, names, path, format=kind)
-        elif path is not None and view.picture is None:
+        elif view.picture is None:
             draw_tree(tree, names, path, format=kind, notes=view.notes)
     if dot:
         emit((graph_dot(tree, names) if graph else tree_dot(tree, names, view.notes)).encode())
@@ -142,14 +142,12 @@ def _kind(path: Path) -> str:
     from jtsolve.core.files import read_file
     from jtsolve.io.documents import format_of
 
-    suffix = path.name.removesuffix(".gz").rpartition(".")[2].lower()
-    if suffix in _SUFFIXES:
-        return _SUFFIXES[suffix]
+    if MODEL.format_to_read(path) not in (None, "json"):
+        return "model"
+    if GRAPH.format_to_read(path) not in (None, "json"):
+        return "graph"
     declared = str(format_of(read_file(path))).removeprefix("jtsolve-")
     return declared if declared in ("model", "graph", "posterior", "results") else "result"
-
-
-_SUFFIXES = {"bif": "model", "uai": "model", "graphml": "graph", "csv": "graph"}
 
 
 def _view(path: Path, picture: str | None) -> "View":

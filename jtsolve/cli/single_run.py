@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.output import emit
+from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
 
 
@@ -40,7 +41,7 @@ def run(
         return
     if row is not None:
         raise ChoiceError(f"'{row}': 'jtsolve run' takes one specification; the row goes to --output FILE")
-    claim_outputs(output)
+    claim_outputs(output, kind=RESULT)
 
     from jtsolve.compare.running.supervise import supervise
 

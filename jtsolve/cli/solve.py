@@ -25,6 +25,7 @@ from jtsolve.cli.options import (
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
 from jtsolve.cli.problems import read_or_score
+from jtsolve.core.formats import CERTIFICATE, RESULT
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND, EXECUTOR
 from jtsolve.scoring.score import MIXED_SCORE
@@ -81,8 +82,8 @@ def solve(
 
     The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
-    for path in (output, certificate):
-        claim_outputs(path)
+    claim_outputs(output, kind=RESULT)
+    claim_outputs(certificate, kind=CERTIFICATE)
     searcher = chosen_backend(backend)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
 

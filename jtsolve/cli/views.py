@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
 
@@ -34,7 +34,7 @@ class View:
     text: Callable[[], str]
     tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
     notes: "Notes | None"
-    picture: "Callable[[Path, Any], None] | None" = None
+    picture: Callable[[Path, str], None] | None = None
     dot: Callable[[], str] | None = None
     of_graph: bool = False
 
@@ -90,7 +90,7 @@ def of_model(found: "Model", name: str) -> View:
     single = described.trees[0][1] if len(described.trees) == 1 else None
     boxes = described.boxes[0] if described.boxes and not described.parts else None
 
-    def picture(path: Path, kind: 'Literal["svg", "png"]') -> None:
+    def picture(path: Path, kind: str) -> None:
         assert boxes is not None, "of a feature tree"
         draw_branching(boxes, path, format=kind)
 

@@ -21,17 +21,17 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
 from jtsolve.core.files import read_file
+from jtsolve.core.formats import INSTANCE, TABLE, Kind, stem_of
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.constraints import ConstraintsDocument
 from jtsolve.io.documents import Count, Name
 from jtsolve.io.settings import decode_settings
 from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.options import DATA, DATA_SUFFIXES, Reading
+from jtsolve.tables.options import DATA, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-INSTANCE_SUFFIXES = (".json", ".json.gz", ".score", ".dmst", ".jkl", ".scores", ".pss")
 NO_TREEWIDTH = "none"
 _MOST_NUMBERS = 10**6
 """In a range; each would be a run for every instance and backend."""
@@ -182,7 +182,7 @@ def parse_numbers(text: str, what: str) -> list[int]:
     return numbers
 
 
-def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
+def find_files(places: Iterable[str], kind: Kind) -> list[Path]:
     """Returns the given files and the instances in the given folders, without duplicates.
 
     Files with other suffixes, hidden files and JSON files that are not instances are skipped in folders.
@@ -197,7 +197,7 @@ def find_files(places: Iterable[str], suffixes: Sequence[str]) -> list[Path]:
                 raise InputError(str(place), "", "there is no such file or folder", "check the spelling")
             files.append(place)
             continue
-        inside = [path for path in sorted(place.iterdir()) if path.name.endswith(tuple(suffixes))]
+        inside = [path for path in sorted(place.iterdir()) if kind.format_to_read(path) is not None]
         inside = [path for path in inside if not path.name.startswith(".") and _may_be_instance(path)]
         if not inside:
             raise InputError(str(place), "", "there is no instance in this folder", "give another folder")
@@ -236,9 +236,7 @@ def labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    known = (suffix for suffix in (*INSTANCE_SUFFIXES, *DATA_SUFFIXES) if name.endswith(suffix))
-    longest = max(known, key=len, default="")
-    return name.removesuffix(longest) or name
+    return stem_of(name) if any(kind.format_to_read(name) for kind in (INSTANCE, TABLE)) else name
 
 
 def expand(

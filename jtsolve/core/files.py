@@ -1,26 +1,33 @@
-"""Whole files: read bounded and decompressed, written atomically."""
+"""Whole files: read bounded and unpacked, written atomically."""
 
 from __future__ import annotations
 
+import bz2
+import codecs
 import errno
 import gzip
 import io
+import lzma
 import os
 import stat
+import sys
 import tempfile
+import zipfile
 import zlib
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
+from jtsolve.core.formats import require_readable
 from jtsolve.core.outputs import note_input
 from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-BinaryStream: TypeAlias = "gzip.GzipFile | io.BufferedReader"
+BinaryStream: TypeAlias = "IO[bytes]"
 
 LARGEST = 2 << 30
 """Bytes of the largest text that is read, decompressed: 2 GiB hold some 10^8 scores, or 3 GB as numbers. It
@@ -33,10 +40,14 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_HEADER = _GZIP_MAGIC + b"\x08" + 6 * b"\0" + b"\xff"
 """Of one member: deflated; no flags, time, or hint at the effort; from an unknown system (RFC 1952)."""
 _PRIVATE = 0o600
+_ZSTANDARD = ("compression.zstd", "backports.zstd")
+"""From Python 3.14 on, and before it."""
 
 
 def read_file(path: str | Path, run: Run | None = None) -> bytes:
-    """Returns the contents of a file, decompressed if they are gzip data under any name.
+    """Returns a text file in UTF-8 without byte order mark, unpacked.
+
+    UTF-16 is known by its mark; other bytes come as they are.
 
     Args:
         path: of the file.
@@ -44,54 +55,119 @@ def read_file(path: str | Path, run: Run | None = None) -> bytes:
 
     Raises:
         LimitError: time or memory do not suffice.
-        InputError: the file is missing, unreadable, empty, damaged gzip data, named .gz without being gzip
-            data, or larger than `LARGEST` bytes.
+        InputError: as `opened`; or the file is empty, or larger than `LARGEST` bytes.
     """
+    data = read_bytes(path, run).removeprefix(codecs.BOM_UTF8)
+    if data[:2] in UTF_16_MARKS:
+        with suppress(UnicodeError):  # the reader of the format reports that it is not UTF-8
+            data = data.decode("utf-16").encode()
+    return _require_content(data, path)
+
+
+def read_bytes(path: str | Path, run: Run | None = None) -> bytes:
+    """Returns the contents of a file, unpacked; see `read_file`."""
     source = str(path)
     with opened(path) as stream:
         data = _read_bounded(stream, source, _promised_size(path), run or Run())
+    return _require_content(data, path)
+
+
+def _require_content(data: bytes, path: str | Path) -> bytes:
     if not data:
-        raise InputError(source, "", "the file is empty", "check how it was written, and write it again")
+        raise InputError(str(path), "", "the file is empty", "check how it was written, and write it again")
     return data
 
 
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+"""Byte order marks."""
+
+
+def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
+    """Returns the only file of an archive."""
+    archive = zipfile.ZipFile(stream if stream.seekable() else io.BytesIO(stream.read()))
+    inside = [one for one in archive.infolist() if not (one.is_dir() or one.filename.startswith("__MACOSX/"))]
+    if len(inside) != 1:
+        held = ", ".join(one.filename for one in inside[:3]) or "none"
+        reason = f"the archive has {len(inside)} files ({held}{', …' * (len(inside) > 3)})"  # noqa: PLR2004
+        raise InputError(source, "", reason, "unpack it, and give one of its files")
+    try:
+        return archive.open(inside[0])
+    except (RuntimeError, NotImplementedError) as error:
+        raise InputError(source, "zip data", f"it cannot be unpacked ({error})", "unpack it first") from None
+
+
+def _of_zstandard(stream: BinaryStream, source: str) -> BinaryStream:
+    for module in _ZSTANDARD:
+        try:
+            opener: Callable[[BinaryStream], BinaryStream] = import_module(module).ZstdFile
+        except ImportError:
+            continue
+        return opener(stream)
+    remedy = "unpack it with 'zstd -d', or install backports.zstd"
+    raise InputError(source, "", "it is packed with Zstandard, which this Python does not read", remedy)
+
+
+def _damages() -> tuple[type[Exception], ...]:
+    """Returns what unpackers raise beside errors of the system."""
+    zstandard: list[type[Exception]] = [sys.modules[n].ZstdError for n in _ZSTANDARD if n in sys.modules]
+    return (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, *zstandard)
+
+
+_Unpacker: TypeAlias = "Callable[[BinaryStream, str], BinaryStream]"
+_PACKINGS: dict[str, tuple[str, bytes, _Unpacker]] = {
+    "gz": ("gzip", _GZIP_MAGIC, lambda stream, _: cast("BinaryStream", gzip.GzipFile(fileobj=stream))),
+    "bz2": ("bzip2", b"BZh", lambda stream, _: bz2.BZ2File(stream)),
+    "xz": ("xz", b"\xfd7zXZ\0", lambda stream, _: lzma.LZMAFile(stream)),  # noqa: SIM115 - closed by `opened`
+    "zst": ("Zstandard", b"\x28\xb5\x2f\xfd", _of_zstandard),
+    "zip": ("zip", b"PK\x03\x04", _unzipped),
+}
+"""By suffix: name, first bytes, and what opens them."""
+_LONGEST_MAGIC = 6
+
+
 def is_packed(path: str | Path) -> bool:
-    """Tells whether a file begins like gzip data.
+    """Tells whether a file begins like packed data.
 
     Raises:
         OSError: it cannot be read.
     """
     with Path(path).open("rb") as stream:
-        return stream.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        return _packing(stream.read(_LONGEST_MAGIC)) is not None
+
+
+def _packing(head: bytes) -> str | None:
+    """Returns the suffix of the packing that data begin with, or None."""
+    return next((suffix for suffix, (_, magic, _) in _PACKINGS.items() if head.startswith(magic)), None)
 
 
 @contextmanager
 def opened(path: str | Path) -> Iterator[BinaryStream]:
-    """Opens a file to read its contents, decompressed if they are gzip data under any name.
+    """Opens a file to read its contents, unpacked if they are packed data under any name.
 
     Raises:
-        InputError: also from the body: the file is missing, unreadable, damaged gzip data, or named .gz
-            without being gzip data or empty.
+        InputError: also from the body: the file is missing, unreadable, damaged packed data, named like
+            packed data without being any or empty, an archive of several files, or one of another program
+            (`formats.FOREIGN`).
     """
-    source = str(path)
+    source, packing = str(path), None
     note_input(path)
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 - a Path would lose a trailing slash
-            magic = stream.peek(len(_GZIP_MAGIC))[: len(_GZIP_MAGIC)]
-            if magic == _GZIP_MAGIC:
-                with gzip.GzipFile(fileobj=stream) as unpacked:
+            require_readable(path)
+            head = stream.peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+            packing = _packing(head)
+            named = next((suffix for suffix in _PACKINGS if source.lower().endswith(f".{suffix}")), None)
+            if packing is not None:
+                with _PACKINGS[packing][2](stream, source) as unpacked:
                     yield unpacked
-            elif magic and source.endswith(".gz"):
-                raise InputError(
-                    source, "", "it is named .gz, but is not gzip data", "compress it with gzip, or rename it"
-                )
+            elif head and named:
+                name = _PACKINGS[named][0]
+                reason = f"it is named .{named}, but is not {name} data"
+                raise InputError(source, "", reason, f"compress it with {name}, or rename it")
             else:
                 yield stream
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise InputError(
-            source, "gzip data", f"it is damaged or truncated ({error})", "fetch or compress the file again"
-        ) from None
     except FileNotFoundError:
+        require_readable(path)
         raise InputError(source, "", "there is no such file", "check the path") from None
     except IsADirectoryError:
         raise InputError(source, "", "it is a directory", "give a file") from None
@@ -99,7 +175,12 @@ def opened(path: str | Path) -> Iterator[BinaryStream]:
         raise InputError(
             source, "", "you have no permission to read it", "change its permissions, or copy it"
         ) from None
-    except (OSError, ValueError) as error:
+    except _damages() as error:
+        if packing is not None and getattr(error, "errno", None) is None:  # an unpacker found a fault
+            place, remedy = f"{_PACKINGS[packing][0]} data", "fetch or compress the file again"
+            raise InputError(source, place, f"it is damaged or truncated ({error})", remedy) from None
+        raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
+    except ValueError as error:
         raise InputError(source, "", f"it cannot be read ({_cause(error)})", "give a readable file") from None
 
 
@@ -114,7 +195,7 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
         InputError: the file cannot be written; says why.
     """
     source = str(path)
-    if source.endswith(".gz"):
+    if source.lower().endswith(".gz"):
         data = pack(data, numbers=numbers)
     try:
         place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
@@ -188,9 +269,10 @@ def _promised_size(path: str | Path) -> int:
     place = Path(path)
     if not place.is_file():
         return 0
-    if not is_packed(place):
-        return place.stat().st_size
     with place.open("rb") as stream:
+        packing = _packing(stream.read(_LONGEST_MAGIC))
+        if packing != "gz":
+            return place.stat().st_size if packing is None else 0
         packed = stream.seek(0, os.SEEK_END)
         stream.seek(-min(4, packed), os.SEEK_CUR)
         promised = int.from_bytes(stream.read(4), "little")  # of the last part, modulo 2^32

@@ -19,6 +19,8 @@ from jtsolve.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jtsolve.core.formats import Kind
+
 _Identity: TypeAlias = "tuple[int, int] | str"
 """Device and inode of a file; the path of one that does not exist."""
 
@@ -56,10 +58,16 @@ def note_input(path: str | Path) -> None:
             raise _replaces(path)
 
 
-def claim_outputs(*paths: str | Path | None) -> None:
+def claim_outputs(*paths: str | Path | None, kind: Kind | None = None, to: str | None = None) -> None:
     """Checks before a long run that its answers can be written to files; None is none.
 
+    Args:
+        paths: of the files.
+        kind: what they hold, whose format their names have to say; None where this is checked elsewhere.
+        to: the format; see `Kind.format_to_write`.
+
     Raises:
+        ChoiceError: a name says another format.
         InputError: one cannot be written, is an input of this call, or another output of it.
     """
     files = _FILES.get()
@@ -68,13 +76,16 @@ def claim_outputs(*paths: str | Path | None) -> None:
             continue
         _require_writable(Path(path))
         identity = _identity(path)
-        if files is None or identity is None:
-            continue
-        if identity in files.read:
-            raise _replaces(path)
-        if identity in files.written:
-            raise InputError(str(path), "", "two outputs both name this file", "give each a file of its own")
-        files.written.add(identity)
+        if files is not None and identity is not None:
+            if identity in files.read:
+                raise _replaces(path)
+            if identity in files.written:
+                raise InputError(
+                    str(path), "", "two outputs both name this file", "give each a file of its own"
+                )
+            files.written.add(identity)
+        if kind is not None:
+            kind.format_to_write(path, to)
 
 
 def _replaces(path: str | Path) -> InputError:

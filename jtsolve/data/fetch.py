@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.files import read_bytes, write_atomically
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read_local(data_set: DataSet, folder: Path) -> bytes:
             f"data set '{data_set.name}' is not in it, as {data_set.file} or {data_set.file}.gz",
             "give the folder that contains it, or omit --from to download it",
         )
-    content = read_file(path)
+    content = read_bytes(path)
     if hashlib.sha256(content).hexdigest() != data_set.sha256:
         raise _mismatch(data_set, str(path))
     return content
@@ -111,7 +111,7 @@ def _download_unpacked(url: str, output_file: str, pooch_object: Any) -> None:
 
     pooch.HTTPDownloader(timeout=_TIMEOUT)(url, output_file, pooch_object)
     try:
-        content = read_file(output_file)
+        content = read_bytes(output_file)
     except InputError as error:
         raise InputError(url, error.place, error.reason, "try again later") from None
     Path(output_file).write_bytes(content)

@@ -6,7 +6,7 @@ A box may have several parents; text and pictures show it once, under the first,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.draw import fonts
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
@@ -81,11 +81,11 @@ def branching_dot(boxes: Sequence[Box]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: Literal["svg", "png"]) -> None:  # noqa: A002
+def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
     """Draws the boxes into a file, the first on top; of more than 60, the deepest are counted instead.
 
     Raises:
-        ChoiceError: the picture is too large for a PNG file.
+        ChoiceError: the suffix is not .svg or .png, or the picture is too large for a PNG file.
         InputError: the file cannot be written.
     """
     save(_figure(_pruned(boxes)), path, format)

@@ -12,7 +12,7 @@ References:
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def draw_mosaic(
     states: Sequence[Sequence[str]],
     path: str | Path,
     *,
-    format: Literal["svg", "png"],  # noqa: A002 - the word for it
+    format: str | None = None,  # noqa: A002 - the word for it
 ) -> None:
     """Draws a table of counts into a file.
 
@@ -67,7 +67,7 @@ def draw_mosaic(
         names: of the variables.
         states: of each variable.
         path: the file to write, atomically.
-        format: "svg" or "png".
+        format: "svg" or "png"; None for that of the suffix.
 
     Raises:
         InputError: the file cannot be written.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import PICTURE, RASTER
 from jtsolve.draw import fonts
 from jtsolve.draw.colours import NEGATIVE, POSITIVE, group_fill
 from jtsolve.draw.graph import arrange_edges
@@ -21,11 +22,6 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.draw.layout import CliqueBox, TreeLayout
     from jtsolve.draw.text import Notes
-
-Raster = Literal["svg", "png"]
-Format = Literal["svg", "png", "html"]
-FORMATS: dict[str, Format] = {".svg": "svg", ".png": "png", ".html": "html"}
-"""By the suffixes of pictures."""
 
 _MARGIN = 0.15
 _PNG_DPI = 150.0
@@ -43,38 +39,12 @@ _FADED = 0.35
 _SEPARATOR_TEXT = "#8a4b08"
 
 
-def picture_format(path: str | Path) -> Format:
-    """Returns the format of a picture.
-
-    Raises:
-        ChoiceError: the suffix is not .svg, .png or .html.
-    """
-    kind = FORMATS.get(Path(path).suffix.lower())
-    if kind is None:
-        raise ChoiceError(
-            f"{path}: a picture is .svg, .png, or .html, which zooms; give such a name, or none to print it"
-        )
-    return kind
-
-
-def raster_format(path: str | Path) -> Raster:
-    """Returns the format of a picture of anything but a graph.
-
-    Raises:
-        ChoiceError: the suffix is not .svg or .png.
-    """
-    kind = picture_format(path)
-    if kind == "html":
-        raise ChoiceError(f"{path}: only graphs are drawn as .html; give .svg or .png")
-    return kind
-
-
 def draw_tree(
     tree: JunctionTree,
     names: Sequence[str],
     path: str | Path,
     *,
-    format: Format,  # noqa: A002 - the word for it
+    format: str | None = None,  # noqa: A002 - the word for it
     notes: Notes | None = None,
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, components apart.
@@ -86,14 +56,15 @@ def draw_tree(
         tree: the tree.
         names: of the variables.
         path: the file to write, atomically.
-        format: "svg" or "png"; with "html" the graph of the variables is drawn, see `zoom`.
+        format: "svg" or "png"; with "html" the graph of the variables is drawn, see `zoom`; None for that of
+            the suffix.
         notes: remarks beside cliques and separators, or None.
 
     Raises:
-        ChoiceError: there are more than 150 cliques, or too long ones for a PNG file.
+        ChoiceError: the suffix is another, there are more than 150 cliques, or too long ones for a PNG file.
         InputError: the file cannot be written.
     """
-    if format == "html":
+    if PICTURE.format_to_write(path, format) == "html":
         draw_graph(tree, names, path, format=format)
     else:
         save(tree_figure(tree, names, notes), path, format)
@@ -104,7 +75,7 @@ def draw_graph(
     names: Sequence[str],
     path: str | Path,
     *,
-    format: Format,  # noqa: A002 - the word for it
+    format: str | None = None,  # noqa: A002 - the word for it
 ) -> None:
     """Draws the chordal graph of the tree into a file: variables as nodes, joined if a clique has both.
 
@@ -118,7 +89,7 @@ def draw_edges(
     names: Sequence[str],
     path: str | Path,
     *,
-    format: Format,  # noqa: A002 - the word for it
+    format: str | None = None,  # noqa: A002 - the word for it
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
@@ -126,10 +97,11 @@ def draw_edges(
     """Draws any graph into a file; see `edges_figure`. An .html page shows no arcs.
 
     Raises:
-        ChoiceError: there are more than 400 variables with edges, and the file is no .html page.
+        ChoiceError: the suffix is another, or there are more than 400 variables with edges, and the file is
+            no .html page.
         InputError: the file cannot be written.
     """
-    if format == "html":
+    if PICTURE.format_to_write(path, format) == "html":
         from jtsolve.draw.zoom import zoomable
 
         page = zoomable(edges, names, Path(path).stem, strengths=strengths, groups=groups)
@@ -229,7 +201,7 @@ def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]
     return figure, axes
 
 
-def render(figure: Any, kind: Raster) -> bytes:
+def render(figure: Any, kind: str) -> bytes:
     """Returns the bytes of the picture."""
     longest = max(figure.get_size_inches())
     dpi = min(_PNG_DPI, _PNG_SIDE / longest)
@@ -247,9 +219,13 @@ def render(figure: Any, kind: Raster) -> bytes:
     return buffer.getvalue()
 
 
-def save(figure: Any, path: str | Path, kind: Raster) -> None:
-    """Writes a picture to a file, atomically."""
-    write_atomically(path, render(figure, kind))
+def save(figure: Any, path: str | Path, format: str | None = None) -> None:  # noqa: A002 - the word for it
+    """Writes a picture to a file, atomically, in a format or that of the suffix.
+
+    Raises:
+        ChoiceError: the suffix is another.
+    """
+    write_atomically(path, render(figure, RASTER.format_to_write(path, format)))
 
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:

@@ -1,6 +1,6 @@
 """Shared by all JSON files: strict reading, readable writing.
 
-Strict means: valid UTF-8 without byte order mark, no repeated or unknown key, no NaN or Infinity, no number
+Strict means: valid UTF-8, no repeated or unknown key, no NaN or Infinity, no number
 in place of a text or vice versa. Each violation is an `InputError` that names the place.
 """
 
@@ -121,9 +121,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def require_utf8(data: bytes, source: str) -> None:
-    """Raises InputError if a text is not UTF-8, or begins with a byte order mark."""
-    if data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(source, "line 1", "it begins with a byte order mark", "save it as UTF-8 without one")
+    """Raises InputError if a text is not UTF-8."""
     try:
         data.isascii() or data.decode()
     except UnicodeDecodeError as error:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from math import isfinite
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
-from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.files import read_bytes, read_file, write_atomically
+from jtsolve.core.formats import GRAPH
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Over
 from jtsolve.core.varset import members
@@ -24,6 +25,9 @@ from jtsolve.io.documents import Count, Name, decode, json_bytes, json_schema, n
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    import networkx as nx
 
     from jtsolve.core.selection import Selection
 
@@ -34,8 +38,6 @@ Pair = tuple[Name, Name]
 Place = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Correlation = Annotated[float, msgspec.Meta(ge=-1, le=1)]
-
-SUFFIXES = (".json", ".json.gz", ".graphml", ".csv")
 
 
 class StepDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -163,33 +165,24 @@ def document_to_json(document: GraphDocument) -> bytes:
 
 
 def write_graph(document: GraphDocument, path: str | Path) -> None:
-    """Writes a graph as the suffix says: .json, .json.gz, .graphml or .csv, the last two without steps.
+    """Writes a graph as the suffix says: .json, .graphml or .csv, the last two without steps.
 
     Raises:
-        ChoiceError: the suffix is another, or .csv for a graph with arcs.
+        ChoiceError: as `require_format`.
         InputError: the file cannot be written.
     """
-    kind = suffix_of(path, arcs=document.arcs is not None)
-    if kind == ".graphml":
-        data = _graphml(document)
-    elif kind == ".csv":
-        data = _edge_list(document)
-    else:
-        data = document_to_json(document)
-    write_atomically(path, data)
+    kind = require_format(path, arcs=document.arcs is not None)
+    write_atomically(path, _WRITERS[kind](document))
 
 
-def suffix_of(path: str | Path, *, arcs: bool = False) -> str:
-    """Returns the suffix of a graph file, of a graph with arcs or without.
+def require_format(path: str | Path, *, arcs: bool = False) -> str:
+    """Returns the format of a file to write, of a graph with arcs or without.
 
     Raises:
-        ChoiceError: it is none of `SUFFIXES`, or .csv for arcs.
+        ChoiceError: the suffix is none of a graph, or .csv for arcs.
     """
-    name = Path(path).name.lower()
-    kind = next((suffix for suffix in reversed(SUFFIXES) if name.endswith(suffix)), None)
-    if kind is None:
-        raise ChoiceError(f"{path}: a graph is written as {', '.join(SUFFIXES)}; give such a name")
-    if arcs and kind == ".csv":
+    kind = GRAPH.format_to_write(path)
+    if arcs and kind == "csv":
         raise ChoiceError(f"{path}: an edge list has no directions; write .json or .graphml")
     return kind
 
@@ -203,10 +196,10 @@ def read_document(path: str | Path) -> GraphDocument:
     Raises:
         InputError: the file cannot be read, or is not as the format asks; names the place.
     """
-    name = Path(path).name.lower()
-    if name.endswith((".graphml", ".graphml.gz")):
-        return _read_graphml(read_file(path), str(path))
-    if name.endswith((".csv", ".csv.gz")):
+    kind = GRAPH.format_to_read(path)
+    if kind == "graphml":
+        return _read_graphml(read_bytes(path), str(path))
+    if kind == "csv":
         return _read_edge_list(read_file(path), str(path))
     document = decode(read_file(path), GraphDocument, str(path))
     graph_of(document, str(path))
@@ -298,27 +291,49 @@ def _graphml(document: GraphDocument) -> bytes:
 
 
 def _read_graphml(data: bytes, source: str) -> GraphDocument:
+    """Returns the document of a graph of networkx, igraph or others; in a directed one, two arcs are an edge.
+
+    Nodes with a number for an identifier, such as n0, are called by their attribute `name` or `label`.
+    """
     import networkx as nx
 
+    if re.search(rb"<!\s*ENTITY", data):
+        # Entities could expand to more text than the memory holds.
+        raise InputError(source, "", "it declares entities", "remove the declarations '<!ENTITY …>'")
     try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
-    if "<!" in text.replace("<!--", "").replace("<![CDATA[", ""):
-        # Entities of a document type could expand to more text than the memory holds.
-        raise InputError(source, "", "it declares a document type", "remove the declaration '<!…>'")
-    try:
-        graph = nx.parse_graphml(text)
+        graph = nx.read_graphml(io.BytesIO(data))
     except Exception as error:  # noqa: BLE001 - networkx passes on all that its parser or a conversion raises
         reason = f"networkx cannot read it as GraphML ({type(error).__name__}: {error})"
         raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
     if not len(graph):
         raise InputError(source, "", "the graph has no nodes", "give a graph with at least one")
-    found = UndirectedGraph.from_networkx(graph, source)
+    graph = _named(graph)
+    arcs = None
+    if graph.is_directed() and not graph.is_multigraph():
+        arcs = [(u, v) for u, v in graph.edges if u != v and not graph.has_edge(v, u)]
+        graph = graph.to_undirected(as_view=True)
+    try:
+        found = UndirectedGraph.from_networkx(graph, source)
+    except InputError as error:
+        raise InputError(source, error.place, error.reason, error.remedy) from None
     nodes = list(graph.nodes)
     values = [graph.edges[nodes[u], nodes[v]].get("strength") for u, v in found.edges]
     weighed = bool(values) and all(isinstance(value, float) and abs(value) <= 1 for value in values)
-    return graph_to_document(found, values if weighed else None)
+    document = graph_to_document(found, values if weighed else None)
+    return document if arcs is None else msgspec.structs.replace(document, arcs=arcs)
+
+
+def _named(graph: nx.Graph) -> nx.Graph:
+    """Returns a graph of GraphML whose nodes are called by their names."""
+    import networkx as nx
+
+    if not all(re.fullmatch("n?[0-9]+", node) for node in graph.nodes):
+        return graph
+    for key in ("name", "label"):
+        names = {node: str(name) for node, name in graph.nodes(data=key) if name not in (None, "")}
+        if len(set(names.values())) == len(graph):
+            return nx.relabel_nodes(graph, names)
+    return graph
 
 
 _HEADERS = (["source", "target"], ["source", "target", "strength"])
@@ -379,3 +394,6 @@ def _is_correlation(text: str) -> bool:
     except ValueError:
         return False
     return isfinite(value) and abs(value) <= 1
+
+
+_WRITERS = {"json": document_to_json, "graphml": _graphml, "csv": _edge_list}

@@ -12,7 +12,6 @@ The format of a file with another suffix is detected. Gzip data are decompressed
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,6 +19,7 @@ import msgspec
 import numpy as np
 
 from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.formats import INSTANCE, stem_of
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
@@ -39,6 +39,7 @@ from jtsolve.io.foreign import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
 FORMAT = "jtsolve-instance"
 VERSION = 1
@@ -96,20 +97,12 @@ def read_problem(path: str | Path, run: Run | None = None) -> Problem:
     run = run or Run()
     data = read_file(path, run)
     source = str(path)
-    stem = Path(path).name.removesuffix(".gz")
-    kind = _kind(stem, data)
+    kind = _kind(path, data)
     if kind == "json":
         return _from_json(data, source, run)
-    name = printable(stem.rpartition(".")[0] or stem)
     if kind is None:
-        raise InputError(
-            source,
-            "",
-            "its format is unknown",
-            "give a .json, .json.gz, .score, .dmst, .jkl, .scores or .pss file; 'jtsolve score' makes one "
-            "from a data file, such as CSV, and 'jtsolve solve --score NAME' takes any text file as data",
-        )
-    return _READERS[kind](data, source, name, run)
+        raise INSTANCE.refusal(path)
+    return _READERS[kind](data, source, printable(stem_of(path)), run)
 
 
 _READERS: dict[str, Callable[[bytes, str, str, Run], Problem]] = {
@@ -121,14 +114,13 @@ _READERS: dict[str, Callable[[bytes, str, str, Run], Problem]] = {
 }
 
 
-def _kind(name: str, data: bytes) -> str | None:
+def _kind(path: str | Path, data: bytes) -> str | None:
     """Returns the format: by the first word if it is DMST, else by the suffix, else by the first line."""
     words = data[:4096].split(None, 1)
     if words and words[0] == b"DMST":
         return "dmst"
-    suffix = name.rpartition(".")[2]
-    if suffix == "json" or suffix in _READERS:
-        return suffix
+    if (kind := INSTANCE.format_to_read(path)) is not None:
+        return kind
     if words and words[0].startswith(b"{"):
         return "json"
     if words and words[0] in (b"META", b"VAR"):
@@ -239,23 +231,16 @@ def write_problem(problem: Problem, path: str | Path) -> None:
         LimitError: a .jkl or .pss file would be too large to be read.
         InputError: the file cannot be written, or a text in the problem cannot.
     """
-    source = str(path)
-    suffix = Path(path).name.removesuffix(".gz").rpartition(".")[2]
-    if source.endswith(".json") or source.endswith(".json.gz"):  # noqa: PIE810 - reads better
+    source, kind = str(path), INSTANCE.format_to_write(path)
+    if kind == "json":
         numbers = isinstance(problem.scores, DenseScores)
         write_atomically(path, _to_json(problem, source), numbers=numbers)
-    elif suffix in ("score", "dmst") and not source.endswith(".gz"):
-        scores = _plain_table(problem, source)
-        write_atomically(path, junctor_text(scores) if suffix == "score" else adjunct_text(scores))
-    elif suffix in FAMILY_FORMATS and not source.endswith(".gz"):
-        write_atomically(
-            path, family_text(_plain_table(problem, source), problem.variables, source, kind=suffix)
-        )
+        return
+    scores = _plain_table(problem, source)
+    if kind in FAMILY_FORMATS:
+        write_atomically(path, family_text(scores, problem.variables, source, kind=kind))
     else:
-        raise ChoiceError(
-            f"{source}: there is no format of this name to write; write .json, .json.gz, .score (Junctor), "
-            ".dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning)"
-        )
+        write_atomically(path, junctor_text(scores) if kind == "score" else adjunct_text(scores))
 
 
 def _plain_table(problem: Problem, source: str) -> DenseScores:

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from math import inf, log, prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -313,9 +313,7 @@ class Goodness:
             parts += ["", table(worst.columns, worst.rows())]
         return "\n".join(parts)
 
-    def mosaic(
-        self, path: str | Path, variables: Sequence[str], kind: Literal["svg", "png"] | None = None
-    ) -> None:
+    def mosaic(self, path: str | Path, variables: Sequence[str], kind: str | None = None) -> None:
         """Draws the counts of some variables, such as a clique, as a mosaic; see `draw.mosaic`.
 
         Args:
@@ -328,14 +326,13 @@ class Goodness:
             ChoiceError: the suffix is not .svg or .png, or the variables are too many.
         """
         from jtsolve.draw.mosaic import draw_mosaic, require_drawable
-        from jtsolve.draw.picture import raster_format
         from jtsolve.models.columns import position
 
         places = [position(self.table.names, name) for name in variables]
         states = [self.table.states[v] for v in places]
         require_drawable([len(own) for own in states])
         counts = _tabulated(self.table, places)
-        draw_mosaic(counts, list(variables), states, path, format=kind or raster_format(path))
+        draw_mosaic(counts, list(variables), states, path, format=kind)
 
     def __repr__(self) -> str:
         figures = f"G² {self.g2:.4g}, X² {self.x2:.4g}, df {_short(self.df)}, p {self.p:.2g}"

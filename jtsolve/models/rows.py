@@ -145,6 +145,7 @@ def open_rows(
     by_name = {column.name: column for column in raw.columns}
     if weights is not None:
         require_columns([weights], dict.fromkeys(by_name, 0), place)
+    weights = weights or raw.weights
     if run is not None:
         every = by_name | {name: replace(column, name=name) for name, column in read.items()}
         unused = tuple(name for name in drop if name in read)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jtsolve.core.formats import PICTURE
 from jtsolve.draw.branching import branching_text, draw_branching
-from jtsolve.draw.picture import draw_graph, draw_tree, picture_format
+from jtsolve.draw.picture import draw_graph, draw_tree
 from jtsolve.draw.text import graph_text, tree_text
 from jtsolve.listing import table
 
@@ -56,12 +57,12 @@ def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
     Raises:
         ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
     """
-    kind = picture_format(path)
+    kind = PICTURE.format_to_write(path)
     described = model.describe()
     if graph or kind == "html":
-        draw_graph(model.structure("a drawing"), model.names, path, format=kind)
+        draw_graph(model.structure("a drawing"), model.names, path)
     elif described.boxes and not described.parts:
-        draw_branching(described.boxes[0], path, format=kind)
+        draw_branching(described.boxes[0], path)
     else:
         notes = described.trees[0][1] if len(described.trees) == 1 else None
-        draw_tree(model.structure("a drawing"), model.names, path, format=kind, notes=notes)
+        draw_tree(model.structure("a drawing"), model.names, path, notes=notes)

@@ -1,13 +1,15 @@
-"""Reader of the Bayesian Interchange Format (BIF), as used by the bnlearn repository.
+"""Reader of the Bayesian Interchange Format (BIF), as its authors and the bnlearn repository write it.
 
     network NAME { }
     variable NAME { type discrete [ COUNT ] { STATE, … }; }
     probability ( NAME ) { table P, …; }
-    probability ( NAME | PARENT, … ) { (STATE, …) P, …; … }
+    probability ( NAME | PARENT, … ) { default P, …; (STATE, …) P, …; … }
+    probability ( NAME PARENT … ) { table P …; }
 
-Properties and comments are skipped. Tables with parents are given row by row; rejected are a `table` with
-parents, on whose order programs disagree, and a `default` row. Reference: F. Cozman, The Interchange Format
-for Bayesian Networks, 1998.
+Commas are blanks, and so is the bar; in a `table` with parents, the variable varies slowest, and the last
+parent fastest. After a bar such a table is rejected, since programs disagree on its order. A `default` row
+stands for those that are not given. Comments are skipped, and properties but for those of `networks.names`.
+Reference: F. Cozman, The Interchange Format for Bayesian Networks, 1998.
 """
 
 from __future__ import annotations
@@ -19,20 +21,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.files import read_file
 from jtsolve.errors import InputError
+from jtsolve.networks import names
 from jtsolve.networks.network import Network, NetworkNode
+from jtsolve.networks.rounding import LARGEST_TABLE, MOST, Sums
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
-
-TOLERANCE = 1e-4
-"""How far the sum of a row may be from 1, since files round; rows are then normalised."""
-
-LARGEST_TABLE = 1 << 27
-"""Most cells of a table, 1 GiB: a short file must not exhaust the memory."""
 
 _TOKEN = re.compile(
     r'(?P<gap>\s+|//[^\n]*|/\*.*?\*/)|"(?P<quoted>[^"\n]*)"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+', re.DOTALL
@@ -40,14 +35,12 @@ _TOKEN = re.compile(
 _PUNCTUATION = frozenset("{}()[];,|")
 
 
-def read_network(path: str | Path) -> Network:
-    """Reads a network from a BIF file, gzipped or not.
+def parse_bif(data: bytes, source: str) -> Network:
+    """Returns the network in the content of a BIF file.
 
     Raises:
-        InputError: the file cannot be read, or is invalid; names the line.
+        InputError: it is invalid; names the line.
     """
-    source = str(path)
-    data = read_file(path)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -63,10 +56,12 @@ class _Token(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """A parsed probability block: parents by name, rows by the parents' states."""
+    """A parsed probability block: parents by name, rows by the parents' states, or a whole table."""
 
     parents: tuple[str, ...]
     rows: list[tuple[tuple[str, ...], list[float], int]]
+    default: tuple[list[float], int] | None
+    whole: list[float] | None
     line: int
 
 
@@ -79,6 +74,8 @@ class _Parser:
         self._place = 0
         self._states: dict[str, tuple[str, ...]] = {}
         self._tables: dict[str, _Table] = {}
+        self._originals: dict[str, dict[str, str]] = {}
+        self._sums = Sums(source)
 
     def network(self) -> Network:
         """Parses the whole text."""
@@ -100,6 +97,11 @@ class _Parser:
             if variable not in positions:
                 raise self._error(table.line, f"variable '{variable}' is not declared", "declare it")
         nodes = tuple(self._node(variable, positions) for variable in self._states)
+        if len({node.name for node in nodes}) < len(nodes):
+            raise self._error(
+                1, f"two variables have the same {names.NAME}", "remove one of these properties"
+            )
+        self._sums.report()
         try:
             return Network(name, nodes)
         except CycleError as error:
@@ -140,7 +142,7 @@ class _Parser:
         states: tuple[str, ...] | None = None
         while not self._accept("}"):
             if self._peek().text != "type":
-                self._property()
+                self._keep(name, [word for word in self._property() if word != "="])
             elif states is not None:
                 raise self._error(self._peek().line, f"variable '{name}' has two types", "remove one")
             else:
@@ -148,6 +150,13 @@ class _Parser:
         if states is None:
             raise self._error(token.line, f"variable '{name}' has no type", "give its states")
         self._states[name] = states
+
+    def _keep(self, name: str, words: list[str]) -> None:
+        """Keeps the original of a name of the variable, if a property holds one."""
+        if len(words) == 2 and (words[0] == names.NAME or words[0].startswith(names.STATE)):  # noqa: PLR2004
+            original = names.unescaped(words[1])
+            if original is not None:
+                self._originals.setdefault(name, {})[words[0]] = original
 
     def _type(self, name: str) -> tuple[str, ...]:
         line = self._next().line
@@ -171,14 +180,11 @@ class _Parser:
     def _probability(self) -> None:
         line = self._expect("(").line
         name = self._word("the name of a variable")
-        parents: tuple[str, ...] = ()
-        if self._accept("|"):
-            parents = self._words("a parent", ")")
-        else:
-            self._expect(")")
+        bar = self._accept("|")
+        parents = self._words("a parent", ")", least=int(bar))
         if name in self._tables:
             raise self._error(line, f"variable '{name}' has two tables", "remove one of them")
-        rows: list[tuple[tuple[str, ...], list[float], int]] = []
+        table = _Table(parents, [], None, None, line)
         self._expect("{")
         while not self._accept("}"):
             token = self._peek()
@@ -186,17 +192,30 @@ class _Parser:
                 self._property()
             elif self._accept("("):
                 key = self._words("a state", ")")
-                rows.append((key, self._numbers(), token.line))
+                table.rows.append((key, self._numbers(), token.line))
+            elif token.text == "default" and table.default is None:
+                self._next()
+                table = table._replace(default=(self._numbers(), token.line))
             elif token.text == "table" and not parents:
                 self._next()
-                rows.append(((), self._numbers(), token.line))
+                table.rows.append(((), self._numbers(), token.line))
+            elif token.text == "table" and not bar and table.whole is None:
+                self._next()
+                table = table._replace(whole=self._numbers())
+            elif token.text == "table" and bar:
+                raise self._error(
+                    token.line,
+                    f"'{name}' has a 'table' and parents after a bar, and programs disagree on its order",
+                    "write a row for each configuration of the parents: '(states of the parents) "
+                    f"probabilities;'; or leave out the bar, if '{name}' varies slowest",
+                )
             else:
                 raise self._error(
                     token.line,
                     f"'{token.text}' does not begin a row of the table of '{name}'",
                     "write '(states of the parents) probabilities;', or 'table …;' if there are no parents",
                 )
-        self._tables[name] = _Table(parents, rows, line)
+        self._tables[name] = table
 
     def _node(self, name: str, positions: dict[str, int]) -> NetworkNode:
         """Returns a node; called at the end, since a table may precede the declaration of its parents."""
@@ -212,21 +231,50 @@ class _Parser:
         if len(set(table.parents)) < len(table.parents):
             raise self._error(table.line, f"'{name}' has the same parent twice", "remove one of them")
         shape = [len(self._states[parent]) for parent in table.parents]
-        if prod(shape) != len(table.rows):
-            reason = f"the table of '{name}' has {len(table.rows)} rows, but {prod(shape)} are needed"
-            raise self._error(table.line, reason, "give one row for each configuration of the parents")
         if prod(shape) * len(states) > LARGEST_TABLE:
             raise self._error(table.line, f"the table of '{name}' has too many cells", "split the variable")
-        values = np.empty((len(table.rows), len(states)))
+        values = (
+            self._whole(name, table, shape) if table.whole is not None else self._rows(name, table, shape)
+        )
+        values.flags.writeable = False
+        originals = self._originals.get(name, {})
+        labels = tuple(originals.get(f"{names.STATE}{state}", state) for state in states)
+        if len(set(labels)) < len(labels):
+            raise self._error(table.line, f"two states of '{name}' have the same original", "correct one")
+        own = originals.get(names.NAME, name)
+        return NetworkNode(own, labels, tuple(positions[parent] for parent in table.parents), values)
+
+    def _whole(self, name: str, table: _Table, shape: list[int]) -> NDArray[np.float64]:
+        """Returns the rows of a table in which the variable varies slowest."""
+        assert table.whole is not None, "it is given"
+        states = len(self._states[name])
+        if table.rows or table.default:
+            raise self._error(table.line, f"'{name}' has a table and rows", "give one of the two")
+        if len(table.whole) != states * prod(shape):
+            reason = (
+                f"the table of '{name}' has {len(table.whole)} cells, but {states * prod(shape)} are needed"
+            )
+            raise self._error(table.line, reason, "give one for each state and configuration of the parents")
+        rows = np.array(table.whole).reshape(states, -1).T
+        return np.array([self._distribution(name, states, row.tolist(), table.line) for row in rows])
+
+    def _rows(self, name: str, table: _Table, shape: list[int]) -> NDArray[np.float64]:
+        """Returns the rows of a table by the states of the parents."""
+        states = len(self._states[name])
+        if len(table.rows) > prod(shape) or (table.default is None and len(table.rows) < prod(shape)):
+            reason = f"the table of '{name}' has {len(table.rows)} rows, but {prod(shape)} are needed"
+            raise self._error(table.line, reason, "give one row for each configuration of the parents")
+        values = np.empty((prod(shape), states))
+        if table.default is not None:
+            values[:] = self._distribution(name, states, *table.default)
         seen: set[int] = set()
         for key, numbers, line in table.rows:
             row = self._row(name, table.parents, key, line)
             if row in seen:
                 raise self._error(line, f"the table of '{name}' has two rows of {key}", "remove one")
             seen.add(row)
-            values[row] = self._distribution(name, len(states), numbers, line)
-        values.flags.writeable = False
-        return NetworkNode(name, states, tuple(positions[parent] for parent in table.parents), values)
+            values[row] = self._distribution(name, states, numbers, line)
+        return values
 
     def _row(self, name: str, parents: tuple[str, ...], key: tuple[str, ...], line: int) -> int:
         """Returns the row index of a parent configuration; the last parent varies fastest."""
@@ -249,7 +297,7 @@ class _Parser:
             raise self._error(line, reason, "give one for each state")
         values = np.array(numbers)
         total = float(values.sum())
-        if abs(total - 1) > TOLERANCE:
+        if not self._sums.accepts(total):
             raise self._error(
                 line, f"a row of '{name}' sums to {total:.9g}, not to 1", "correct the probabilities"
             )
@@ -264,16 +312,17 @@ class _Parser:
                 number = float(word)
             except ValueError:
                 raise self._error(line, f"'{word}' is not a number", "write a probability") from None
-            if not isfinite(number) or not 0 <= number <= 1:
+            if not isfinite(number) or not 0 <= number <= 1 + MOST:
                 raise self._error(line, f"{word} is not a probability", "write a number from 0 to 1")
             numbers.append(number)
         return numbers
 
-    def _words(self, what: str, end: str) -> tuple[str, ...]:
-        """Returns comma-separated words up to `end`, which it consumes."""
-        words = [self._word(what)]
-        while not self._accept(end):
-            self._expect(",")
+    def _words(self, what: str, end: str, *, least: int = 1) -> tuple[str, ...]:
+        """Returns words, between which commas are blanks, up to `end`, which it consumes."""
+        words: list[str] = []
+        while len(words) < least or not self._accept(end):
+            if words or not least:
+                self._accept(",")
             words.append(self._word(what))
         return tuple(words)
 
@@ -283,10 +332,13 @@ class _Parser:
             raise self._error(token.line, f"{what} is missing before '{token.text}'", "insert it")
         return token.text
 
-    def _property(self) -> None:
+    def _property(self) -> list[str]:
+        """Returns the words of a property."""
         self._expect("property")
+        words = []
         while not self._accept(";"):
-            self._next()
+            words.append(self._next().text)
+        return words
 
     def _expect(self, text: str) -> _Token:
         token = self._next()

@@ -9,6 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from jtsolve.networks.network import Network, NetworkNode
@@ -52,8 +53,8 @@ def drawn(
     return codes
 
 
-def sample_csv(network: Network, rows: int, seed: int) -> bytes:
-    """Returns the rows of `sample` as UTF-8 CSV with a header and state labels."""
+def sample_frame(network: Network, rows: int, seed: int) -> pl.DataFrame:
+    """Returns the rows of `sample` as a frame of state labels."""
     import polars as pl
 
     codes = sample(network, rows, seed)
@@ -61,7 +62,7 @@ def sample_csv(network: Network, rows: int, seed: int) -> bytes:
         pl.Series(node.name, node.states, dtype=pl.String).gather(codes[:, i])
         for i, node in enumerate(network.nodes)
     ]
-    return pl.DataFrame(columns).write_csv().encode()
+    return pl.DataFrame(columns)
 
 
 def configurations(

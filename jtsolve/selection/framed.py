@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.core.varset import members
-from jtsolve.draw.picture import draw_edges, picture_format
+from jtsolve.draw.picture import draw_edges
 from jtsolve.errors import ChoiceError, public
 from jtsolve.io.graph import selection_to_document, write_graph
 from jtsolve.listing import shown
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.problem import Constraints
     from jtsolve.core.selection import Selection
-    from jtsolve.draw.picture import Format
     from jtsolve.tables.table import DataTable
 
 
@@ -115,7 +114,7 @@ class SelectedGraph:
         Raises:
             ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.
         """
-        draw_selection(self.selection, path, picture_format(path))
+        draw_selection(self.selection, path)
 
     def __repr__(self) -> str:
         return repr(self.selection).replace("Selection", "SelectedGraph", 1)
@@ -131,11 +130,11 @@ class SelectedGraph:
         )
 
 
-def draw_selection(selection: Selection, path: str | Path, kind: Format) -> None:
+def draw_selection(selection: Selection, path: str | Path) -> None:
     """Draws a selection into a file; each variable has the colour of its region.
 
     Raises:
-        ChoiceError: there are more than 400 variables, and the file is no page.
+        ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.
         InputError: the file cannot be written.
     """
     steps = [list(members(step.region)) for step in selection.steps]
@@ -143,7 +142,6 @@ def draw_selection(selection: Selection, path: str | Path, kind: Format) -> None
         selection.graph.edges,
         selection.graph.names,
         path,
-        format=kind,
         strengths=selection.strengths,
         groups=grouped(selection.graph, steps),
         arcs=selection.arcs,

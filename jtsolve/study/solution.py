@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from jtsolve.core.formats import RESULT
 from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError, at, public
 from jtsolve.models.framed import Model
@@ -342,9 +343,8 @@ def _write(path: str | Path, data: bytes) -> None:
     """Writes a JSON document at once or not at all."""
     from jtsolve.core.files import write_atomically
 
-    if not str(path).endswith(".json"):
-        raise ChoiceError(f"{path}: results are written as .json; give such a name")
-    write_atomically(Path(path), data)
+    RESULT.format_to_write(path)
+    write_atomically(path, data)
 
 
 @at(Door.PYTHON)

@@ -89,10 +89,10 @@ class NamedTree:
 
             print((graph_text if graph else tree_text)(self.tree, self.names))  # noqa: T201 - asked for
             return
-        from jtsolve.draw.picture import draw_graph, draw_tree, picture_format
+        from jtsolve.draw.picture import draw_graph, draw_tree
 
         draw = draw_graph if graph else draw_tree
-        draw(self.tree, self.names, path, format=picture_format(path))
+        draw(self.tree, self.names, path)
 
     def over(self, names: Sequence[str]) -> JunctionTree:
         """Returns the tree over variables in another order.

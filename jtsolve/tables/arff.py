@@ -1,17 +1,24 @@
-"""Weka's ARFF files."""
+"""ARFF files, as Weka reads them.
+
+Values stand between commas or blanks, in quotes if need be; % begins a comment, also behind values. What
+follows a type on its line is ignored, such as a range. A row may be sparse, {0 x, 3 2.5}: what it leaves out
+is 0, or the first state. A row may end with its weight, {0.5}. A blank within a value counts if commas
+separate the values. Reference: the ARFF page of Weka's manual; java.io.StreamTokenizer.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.errors import InputError
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.raw import ragged, require_distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Lines
@@ -19,42 +26,77 @@ if TYPE_CHECKING:
 _ROWS = 1 << 16
 """Rows held as text at a time."""
 
-_ARFF_WORD = re.compile(
-    r"""\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s,{}'"%][^,{}\t]*?))\s*(?=,|$)"""
+_TOKEN = re.compile(
+    r"""(?P<gap>[\s,]*)(?:'(?P<single>(?:[^'\\]|\\.)*)'|"(?P<double>(?:[^"\\]|\\.)*)"|(?P<brace>[{}])"""
+    r"""|(?P<word>[^\s,{}%'"][^\s,{}%]*)|(?P<end>%.*|$))"""
 )
-_ARFF_ATTRIBUTE = re.compile(
+_SPECIAL = re.compile(r"""['"{}%\t]""")
+_ATTRIBUTE = re.compile(
     r"""@attribute\s+(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|([^\s{]+))\s*(.*)""", re.IGNORECASE
 )
+_NUMBERS = ("numeric", "real", "integer")
+_TEXTS = ("string", "date")
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_WEIGHT = "weight"
+
+
+class _Attribute(NamedTuple):
+    """A column: its states if it is nominal, and the value that sparse rows leave out, if there is one."""
+
+    name: str
+    states: tuple[str, ...] | None
+    absent: str | None
+
+
+class _Token(NamedTuple):
+    """A value, where None is a gap, or a brace."""
+
+    text: str | None
+    gap: str
+    is_word: bool
+    is_brace: bool = False
 
 
 def read_arff(lines: Lines, intake: Intake) -> RawTable:
-    """Returns the table in an ARFF file: nominal, numeric and string attributes; sparse rows are rejected."""
+    """Returns the table in an ARFF file: nominal, numeric, string and date attributes.
+
+    Weights of rows are a further column, which weighs them unless another is named.
+
+    Raises:
+        InputError: a line cannot be read, or an attribute is relational.
+    """
     import polars as pl
 
     source = lines.name
-    heads: list[tuple[str, tuple[str, ...] | None]] = []
+    attributes: list[_Attribute] = []
     texts = _texts(lines)
     for number, line in texts:
         word = line.split(None, 1)[0].lower()
         if word == "@data":
             break
         if word == "@attribute":
-            heads.append(_arff_attribute(line, number, source))
+            attributes.append(_attribute(line, number, source))
         elif word != "@relation":
             raise InputError(
                 source, f"line {number}", f"'{line[:40]}' is not a header line", "check that the file is ARFF"
             )
-    names = [name for name, _ in heads]
+    names = [attribute.name for attribute in attributes]
     require_distinct(names, source)
-    gatherer = Gatherer(names, intake)
+    weight = _WEIGHT
+    while weight in names:
+        weight += "_"
+    wanted = replace(intake, wants=lambda name: name == weight or intake.wants(name))
+    gatherer = Gatherer([*names, weight], wanted)
     while batch := list(islice(texts, _ROWS)):
-        columns = list(
-            zip(*(_arff_row(line, number, len(heads), source) for number, line in batch), strict=True)
-        )
+        rows = (_row(line, number, attributes, source) for number, line in batch)
+        columns = list(zip(*rows, strict=True))
         gatherer.add([pl.Series(columns[place], dtype=pl.String) for place in gatherer.places])
     if not gatherer.rows:
         raise InputError(source, "@data", "there are no rows", "give a table with rows")
-    return gatherer.table(typed=True, states=[states for _, states in heads])
+    table = gatherer.table(typed=True, states=[*(attribute.states for attribute in attributes), None])
+    if table.columns[-1].labels == ("1",):
+        return replace(table, names=tuple(names), columns=table.columns[:-1])
+    return replace(table, weights=weight)
 
 
 def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
@@ -66,58 +108,113 @@ def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _arff_row(line: str, number: int, width: int, source: str) -> list[str | None]:
-    if line.startswith("{"):
-        raise InputError(source, f"line {number}", "sparse rows are not supported", "save full rows")
-    row = _arff_words(line, number, source)
-    if len(row) != width:
-        raise ragged(source, number, len(row), width)
-    return row
-
-
-def _arff_attribute(line: str, number: int, source: str) -> tuple[str, tuple[str, ...] | None]:
-    match = _ARFF_ATTRIBUTE.match(line)
-    kind = match[4].strip() if match else ""
-    if match and kind.startswith("{") and kind.endswith("}"):
-        words = _arff_words(kind[1:-1], number, source)
+def _attribute(line: str, number: int, source: str) -> _Attribute:
+    match = _ATTRIBUTE.match(line)
+    kind = match[4] if match else ""
+    if match and kind.startswith("{"):
+        name = _unescaped(match[1] or match[2] or match[3] or "")
+        tokens = _tokens(kind, number, source)[1:]
+        end = next((i for i, token in enumerate(tokens) if token.is_brace), None)
+        words = _joined(tokens[:end])
         states = tuple("?" if word is None else word for word in words)
-        if states and len(set(states)) == len(states):
-            return _arff_name(match), states
-    elif match and kind.lower() in ("numeric", "real", "integer", "string"):
-        return _arff_name(match), None
+        if end is not None and states and len(set(states)) == len(states):
+            return _Attribute(name, states, states[0])
+    elif match:
+        name = _unescaped(match[1] or match[2] or match[3] or "")
+        word = re.split(r"[\s%{\[]", kind.lower(), maxsplit=1)[0]
+        if word in (*_NUMBERS, *_TEXTS):
+            return _Attribute(name, None, "0" if word in _NUMBERS else None)
     raise InputError(
         source,
         f"line {number}",
         f"the attribute '{line[:60]}' is not supported",
-        "declare it as {state, …}, numeric, real, integer or string, each state once",
+        "declare it as {state, …}, numeric, real, integer, string or date, each state once",
     )
 
 
-def _arff_name(match: re.Match[str]) -> str:
-    return _unescaped(match[1] or match[2] or match[3] or "")
+def _row(line: str, number: int, attributes: Sequence[_Attribute], source: str) -> list[str | None]:
+    """Returns the values of a row, and its weight."""
+    width = len(attributes)
+    if line.count(",") == width - 1 and _SPECIAL.search(line) is None:
+        values = [value.strip() for value in line.split(",")]
+        if "" not in values:
+            return [*(None if value == "?" else value for value in values), "1"]
+    tokens = _tokens(line, number, source)
+    braces = [i for i, token in enumerate(tokens) if token.is_brace]
+    weight = "1"
+    sparse = braces[:1] == [0]
+    if len(braces) == 2 * (1 + sparse) and braces[-1] == len(tokens) - 1 and braces[-2] == len(tokens) - 3:
+        weight = tokens[-2].text or ""
+        if not re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", weight):
+            raise InputError(source, f"line {number}", f"'{weight}' is no weight", "write a number from 0 on")
+        weight = f"{float(weight):.17g}"
+        tokens, braces = tokens[:-3], braces[:-2]
+    if sparse and braces == [0, len(tokens) - 1]:
+        return [*_sparse(tokens[1:-1], number, attributes, source), weight]
+    if braces:
+        raise InputError(source, f"line {number}", "its braces enclose no row and no weight", "close them")
+    found = _joined(tokens)
+    if len(found) != width:
+        raise ragged(source, number, len(found), width)
+    return [*found, weight]
 
 
-def _arff_words(line: str, number: int, source: str) -> list[str | None]:
-    """Returns the values of a row; None for an unquoted question mark."""
-    words: list[str | None] = []
+def _sparse(
+    tokens: Sequence[_Token], number: int, attributes: Sequence[_Attribute], source: str
+) -> list[str | None]:
+    """Returns the values of a sparse row: pairs of a position, from 0, and a value."""
+    given: dict[int, str | None] = {}
+    for place, value in zip(tokens[::2], tokens[1::2], strict=False):
+        at = int(place.text) if place.text is not None and place.text.isdecimal() else len(attributes)
+        if at >= len(attributes) or at in given:
+            reason = f"'{place.text}' is no position of an attribute, or occurs twice"
+            raise InputError(source, f"line {number}", reason, f"count them from 0 to {len(attributes) - 1}")
+        given[at] = value.text
+    if len(tokens) % 2:
+        raise InputError(source, f"line {number}", "a position has no value", "write {position value, …}")
+    for at, attribute in enumerate(attributes):
+        if at not in given and attribute.absent is None:
+            reason = f"it leaves out '{attribute.name}', of type string or date, which has no value for that"
+            raise InputError(source, f"line {number}", reason, "give it in every row")
+    return [given.get(at, attribute.absent) for at, attribute in enumerate(attributes)]
+
+
+def _tokens(line: str, number: int, source: str) -> list[_Token]:
+    """Returns the values and braces of a line up to a comment."""
+    found: list[_Token] = []
     at = 0
     while True:
-        match = _ARFF_WORD.match(line, at)
-        if match is None:
-            raise InputError(
-                source,
-                f"line {number}",
-                f"no value can be read at '{line[at : at + 40]}'",
-                "check the quotes",
-            )
-        plain = match[3]
-        quoted = match[1] if match[1] is not None else match[2]
-        words.append((None if plain == "?" else plain) if plain is not None else _unescaped(quoted))
+        match = _TOKEN.match(line, at)
+        commas = 0 if match is None else match["gap"].count(",")
+        ends = match is not None and match["end"] is not None
+        if match is None or commas > 1 or (commas and (not found or ends)):
+            reason = f"no value can be read at '{line[at : at + 40]}'"
+            raise InputError(source, f"line {number}", reason, "check the quotes and commas")
+        if ends:
+            return found
+        if match["word"] is not None:
+            found.append(_Token(None if match["word"] == "?" else match["word"], match["gap"], is_word=True))
+        elif match["brace"] is not None:
+            found.append(_Token(match["brace"], match["gap"], is_word=False, is_brace=True))
+        else:
+            quoted = match["single"] if match["single"] is not None else match["double"]
+            found.append(_Token(_unescaped(quoted), match["gap"], is_word=False))
         at = match.end()
-        if at == len(line):
-            return words
-        at += 1
+
+
+def _joined(tokens: Sequence[_Token]) -> list[str | None]:
+    """Returns the values of tokens; where commas separate them, words with blanks between are one."""
+    if not any("," in token.gap for token in tokens[1:]):
+        return [token.text for token in tokens]
+    found: list[str | None] = []
+    for i, token in enumerate(tokens):
+        apart = "," in token.gap or "\t" in token.gap or not token.is_word
+        if i and not apart and tokens[i - 1].is_word and found[-1] is not None and token.text is not None:
+            found[-1] += f"{token.gap}{token.text}"
+        else:
+            found.append(token.text)
+    return found
 
 
 def _unescaped(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    return re.sub(r"\\(.)", lambda match: _ESCAPES.get(match[1], match[1]), text)

@@ -40,21 +40,22 @@ _MOST_STATES = 1 << 24
 def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str | None) -> RawTable:
     """Returns the table in delimited text; see `reading.read_raw`."""
     number, first = lines.first()
-    separator = separator or _guess_separator(first, lines.ahead(_LINES_AHEAD))
+    ahead = lines.ahead(_LINES_AHEAD)
+    separator = separator or _guess_separator(first, ahead)
+    labelled = header and _have_labels(first, ahead, separator)
     begin = chain([(number, first.encode() + b"\n")], lines)
-    if separator != " " and '"' in first:
-        rows = _quoted_rows(begin, separator, lines.name)
+    if '"' in first:
+        rows = _quoted_rows(begin, separator, lines.name, labelled=labelled)
         _, fields = next(rows)
-        names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
-        require_distinct(names, lines.name, index=header)
-        gatherer = Gatherer(names, intake)
-        _add_rows(rows if header else chain([(number, fields)], rows), gatherer, lines.name)
     else:
         fields = _fields(first, separator)
-        names = fields if header else [f"V{i + 1}" for i in range(len(fields))]
-        require_distinct(names, lines.name, index=header)
-        gatherer = Gatherer(names, intake)
-        _add_pieces(iter(lines if header else begin), gatherer, separator, lines.name)
+    names = [*([""] * labelled), *fields] if header else [f"V{i + 1}" for i in range(len(fields))]
+    require_distinct(names, lines.name, index=header)
+    gatherer = Gatherer(names, intake)
+    if '"' in first:
+        _add_rows(rows if header else chain([(number, fields)], rows), gatherer, lines.name)
+    else:
+        _add_pieces(iter(lines if header else begin), gatherer, separator, lines.name, labelled=labelled)
     if not gatherer.rows:
         raise _no_rows(lines.name)
     return gatherer.table(typed=False)
@@ -72,15 +73,48 @@ def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
     if ";" in marks and "\t" not in marks and not re.search(r"(?<!\d),|,(?!\d)", text):
         return ";"
     found = [*marks, *(["|"] if "|" in text and others else [])]
+    if not text.strip() and '"' in line:  # one column of R, below whose name are labels and values
+        labels = [re.match(r'"[^"]*"(.)', other.strip()) for other in ahead]
+        return labels[0][1] if labels and labels[0] and all(labels) else ","
     even = [mark for mark in found if all(other.count(mark) == text.count(mark) for other in others)]
     return next(iter(even or marks), " " if " " in text else ",")
+
+
+def _have_labels(first: str, ahead: Sequence[str], separator: str) -> bool:
+    """Tells whether all lines have a value more than the first: labels of rows, as R's write.table writes.
+
+    There are several lines, and labels differ. If the last value is empty in all lines, they end with a
+    separator.
+    """
+    width = len(_words(first, separator))
+    rows = [_words(line, separator) for line in ahead]
+    full = len(rows) > 1 and all(len(row) == width + 1 for row in rows) and any(row[-1] for row in rows)
+    return full and len({row[0] for row in rows}) == len(rows)
+
+
+def _words(line: str, separator: str) -> list[str]:
+    if '"' not in line:
+        return _fields(line, separator)
+    return next(csv.reader([_in_doubles(line.strip())], delimiter=separator, skipinitialspace=True))
+
+
+def _in_doubles(line: str) -> str:
+    """Returns a line with quotation marks within values doubled, before which R puts a backslash."""
+    return line.replace('\\"', '""')
 
 
 def _fields(line: str, separator: str) -> list[str]:
     return line.split() if separator == " " else [field.strip() for field in line.split(separator)]
 
 
-def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separator: str, source: str) -> None:
+def _add_pieces(
+    pieces: Iterator[tuple[int, bytes]],
+    gatherer: Gatherer,
+    separator: str,
+    source: str,
+    *,
+    labelled: bool = False,
+) -> None:
     """Adds the rows of blocks of text; from the first with a quotation mark on, as quoted text."""
     import polars as pl
 
@@ -88,8 +122,8 @@ def _add_pieces(pieces: Iterator[tuple[int, bytes]], gatherer: Gatherer, separat
     schema = {str(i): pl.String for i in range(width)}
     mark = "\t" if separator == " " else separator
     for number, piece in pieces:
-        if separator != " " and b'"' in piece:
-            rows = _quoted_rows(chain([(number, piece)], pieces), separator, source)
+        if b'"' in piece:
+            rows = _quoted_rows(chain([(number, piece)], pieces), separator, source, labelled=labelled)
             return _add_rows(rows, gatherer, source)
         lines = _checked(piece, number, width, separator, source)
         if not lines:
@@ -138,15 +172,20 @@ def _checked(piece: bytes, number: int, width: int, separator: str, source: str)
 
 
 def _quoted_rows(
-    pieces: Iterator[tuple[int, bytes]], separator: str, source: str
+    pieces: Iterator[tuple[int, bytes]], separator: str, source: str, *, labelled: bool = False
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of text with quoted values (RFC 4180), each with the number of its last line.
 
-    Quoted values may contain separators and newlines. Blank lines are skipped.
+    Quoted values may contain separators and newlines. Blank lines are skipped. In text of R, where rows are
+    labelled or blanks separate, a quotation mark within a value has a backslash before it.
     """
     number, piece = next(pieces)
     texts = chain([piece], (piece for _, piece in pieces))
-    lines = chain.from_iterable(io.StringIO(text.decode(), newline="\n") for text in texts)
+    lines: Iterator[str] = chain.from_iterable(io.StringIO(text.decode(), newline="\n") for text in texts)
+    if labelled or separator == " ":
+        lines = map(_in_doubles, lines)
+    if separator == " ":
+        lines = map(_between_blanks, lines)
     reader = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
     try:
         for row in reader:
@@ -159,6 +198,12 @@ def _quoted_rows(
             f"the quotes do not close ({error})",
             "check the quotes",
         ) from None
+
+
+def _between_blanks(line: str) -> str:
+    """Returns a line for the `csv` module, which skips blanks, but not tabs, and none at the ends."""
+    text = line.strip(" \t\n")
+    return (text if '"' in text else text.replace("\t", " ")) + "\n"
 
 
 def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source: str) -> None:

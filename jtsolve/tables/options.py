@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from jtsolve.core.formats import TABLE, stem_of
 from jtsolve.errors import ChoiceError, on_one_line, printable
 from jtsolve.options import READ, Option, options_of
 
@@ -26,21 +27,6 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.values import Words
 
-PLAIN_SUFFIXES = (
-    ".csv",
-    ".tsv",
-    ".tab",
-    ".txt",
-    ".data",
-    ".parquet",
-    ".arrow",
-    ".feather",
-    ".ipc",
-    ".arff",
-    ".dat",
-)
-DATA_SUFFIXES = (*PLAIN_SUFFIXES, *(f"{suffix}.gz" for suffix in PLAIN_SUFFIXES))
-"""Suffixes of data files; another file is data only if the user says so."""
 _PATTERN = frozenset("*?[")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "blank": " "}
 """By their names; a blank matches any run of blanks and tabs."""
@@ -470,12 +456,11 @@ def title_of(path: str | Path) -> str:
     place = Path(path)
     while place.name and not _PATTERN.isdisjoint(place.name):
         place = place.parent
-    name = printable(place.name.removesuffix(".gz"))
-    return name.rpartition(".")[0] or name
+    return printable(stem_of(place))
 
 
 def is_data(source: object, score: object) -> bool:
     """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
     if not isinstance(source, str | Path) or score is not None or Path(source).is_dir():
         return True
-    return str(source).lower().endswith(DATA_SUFFIXES)
+    return TABLE.format_to_read(source) is not None

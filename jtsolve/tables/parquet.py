@@ -199,10 +199,3 @@ def _readable(name: str, kind: pl.DataType) -> pl.Expr:
     if kind.is_decimal():
         return pl.col(name).cast(pl.Float64)
     return pl.col(name).fill_nan(None) if kind.is_float() else pl.col(name)
-
-
-def parquet_bytes(frame: pl.DataFrame) -> bytes:
-    """Returns the contents of a Parquet file with the frame."""
-    stream = io.BytesIO()
-    frame.write_parquet(stream)
-    return stream.getvalue()

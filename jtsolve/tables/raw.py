@@ -130,6 +130,8 @@ class RawTable:
         typed: whether the format itself marks gaps, rather than words such as NA.
         times: shape (rows,), how often each row occurs in the file; None for once.
         index: whether the rows have labels, left out: an index, or a first column without a name.
+        weights: the column with the weights of the rows, if the format has some; it weighs them unless
+            another is chosen.
     """
 
     names: tuple[str, ...]
@@ -137,6 +139,7 @@ class RawTable:
     typed: bool
     times: NDArray[np.int64] | None = None
     index: bool = False
+    weights: str | None = None
 
 
 def require_distinct(names: Sequence[str], source: str, *, index: bool = False) -> None:

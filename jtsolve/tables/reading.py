@@ -1,12 +1,13 @@
 """Reads data files into tables of states or of real numbers, and schemas.
 
-    .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; header optional
+    .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; header optional;
+                                       also as R's write.table writes them
     .dat                               GOBNILP and blip: names, numbers of states, then rows of states
     .arff                              Weka
     .parquet .arrow .feather .ipc      typed columns, read by polars
 
 A folder, or a pattern such as 'folder/*.parquet', stands for all its Parquet files, one after the other. Data
-frames are read like these; see `frames`. Any single file may be gzipped. Text is UTF-8; blanks around values
+frames are read like these; see `frames`. Any single file may be packed. Text is UTF-8; blanks around values
 and blank lines do not count. Every row must have as many values as there are columns. A first column without
 a name is an index, as pandas writes it, and left out.
 """
@@ -23,6 +24,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
+from jtsolve.core.formats import TABLE
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
@@ -83,15 +85,15 @@ def read_raw(
         dialect.refuse(FRAME, "it is not text")
         return read_frame(data, intake)
     source = data
-    suffix = source.files[0].name.removesuffix(".gz").rpartition(".")[2].lower()
-    if suffix in ("parquet", "arrow", "feather", "ipc"):
+    kind = TABLE.format_to_read(source.files[0]) or "csv"
+    if kind in ("parquet", "arrow"):
         dialect.refuse(source.name, "it is not text")
-        return read_columnar(source, suffix, intake)
+        return read_columnar(source, kind, intake)
     lines = Lines(source)
-    if suffix in ("arff", "dat"):
-        replace(dialect, encoding=UTF_8).refuse(source.name, f"the format .{suffix} fixes how it is written")
-        return read_arff(lines, intake) if suffix == "arff" else read_dat(lines, intake)
-    usual = "\t" if suffix in ("tsv", "tab") else None
+    if kind in ("arff", "dat"):
+        replace(dialect, encoding=UTF_8).refuse(source.name, f"the format .{kind} fixes how it is written")
+        return read_arff(lines, intake) if kind == "arff" else read_dat(lines, intake)
+    usual = "\t" if kind == "tsv" else None
     return read_separated(lines, intake, header=dialect.header, separator=dialect.separator or usual)
 
 
@@ -154,6 +156,7 @@ def checked(
     intake = Intake(run=run, source=source)
     rows = raw.columns[0].codes.size
     intake.require(rows)
+    coding = _weighed(coding, raw)
     kinds = [kind for kind in kinds if cells != "mixed" or kind != "quantity"]
     findings = examine(
         raw,
@@ -219,7 +222,7 @@ def read_states(
     coding = coding or Coding()
     source, name = opened_data(data)
     raw = read_raw(source, Intake(coding.reads, run=run, source=name), Dialect(header, separator))
-    return _described(to_states(*melted(raw, coding, name), name), source)
+    return _described(to_states(*melted(raw, _weighed(coding, raw), name), name), source)
 
 
 def read_numbers(
@@ -235,7 +238,16 @@ def read_numbers(
     source, name = opened_data(data)
     intake = Intake(coding.reads, together=False, run=run, source=name)
     raw = read_raw(source, intake, Dialect(header, separator))
-    return _described(to_numbers(raw, coding, name), source)
+    return _described(to_numbers(raw, _weighed(coding, raw), name), source)
+
+
+def _weighed(coding: Coding, raw: RawTable) -> Coding:
+    """Returns the coding with the weights that the file gives its rows, unless it has others."""
+    if raw.weights is None:
+        return coding
+    if coding.weights is None:
+        return replace(coding, weights=raw.weights)
+    return replace(coding, drop=(*coding.drop, raw.weights))
 
 
 def _described(table: SomeTable, source: Source | Frame) -> SomeTable:

@@ -7,10 +7,11 @@ import hashlib
 import re
 from glob import glob
 from io import BytesIO, TextIOWrapper
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jtsolve.core.files import LARGEST, opened
+from jtsolve.core.files import LARGEST, UTF_16_MARKS, opened
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.options import ENCODING
 
@@ -57,7 +58,7 @@ class Source:
     """A data file, or the Parquet files of a folder or pattern, read once from start to end.
 
     Args:
-        path: of the file, gzipped or not, of the folder, or the pattern.
+        path: of the file, packed or not, of the folder, or the pattern.
         encoding: of its text, if it is text.
 
     Attributes:
@@ -92,7 +93,7 @@ class Source:
         """Yields the decompressed content in blocks.
 
         Raises:
-            InputError: the file cannot be read, is empty, or is damaged gzip data.
+            InputError: the file cannot be read, is empty, or is damaged packed data.
         """
         for file in self.files:
             # As given, where it is itself the file: a Path would lose a trailing slash.
@@ -178,8 +179,6 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
             if len(data) < _LONGEST_MARK and piece is not None:
                 rest = data
                 continue
-            if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-                raise InputError(source.name, "", "it is UTF-16", f"give {ENCODING('utf-16')}")
             data, first = data.removeprefix(b"\xef\xbb\xbf"), False
         # A carriage return at the very end may be the first half of a CRLF.
         cut = len(data) if piece is None else max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
@@ -205,12 +204,15 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
     Raises:
         InputError: it is not in its encoding.
     """
-    if source.is_utf8:
-        yield from source.pieces()
+    pieces = source.pieces()
+    begin = next(pieces, b"")
+    decoder = source.decoder() if begin[:2] not in UTF_16_MARKS else codecs.getincrementaldecoder("utf-16")()
+    pieces = chain([begin], pieces)
+    if source.is_utf8 and begin[:2] not in UTF_16_MARKS:
+        yield from pieces
         return
-    decoder = source.decoder()
     try:
-        for piece in source.pieces():
+        for piece in pieces:
             if text := decoder.decode(piece):
                 yield text.encode()
         if text := decoder.decode(b"", final=True):

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 from typing import TYPE_CHECKING
 
-from jtsolve.core.files import write_atomically
+from jtsolve.core.files import read_file, write_atomically
+from jtsolve.core.formats import MODEL, NETWORK, TABLE, kind_of
 from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.protocol import Distribution
 
-FORMATS = ("json", "bif", "bifxml", "uai", "td", "dot", "log-linear", "circuit")
+FORMATS = tuple(dict.fromkeys(MODEL.written.values()))
 _TEXT_PER_CELL = 60
 """Bytes for each cell of a table while the text is put together."""
 
 
 def open_model(path: str | Path) -> Distribution:
-    """Returns the Bayesian network in a .bif file, and the model in any other; .uai is triangulated.
+    """Returns the model or Bayesian network in a file; UAI is triangulated.
+
+    The suffix names the format (`formats.MODEL`); of any other name, the first word of the content.
 
     Raises:
-        InputError: the file cannot be read, or does not match its suffix.
+        InputError: the file cannot be read, does not match its suffix, or holds no model.
         LimitError: the tables need more memory than there is.
     """
-    kind = _suffix(path)
-    if kind == "bif":
+    kind = MODEL.format_to_read(path)
+    if kind is None:
+        begin = read_file(path)[:_BEGINNING]
+        kind = next((one for one, pattern in _BEGINNINGS.items() if pattern.match(begin)), None)
+        if kind is None or kind_of(path) not in (None, TABLE):  # as .txt is
+            raise MODEL.refusal(path)
+    if kind in NETWORK.read.values():
         from jtsolve.models.network import NetworkModel
-        from jtsolve.networks.bif import read_network
+        from jtsolve.networks.files import read_network
 
-        return NetworkModel(read_network(path))
+        return NetworkModel(read_network(path, kind))
     if kind == "uai":
         from jtsolve.models.files.uai import read_uai
 
@@ -38,6 +48,16 @@ def open_model(path: str | Path) -> Distribution:
     from jtsolve.models.files.document import read_model
 
     return read_model(path)
+
+
+_BEGINNINGS = {
+    "json": re.compile(rb"\s*\{"),
+    "bif": re.compile(rb"(?:\s|//[^\n]*|/\*.*?\*/)*network\s[^{,]*\{", re.DOTALL),
+    "bifxml": re.compile(rb"\s*<(\?xml|!|BIF)", re.IGNORECASE),
+    "uai": re.compile(rb"\s*(MARKOV|BAYES)\b", re.IGNORECASE),
+}
+"""Of the content, by format."""
+_BEGINNING = 4096
 
 
 def write_model(model: Distribution, path: str | Path) -> None:
@@ -48,11 +68,7 @@ def write_model(model: Distribution, path: str | Path) -> None:
         InputError: the file cannot be written.
         LimitError: see `exported`.
     """
-    kind = _suffix(path)
-    if kind not in FORMATS:
-        listed = ", ".join(f".{one}" for one in FORMATS)
-        raise ChoiceError(f"{path}: a model is written as {listed}, also with .gz; give such a name")
-    write_atomically(path, exported(model, kind).encode())
+    write_atomically(path, exported(model, MODEL.format_to_write(path)).encode())
 
 
 def exported(model: Distribution, to: str, root: int = 0) -> str:
@@ -77,7 +93,8 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
     if to == "dot":
         return _dot(model)
     if to in ("bif", "bifxml"):
-        from jtsolve.networks.write import to_bif, to_bifxml
+        from jtsolve.networks.write import to_bif
+        from jtsolve.networks.xmlbif import to_bifxml
 
         return (to_bif if to == "bif" else to_bifxml)(model.network(to, root))
     if to in ("log-linear", "circuit"):
@@ -111,7 +128,3 @@ def _features(model: Distribution, what: str) -> FeatureTree:
     from jtsolve.models.features.tree import FeatureTree
 
     return model if isinstance(model, FeatureTree) else feature_graph(model.junction_tree(what))
-
-
-def _suffix(path: str | Path) -> str:
-    return Path(path).name.removesuffix(".gz").rpartition(".")[2].lower()

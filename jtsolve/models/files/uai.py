@@ -10,6 +10,7 @@ Reference: UAI 2008 to 2022 inference competitions, file formats.
 
 from __future__ import annotations
 
+import re
 from math import isfinite, prod
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,7 @@ class _Numbers:
 
     def __init__(self, path: str | Path) -> None:
         self._source = str(path)
-        self._words = read_file(path).split()
+        self._words = re.sub(rb"#[^\n]*", b"", read_file(path)).split()  # pyAgrum writes comments
         self._place = 0
 
     def word(self, *expected: str) -> str:

@@ -1,0 +1,253 @@
+"""File formats: one table of the suffixes that are read and written, for every kind of file.
+
+The suffix of a name, before that of a packing, says how a file is read and how it is written. A name that
+says nothing that suits is refused, so that no file holds another format than its name says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jtsolve.errors import ChoiceError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PACKED = ("gz", "bz2", "xz", "zst", "zip")
+"""Suffixes of packed files, which are read; only the first is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of file.
+
+    Args:
+        what: its name, with an article.
+        read: formats by suffix.
+        written: the same; the first is the format of devices and pipes.
+    """
+
+    what: str
+    read: Mapping[str, str]
+    written: Mapping[str, str]
+
+    def format_to_read(self, path: str | Path) -> str | None:
+        """Returns the format of a file by its suffix; None if the suffix is none of this kind."""
+        return self.read.get(suffix_of(path))
+
+    def format_to_write(self, path: str | Path, to: str | None = None) -> str:
+        """Returns the format to write into a file.
+
+        Args:
+            path: of the file.
+            to: the format, if it is chosen apart from the name; a suffix that is no format's suits it too.
+
+        Raises:
+            ChoiceError: the name asks for another format, or for none.
+        """
+        suffix = suffix_of(path, PACKED[:1])
+        found = self.written.get(suffix)
+        if _is_device(path):
+            return to or next(iter(self.written.values()))
+        if found is not None and to in (None, found):
+            return found
+        if to is not None and found is None and not _is_known(suffix):
+            return to
+        fitting = [f".{name}" for name, one in self.written.items() if to in (None, one)]
+        named = f"{self.what} in the format {to}" if to else self.what
+        raise ChoiceError(
+            f"{path}: {named} is written as {one_of(fitting)}, also with .{PACKED[0]}; give such a name"
+        )
+
+    def refusal(self, path: str | Path) -> InputError:
+        """Returns the error for a file that is none of this kind by its name and content."""
+        other = kind_of(path)
+        remedy = f"give {self.what}: {one_of([f'.{name}' for name in self.read])}"
+        if other is None:
+            if self is INSTANCE:
+                remedy += "; 'jtsolve solve --score NAME' takes any text file as data"
+            return InputError(str(path), "", f"its format is unknown, so it is not {self.what}", remedy)
+        if other is TABLE and self is MODEL:
+            remedy = f"fit a model to it first, with 'jtsolve fit' or jtsolve.fit; or {remedy}"
+        elif other is MODEL and self is INSTANCE:
+            remedy = f"draw rows from it with 'jtsolve sample', and solve these; or {remedy}"
+        return InputError(
+            str(path), "", f".{suffix_of(path)} files hold {other.what}, not {self.what}", remedy
+        )
+
+
+def _same(*names: str) -> dict[str, str]:
+    return {name: name for name in names}
+
+
+_ARROW = {"arrow": "arrow", "feather": "arrow", "ipc": "arrow"}
+_TEXT = {"csv": "csv", "tsv": "tsv", "tab": "tsv"}
+_JSON = _same("json")
+
+TABLE = Kind(
+    "a table",
+    {**_TEXT, "txt": "csv", "data": "csv", "dat": "dat", "arff": "arff", "parquet": "parquet", **_ARROW},
+    {**_TEXT, "parquet": "parquet", **_ARROW},
+)
+MODEL = Kind(
+    "a model",
+    {**_same("json", "bif", "bifxml", "uai"), "xml": "bifxml", "xmlbif": "bifxml"},
+    {**_same("json", "bif", "bifxml", "uai", "td", "dot", "log-linear", "circuit"), "xml": "bifxml"},
+)
+NETWORK = Kind("a Bayesian network", {k: v for k, v in MODEL.read.items() if v in ("bif", "bifxml")}, {})
+GRAPH = Kind("a graph", _same("json", "graphml", "csv"), _same("json", "graphml", "csv"))
+INSTANCE = Kind(
+    "an instance",
+    _same("json", "score", "dmst", "jkl", "scores", "pss"),
+    _same("json", "score", "dmst", "jkl", "pss"),
+)
+SCORED = Kind("an instance with scores of data", _JSON, _JSON)
+FITTED = Kind("a fitted model", _JSON, _JSON)
+RESULT = Kind("a result", _JSON, _JSON)
+POSTERIOR = Kind("a posterior", _JSON, _JSON)
+CERTIFICATE = Kind("a certificate", _JSON, _JSON)
+DRAWS = Kind("a list of drawn trees", {}, _same("jsonl"))
+LIKELIHOODS = Kind("a list of likelihoods", {}, {"txt": "txt", **TABLE.written})
+FORMULA = Kind("a formula", {}, {**_same("wcnf", "lp", "mps"), "pbtxt": "cpsat-proto"})
+PICTURE = Kind("a picture", {}, _same("svg", "png", "html"))
+RASTER = Kind("a picture of anything but a graph", {}, _same("svg", "png"))
+EVIDENCE = Kind("evidence", _same("evid"), {})
+KINDS = (TABLE, MODEL, GRAPH, INSTANCE, DRAWS, FORMULA, PICTURE, EVIDENCE)
+
+
+_BY_PYAGRUM = "convert it with pyAgrum: pyagrum.saveBN(pyagrum.loadBN('{name}'), '{stem}.bif')"
+_BY_PANDAS = "pass the frame of pandas.{reader}('{name}'), or save that as .csv or .parquet"
+_UNPACKED = "unpack it, and give the file inside"
+
+
+def _by_pandas(reader: str) -> str:
+    return _BY_PANDAS.replace("{reader}", reader)
+
+
+_OF_SHEETS = f"save it as .csv there; or {_by_pandas('read_excel')}"
+_OF_R = "load them in R, and save the table: write.csv(x, 'x.csv', row.names = FALSE)"
+_OF_NETICA = ("a network of Netica", "save it there as .net, and convert this with pyAgrum to .bif")
+_PICKLE = ("a pickle, which can run any code", "load it in Python if you trust it, and pass the object")
+FOREIGN: Mapping[str, tuple[str, str]] = {
+    "net": ("a network of Hugin", _BY_PYAGRUM),
+    "xdsl": ("a network of GeNIe", _BY_PYAGRUM),
+    "dsl": ("a network of GeNIe", _BY_PYAGRUM),
+    "o3prm": ("a network of pyAgrum", _BY_PYAGRUM),
+    "dne": _OF_NETICA,
+    "neta": _OF_NETICA,
+    "gml": ("a graph in GML", "networkx.write_graphml(networkx.read_gml('{name}'), '{stem}.graphml')"),
+    "gexf": ("a graph of Gephi", "networkx.write_graphml(networkx.read_gexf('{name}'), '{stem}.graphml')"),
+    "xlsx": ("a spreadsheet", _OF_SHEETS),
+    "xls": ("a spreadsheet", _OF_SHEETS),
+    "xlsm": ("a spreadsheet", _OF_SHEETS),
+    "ods": ("a spreadsheet", _OF_SHEETS),
+    "dta": ("a table of Stata", _by_pandas("read_stata")),
+    "sav": ("a table of SPSS", _by_pandas("read_spss")),
+    "zsav": ("a table of SPSS", _by_pandas("read_spss")),
+    "por": ("a table of SPSS", "save it as .sav or .csv there"),
+    "sas7bdat": ("a table of SAS", _by_pandas("read_sas")),
+    "xpt": ("a table of SAS", _by_pandas("read_sas")),
+    "rds": ("an object of R", "save it in R: write.csv(readRDS('{name}'), '{stem}.csv', row.names = FALSE)"),
+    "rda": ("objects of R", _OF_R),
+    "rdata": ("objects of R", _OF_R),
+    "pkl": _PICKLE,
+    "pickle": _PICKLE,
+    "joblib": _PICKLE,
+    "npy": ("an array of numpy", "pass the array of numpy.load('{name}'), or save it as .csv"),
+    "npz": ("arrays of numpy", "pass an array of numpy.load('{name}'), or save it as .csv"),
+    "mat": ("arrays of Matlab", "save them there with writematrix or writetable as .csv"),
+    "h5": ("a table in HDF5", _by_pandas("read_hdf")),
+    "hdf5": ("a table in HDF5", _by_pandas("read_hdf")),
+    "orc": ("a table in ORC", _by_pandas("read_orc")),
+    "avro": ("a table in Avro", _BY_PANDAS.replace("pandas.{reader}", "polars.read_avro")),
+    "sqlite": ("a database", _by_pandas("read_sql").replace("'{name}'", "query, connection")),
+    "db": ("a database", _by_pandas("read_sql").replace("'{name}'", "query, connection")),
+    "ndjson": ("lines of JSON", _by_pandas("read_json").replace("'{name}'", "'{name}', lines=True")),
+    "tar": ("an archive", _UNPACKED),
+    "tgz": ("an archive", _UNPACKED),
+    "7z": ("an archive", _UNPACKED),
+    "rar": ("an archive", _UNPACKED),
+}
+"""What files of other programs are that are not read, and the way to what is."""
+
+_ADDRESS = re.compile(r"(https?|ftps?|s3|gs|abfss?|file|hdfs):/+", re.IGNORECASE)
+
+
+def suffix_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
+    """Returns the suffix of a name, in lower case, without that of a packing.
+
+    >>> suffix_of("data/Zoo.CSV.gz"), suffix_of("zoo"), suffix_of("zoo.zip")
+    ('csv', '', '')
+    """
+    parts = Path(path).name.lower().split(".")[1:]
+    if parts and parts[-1] in packed:
+        parts.pop()
+    return parts[-1] if parts else ""
+
+
+def stem_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
+    """Returns a name without its suffix and that of a packing.
+
+    >>> stem_of("data/zoo.csv.gz"), stem_of("zoo.2.csv")
+    ('zoo', 'zoo.2')
+    """
+    name = Path(path).name
+    for suffixes in (packed, None):
+        stem, point, suffix = name.rpartition(".")
+        if point and stem and (suffixes is None or suffix.lower() in suffixes):
+            name = stem
+    return name
+
+
+def kind_of(path: str | Path) -> Kind | None:
+    """Returns the kind of file that a suffix is for, the first of several; or None."""
+    return next((kind for kind in KINDS if suffix_of(path) in kind.read), None)
+
+
+def require_same(path: str | Path, source: str | Path) -> None:
+    """Checks that a copy is named like the file that it is of.
+
+    Raises:
+        ChoiceError: it has another suffix.
+    """
+    wanted, found = suffix_of(source), suffix_of(path, PACKED[:1])
+    same = found == wanted or TABLE.read.get(found, "") == TABLE.read.get(wanted)
+    if not same and not _is_device(path):
+        raise ChoiceError(f"{path}: the file is a .{wanted}, and copied as it is; give such a name")
+
+
+def require_readable(path: str | Path) -> None:
+    """Refuses the address of a page and the files of other programs, by their names.
+
+    Raises:
+        InputError: it is one; names the way.
+    """
+    if match := _ADDRESS.match(str(path)):
+        address = f"{match[1]}://{str(path)[match.end() :]}"  # a Path loses a slash
+        raise InputError(address, "", "it is an address, not a file", "download it first, and give the file")
+    if (found := FOREIGN.get(suffix_of(path))) is not None:
+        what, way = found
+        remedy = way.format(name=Path(path).name, stem=stem_of(path))
+        raise InputError(str(path), "", f"it is {what}, which is not read", remedy)
+
+
+def one_of(names: list[str]) -> str:
+    """Returns alternatives in words.
+
+    >>> one_of([".svg", ".png"]), one_of([".json"])
+    ('.svg or .png', '.json')
+    """
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _is_device(path: str | Path) -> bool:
+    """Tells whether a path is that of a device or a pipe (or a folder, which no writer takes)."""
+    return Path(path).exists() and not Path(path).is_file()
+
+
+def _is_known(suffix: str) -> bool:
+    return suffix in FOREIGN or any(suffix in kind.read or suffix in kind.written for kind in KINDS)

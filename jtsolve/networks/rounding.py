@@ -1,0 +1,38 @@
+"""Rows of probabilities in files: their sums are rounded."""
+
+from __future__ import annotations
+
+from jtsolve.core.run import LOGGER
+
+LARGEST_TABLE = 1 << 27
+"""Most cells of a table, 1 GiB: a short file must not exhaust the memory."""
+
+_USUAL = 1e-4
+"""How far from 1 sums are by rounding to four digits or more."""
+MOST = 1e-2
+"""How far from 1 a sum may be; beyond, it is a mistake."""
+
+
+class Sums:
+    """The sums of the rows of a file, which are normalised, and a warning if they are far from 1."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._far: list[float] = []
+
+    def accepts(self, total: float) -> bool:
+        """Tells whether the sum of a row is 1 but for rounding."""
+        if abs(total - 1) > _USUAL:
+            self._far.append(total)
+        return abs(total - 1) <= MOST
+
+    def report(self) -> None:
+        """Warns if rows were changed by more than usual."""
+        if self._far:
+            worst = max(self._far, key=lambda total: abs(total - 1))
+            LOGGER.warning(
+                "%s: %d rows of probabilities do not sum to 1, but to %.6g at worst; they are normalised",
+                self._source,
+                len(self._far),
+                worst,
+            )

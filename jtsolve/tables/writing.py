@@ -1,0 +1,36 @@
+"""Tables in files: rows as CSV, tab-separated text, Parquet or Arrow."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import TABLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import polars as pl
+
+
+def write_rows(frame: pl.DataFrame, path: str | Path) -> None:
+    """Writes a frame to a file in the format of its suffix (`formats.TABLE`), gzipped if it ends in .gz.
+
+    Raises:
+        ChoiceError: there is no such format.
+        InputError: the file cannot be written.
+    """
+    write_atomically(path, rows_as(frame, TABLE.format_to_write(path)))
+
+
+def rows_as(frame: pl.DataFrame, kind: str, *, null: str = "") -> bytes:
+    """Returns the contents of a file with the frame, a format of `formats.TABLE`; `null` is for text."""
+    if kind in ("csv", "tsv"):
+        return frame.write_csv(separator="," if kind == "csv" else "\t", null_value=null).encode()
+    stream = io.BytesIO()
+    if kind == "parquet":
+        frame.write_parquet(stream)
+    else:
+        frame.write_ipc(stream)
+    return stream.getvalue()
