@@ -263,11 +263,6 @@ def test_cells_of_few_rows_and_constant_cells_have_finite_scores() -> None:
     assert np.isfinite(tabulate(constant, parsed("cg:columns=raw"), 2).values).all()
 
 
-def test_mixed_models_are_refused_in_a_sentence() -> None:
-    with pytest.raises(ChoiceError, match="there is no model of real and discrete columns"):
-        jt.fit(jt.learn(frame()))
-
-
 def test_files_of_mixed_tables_are_scored_solved_and_checked(tmp_path: Path) -> None:
     data, instance, answer, proof = (tmp_path / name for name in ("d.csv", "i.json", "r.json", "c.json"))
     columns = frame(200)

@@ -131,8 +131,10 @@ class Column:
                     places[at] = int(np.searchsorted(np.array(self.cuts), float(number), side="left"))
         return places
 
-    def series(self, style: FrameStyle, codes: NDArray[np.integer[Any]]) -> Any:
-        """Returns a column of a frame."""
+    def series(self, style: FrameStyle, codes: NDArray[Any]) -> Any:
+        """Returns a column of a frame; -1, or NaN, stands for a missing value."""
+        if codes.dtype.kind == "f":
+            codes = np.where(np.isnan(codes), GAP, codes).astype(np.int32)
         return style.column(self.name, self.values, codes)
 
     def read(

@@ -103,7 +103,12 @@ class FileRows:
             InputError: a value does not suit its column.
         """
         pairs = zip(self.columns, columns, strict=True)
-        return np.array([column.read(raw, self.gaps, self.source, unseen) for raw, column in pairs])
+        found = np.array([column.read(raw, self.gaps, self.source, unseen) for raw, column in pairs])
+        if found.dtype.kind == "f":  # beside real numbers, a missing state is missing as they are
+            for row, column in zip(found, columns, strict=True):
+                if column.states is not None:
+                    row[row == GAP] = np.nan
+        return found
 
 
 def open_rows(

@@ -10,11 +10,10 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.task import FitTask
-from jtsolve.options import BACKEND, GRAPH, SCORE, SMOOTHING, TREE, TREEWIDTH, VALIDATE
+from jtsolve.options import BACKEND, GRAPH, SMOOTHING, TREE, TREEWIDTH, VALIDATE
 from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.kinds import MODELS
-from jtsolve.tables.options import COLUMNS, DISCRETISE
-from jtsolve.tables.table import MixedTable
+from jtsolve.tables.options import COLUMNS
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -70,11 +69,7 @@ def fitted(
             raise ChoiceError(f"the tree names the columns that are needed; leave out {COLUMNS}")
         study = replace(study, data=study.data.columns(structure.names))
     table = study.read(run) if table is None else table
-    if isinstance(table, MixedTable):
-        raise ChoiceError(
-            "there is no model of real and discrete columns side by side yet; cut the real ones with "
-            f"{DISCRETISE('quantile:4')}, or give a score of one kind, such as {SCORE('gaussian-bic')}"
-        )
+    study = study.settled(table)
     rows = None
     if validate is not None:
         table, rows = study.data.validation(validate, table, run, unseen=unseen)

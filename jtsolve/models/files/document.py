@@ -6,6 +6,7 @@ round-trip exactly. Reading is strict, and executes nothing.
 
 from __future__ import annotations
 
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -30,11 +31,12 @@ if TYPE_CHECKING:
 
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Distribution
 
-    AnyModel = JunctionTreeModel | FeatureTree | Mixture | GaussianTreeModel
+    AnyModel = JunctionTreeModel | FeatureTree | Mixture | GaussianTreeModel | MixedTreeModel
 
 FORMAT = "jtsolve-model"
 VERSION = 1
@@ -70,6 +72,31 @@ class MixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: dict[str, Any]
 
 
+class CliqueDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A clique of a mixed model, from the root down: see `models.inference.mixed.MixedClique`."""
+
+    discrete: list[str]
+    real: list[str]
+    shared: int
+    free: int
+    parent: int
+    weights: str
+    intercepts: str
+    slopes: str
+    covariances: str
+
+
+class MixedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve model file, version 1, of discrete and real variables: a strongly rooted junction tree."""
+
+    format: Literal["jtsolve-model"]
+    version: Literal[1]
+    kind: Literal["mixed"]
+    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
+    cliques: Annotated[list[CliqueDocument], msgspec.Meta(min_length=1)]
+    provenance: dict[str, Any]
+
+
 class _Kind(msgspec.Struct):
     """The field that tells the documents apart."""
 
@@ -80,7 +107,9 @@ def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
     from jtsolve.models.files.features import FeatureMixtureDocument, FeaturesDocument
 
-    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, FeatureMixtureDocument)
+    return json_schema(
+        ModelDocument, FeaturesDocument, MixtureDocument, FeatureMixtureDocument, MixedDocument
+    )
 
 
 def model_to_json(model: Distribution) -> bytes:
@@ -109,6 +138,8 @@ def read_model(path: str | Path) -> AnyModel:
     kind = _kind(data)
     if kind == "mixture":
         return _mixture(decode(data, MixtureDocument, source), source)
+    if kind == "mixed":
+        return _mixed(decode(data, MixedDocument, source), source)
     if kind in ("features", "feature-mixture"):
         from jtsolve.models.files.features import features_in
 
@@ -143,6 +174,40 @@ def _mixture(document: MixtureDocument, source: str) -> Mixture:
         return Mixture(np.array(document.weights), components, MappingProxyType(document.provenance))
     except ValueError as error:
         raise file_error(source, "$.weights", str(error)) from None
+
+
+def _mixed(document: MixedDocument, source: str) -> MixedTreeModel:
+    from jtsolve.models.columns import RealColumn
+    from jtsolve.models.inference.mixed import MixedClique
+    from jtsolve.models.mixed import MixedTreeModel
+
+    columns = tuple(
+        RealColumn(entry.name) if entry.states is None else columns_from([entry], source, "$")[0]
+        for entry in document.variables
+    )
+    index = {column.name: v for v, column in enumerate(columns)}
+    cliques = []
+    for i, entry in enumerate(document.cliques):
+        place = f"$.cliques[{i}]"
+        if unknown := [name for name in (*entry.discrete, *entry.real) if name not in index]:
+            raise file_error(source, place, f"there is no variable '{unknown[0]}'")
+        discrete, real = ([index[name] for name in names] for names in (entry.discrete, entry.real))
+        dims = tuple(len(columns[v].states or ()) for v in discrete)
+        if not 0 <= entry.free <= len(real):
+            raise file_error(source, f"{place}.free", f"{entry.free} is not from 0 to {len(real)}")
+        q, r, k = prod(dims), entry.free, len(real)
+        shapes = {"weights": (q,), "intercepts": (q, r), "slopes": (q, r, k - r), "covariances": (q, r, r)}
+        arrays = {
+            key: unpacked(getattr(entry, key), shape, source, f"{place}.{key}")
+            for key, shape in shapes.items()
+        }
+        cliques.append(
+            MixedClique(tuple(discrete), tuple(real), entry.shared, r, entry.parent, dims, **arrays)
+        )
+    try:
+        return MixedTreeModel(columns, tuple(cliques), MappingProxyType(document.provenance))
+    except ValueError as error:
+        raise file_error(source, "$.cliques", str(error)) from None
 
 
 def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> GaussianTreeModel:

@@ -10,16 +10,18 @@ from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import fit, fit_gaussian, fit_validated
+from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.scoring.score import MIXED_SCORE
+from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.solving import findings_of, solve
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.files.document import AnyModel
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import DataTable
 
 
@@ -29,8 +31,9 @@ class Tree:
 
     name: ClassVar[str] = "tree"
     uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints", "tree"})
+    default_score: ClassVar[str] = MIXED_SCORE
 
-    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | GaussianTreeModel:
+    def fit(self, task: FitTask, run: Run) -> AnyModel:
         """See `ModelKind`; validation rows choose the prior."""
         tree, facts = task.tree, dict[str, Any]()
         if tree is None:
@@ -48,11 +51,13 @@ class Tree:
                 "seed": run.seed,
             }
         table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
+        if task.validation is not None and isinstance(table, ContinuousTable | MixedTable):
+            raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
         if isinstance(table, ContinuousTable):
-            if task.validation is not None:
-                raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
             return fit_gaussian(tree, table, ess=task.ess)
-        assert not isinstance(table, MixedTable), "the study refuses it"
+        if isinstance(table, MixedTable):
+            score = task.score if isinstance(task.score, ConditionalGaussian) else None
+            return fit_mixed(tree, table, ess=task.ess, score=score)
         if task.validation is not None:
             return fit_validated(tree, table, task.validation)
         return fit(tree, table, ess=task.ess)

@@ -1,0 +1,152 @@
+"""Fits conditional Gaussian models of a given tree in closed form.
+
+On a strongly decomposable graph, the estimates of each clique are those of its own table: the probabilities
+are (n_i + a/q)/(N + a), as for states; cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance (S_i +
+2W)/(n_i + 2) + diag(h²/12), as in the score `cg`, from which the regressions follow. With a score of a common
+covariance, W + diag(h²/12) takes its place.
+
+Reference: S. L. Lauritzen, Graphical Models, Oxford 1996, chapter 6.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.core.marks import strongly_rooted
+from jtsolve.core.varset import members
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.columns import Column, RealColumn, columns_of
+from jtsolve.models.inference.mixed import MixedClique
+from jtsolve.models.mixed import MixedTreeModel
+from jtsolve.scoring.score import CellMoments
+from jtsolve.scoring.scores.cg import ConditionalGaussian
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.tables.table import MixedTable
+
+_MEAN = 0.5
+"""Rows with the overall mean that each cell has besides its own, κ."""
+
+
+def fit_mixed(
+    tree: JunctionTree, table: MixedTable, *, ess: float = 1.0, score: ConditionalGaussian | None = None
+) -> MixedTreeModel:
+    """Returns the conditional Gaussian model of a tree fitted to a table.
+
+    Args:
+        tree: over the columns of the table, in their order; its graph is strongly decomposable.
+        table: the data.
+        ess: equivalent sample size of the prior of the probabilities; 0 for maximum likelihood.
+        score: whether cells have covariances of their own; None for that.
+
+    Raises:
+        InputError: the tree does not match the table, or columns are linearly dependent.
+        ChoiceError: `ess` is negative or not finite, or the graph is not strongly decomposable.
+    """
+    if tree.n != table.n:
+        reason = f"it has {tree.n} variables, but the table has {table.n} columns"
+        raise InputError("tree", "", reason, "give the tree of this table")
+    if not (np.isfinite(ess) and ess >= 0):
+        raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
+    known = {} if table.discrete is None else {one.name: one for one in columns_of(table.discrete)}
+    columns = tuple(known.get(name) or RealColumn(name) for name in table.names)
+    try:
+        nodes = strongly_rooted(tree, table.real_variables)
+    except ValueError:
+        raise ChoiceError(
+            "the graph of the tree is not strongly decomposable: real variables join discrete ones that are "
+            "not adjacent; learn a tree from the table"
+        ) from None
+    values = np.zeros((table.n, table.rows))
+    for part, held in ((table.discrete, "codes"), (table.real, "values")):
+        if part is not None:
+            values[[table.names.index(name) for name in part.names]] = getattr(part, held)
+    cliques = []
+    try:
+        for i, (clique, separator, parent) in enumerate(nodes):
+            shared, own = list(members(separator)), list(members(clique & ~separator))
+            discrete = [v for v in (*shared, *own) if columns[v].states is not None]
+            real = [v for v in (*own, *shared) if columns[v].states is None]
+            inside = sum(columns[v].states is not None for v in shared)
+            free = sum(columns[v].states is None for v in own)
+            above = parent if i else -1
+            cliques.append(
+                _fitted(
+                    columns,
+                    values,
+                    (discrete, real),
+                    (inside, free, above),
+                    ess,
+                    score or ConditionalGaussian(),
+                )
+            )
+        return MixedTreeModel(
+            columns, tuple(cliques), MappingProxyType({**table.provenance, "smoothing_ess": ess})
+        )
+    except ValueError as error:
+        raise InputError(
+            "table",
+            "",
+            f"{error}: {table.rows} rows are too few, or columns are linearly dependent",
+            "give more rows, or a tree of smaller treewidth",
+        ) from None
+
+
+def _fitted(  # noqa: PLR0917 - one for each part of a clique
+    columns: tuple[Column | RealColumn, ...],
+    values: NDArray[np.float64],
+    parts: tuple[list[int], list[int]],
+    sizes: tuple[int, int, int],
+    ess: float,
+    score: ConditionalGaussian,
+) -> MixedClique:
+    """Returns a clique with the estimates of its table."""
+    (discrete, real), (shared, free, parent) = parts, sizes
+    dims = tuple(len(columns[v].states or ()) for v in discrete)
+    q, k, rows = prod(dims), len(real), values.shape[1]
+    cell = np.zeros(rows, dtype=np.int64)
+    for v, states in zip(discrete, dims, strict=True):
+        cell = cell * states + values[v].astype(np.int64)
+    counts = np.bincount(cell, minlength=q)
+    table = (counts + ess / q).reshape(prod(dims[:shared]), -1)
+    sums = table.sum(axis=1, keepdims=True)
+    weights = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
+    y = values[real].T
+    overall = y.mean(axis=0)
+    total = np.zeros((q, k))
+    np.add.at(total, cell, y)
+    own = np.where(counts[:, None] > 0, total / np.maximum(counts, 1)[:, None], overall)
+    centred = y - own[cell]
+    scatter = np.zeros((q, k, k))
+    np.add.at(scatter, cell, centred[:, :, None] * centred[:, None, :])
+    smoothing = _MEAN if discrete else 0.0
+    means = (counts[:, None] * own + smoothing * overall) / (counts + smoothing)[:, None] if k else own
+    if discrete:
+        gaps = np.array([np.diff(np.unique(column)).min() for column in y.T])
+        moments = CellMoments(counts, scatter, np.empty(0), np.diag(gaps**2 / 12), np.eye(k))
+        matrices = np.broadcast_to(score.matrices(moments), (q, k, k))
+    else:
+        matrices = scatter / rows
+    slopes = np.zeros((q, free, k - free))
+    if free < k and free:
+        slopes = np.swapaxes(np.linalg.solve(matrices[:, free:, free:], matrices[:, free:, :free]), 1, 2)
+    covariances = matrices[:, :free, :free] - slopes @ matrices[:, free:, :free]
+    return MixedClique(
+        tuple(discrete),
+        tuple(real),
+        shared,
+        free,
+        parent,
+        dims,
+        weights,
+        means[:, :free] - np.einsum("qij,qj->qi", slopes, means[:, free:]),
+        slopes,
+        (covariances + np.swapaxes(covariances, 1, 2)) / 2,
+    )

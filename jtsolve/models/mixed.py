@@ -1,0 +1,482 @@
+"""Conditional Gaussian distributions on junction trees: discrete and real variables side by side.
+
+Given the discrete variables, the real ones are jointly normal. The tree is strongly rooted (`core.marks`),
+and each clique has the probabilities of its discrete members outside the separator, and the regressions of
+its real ones on those of the separator, in each cell: see `inference.mixed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import log, pi, prod
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import varset
+from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models.columns import Column, RealColumn, position
+from jtsolve.models.documents import column_document, packed
+from jtsolve.models.inference.mixed import MixedClique, blocks, collect, completed, log_densities, moments
+from jtsolve.models.protocol import (
+    Conditioned,
+    Configuration,
+    Description,
+    Explanation,
+    RealPosterior,
+    StatePosterior,
+    require_draws,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import NoReturn
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+    from jtsolve.models.protocol import Evidence, Groups, Posterior
+
+_MOST_CELLS = 1 << 20
+"""Most cells of a joint distribution of discrete variables."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MixedTreeModel:
+    """A conditional Gaussian distribution of the rows of a table of states and real numbers.
+
+    Args:
+        columns: the variables.
+        cliques: from the root down, each after its parent.
+        provenance: remarks on the origin.
+
+    Attributes:
+        tree: the junction tree of the same graph.
+
+    Raises:
+        ValueError: the cliques are no strongly rooted junction tree, a shape is wrong, probabilities do not
+            sum to 1, or a covariance is not symmetric positive definite.
+    """
+
+    columns: tuple[Column | RealColumn, ...]
+    cliques: tuple[MixedClique, ...]
+    provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    tree: JunctionTree = field(init=False, repr=False)
+    is_continuous: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if len(set(self.names)) < self.n or not all(self.names):
+            raise ValueError("names are not distinct, or one is empty")
+        for i, clique in enumerate(self.cliques):
+            _require_valid(self.columns, self.cliques, i, clique)
+        edges = [(clique.parent, i) for i, clique in enumerate(self.cliques) if i]
+        sets = [varset(clique.members) for clique in self.cliques]
+        object.__setattr__(self, "tree", JunctionTree.from_nodes(self.n, sets, edges))
+
+    def __repr__(self) -> str:
+        real = sum(column.states is None for column in self.columns)
+        size = f"{self.n - real} discrete and {real} real variables, {len(self.tree.cliques)} cliques"
+        return f"MixedTreeModel({size}, {self.parameters} parameters)"
+
+    def _repr_html_(self) -> str:
+        from jtsolve.draw.html import as_html
+
+        return as_html([repr(self)], self.tree, self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def n(self) -> int:
+        """The number of variables."""
+        return len(self.columns)
+
+    @property
+    def parameters(self) -> int:
+        """The number of free parameters: probabilities, intercepts, slopes, and covariances of the rest."""
+        total = 0
+        for clique in self.cliques:
+            r, others = clique.free, len(clique.real) - clique.free
+            total += clique.cells - clique.shared_cells
+            total += clique.cells * (r + r * others + r * (r + 1) // 2)
+        return total
+
+    def log_likelihood(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns ln of the density of every row, in nats; -inf for impossible rows.
+
+        Args:
+            rows: shape (variables, rows): codes of states and numbers; NaN, or -1 for a state, where missing,
+                which is summed or integrated out.
+
+        Raises:
+            InputError: the shape is wrong, a code has no state, or a number is infinite.
+        """
+        return log_densities(self.cliques, self._checked(rows))
+
+    def _checked(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns rows with NaN for all missing values."""
+        found = np.array(rows, dtype=np.float64)
+        if found.shape != (self.n, *found.shape[1:2]) or np.isinf(found).any():
+            reason = f"they are not finite numbers of shape ({self.n}, rows)"
+            raise InputError("rows", "", reason, "give codes and numbers, NaN for missing ones")
+        for row, column in zip(found, self.columns, strict=True):
+            if column.states is not None:
+                row[row == -1] = np.nan
+                known = row[~np.isnan(row)]
+                if ((known < 0) | (known >= len(column.states)) | (known % 1 != 0)).any():
+                    reason = f"a code of '{column.name}' is not from 0 to {len(column.states) - 1}"
+                    raise InputError("rows", "", reason, "give the codes of its states")
+        return found
+
+    def condition(self, evidence: Evidence) -> Conditioned[MixedTreeModel]:
+        """Returns the distribution given evidence, without observed real variables, and ln of its density.
+
+        Raises:
+            InputError: a variable or state is unknown, a number not finite, the evidence impossible, or no
+                variable is left.
+        """
+        if not evidence:
+            return Conditioned(self, 0.0)
+        row, likelihoods = self._row(evidence)
+        total, kept = self._collected(row, likelihoods)
+        gone = {v for v, column in enumerate(self.columns) if column.states is None and not np.isnan(row[v])}
+        if len(gone) == self.n:
+            raise InputError("evidence", "", "it observes every variable", "leave some unobserved")
+        left = [v for v in range(self.n) if v not in gone]
+        new = {v: k for k, v in enumerate(left)}
+        cliques = []
+        for clique, message in zip(self.cliques, kept, strict=True):
+            r = clique.free
+            own = [j for j in range(r) if clique.real[j] in new]
+            others = [j for j in range(len(clique.real) - r) if clique.real[r + j] in new]
+            covariances = message.spread[0][np.ix_(range(clique.cells), own, own)]
+            weights = np.exp(message.own[0]).reshape(clique.shared_cells, -1)
+            sums = weights.sum(axis=1, keepdims=True)
+            weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1.0 / weights.shape[1])
+            cliques.append(
+                MixedClique(
+                    tuple(new[v] for v in clique.discrete),
+                    tuple(new[v] for v in clique.real if v in new),
+                    clique.shared,
+                    len(own),
+                    clique.parent,
+                    clique.dims,
+                    weights.ravel(),
+                    message.shift[0][:, own],
+                    message.slope[0][np.ix_(range(clique.cells), own, others)],
+                    (covariances + np.swapaxes(covariances, 1, 2)) / 2,
+                )
+            )
+        model = MixedTreeModel(tuple(self.columns[v] for v in left), tuple(cliques), self.provenance)
+        return Conditioned(model, total)
+
+    def _row(self, evidence: Evidence) -> tuple[NDArray[np.float64], list[NDArray[np.float64] | None]]:
+        """Returns evidence as a row, and the likelihoods of states."""
+        row = np.full(self.n, np.nan)
+        likelihoods: list[NDArray[np.float64] | None] = [None] * self.n
+        for name, value in evidence.items():
+            v = position(self.names, name)
+            column = self.columns[v]
+            if isinstance(column, Column) and not isinstance(value, str):
+                weights = np.asarray(value, dtype=np.float64)
+                if weights.shape != (column.arity,) or not (np.isfinite(weights) & (weights >= 0)).all():
+                    reason = f"its likelihoods are not {column.arity} finite numbers of 0 or more"
+                    raise InputError("evidence", f"'{name}'", reason, "give one for each state")
+                likelihoods[v] = weights
+            elif isinstance(column, Column):
+                row[v] = column.code(value)
+            elif not np.isfinite(value):
+                raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
+            else:
+                row[v] = value
+        return row, likelihoods
+
+    def _collected(
+        self,
+        row: NDArray[np.float64],
+        likelihoods: Sequence[NDArray[np.float64] | None],
+        *,
+        maximum: bool = False,
+    ) -> tuple[float, Any]:
+        total, kept = collect(self.cliques, row[:, None], likelihoods, maximum=maximum)
+        if not np.isfinite(total[0]):
+            raise InputError("evidence", "", "it is impossible under the model", "change a value")
+        return float(total[0]), kept
+
+    def marginals(self) -> tuple[Any, ...]:
+        """Returns the probabilities of states of discrete variables, mean and variance of real ones."""
+        return self._singles(np.full((self.n, 1), np.nan))[1]
+
+    def _singles(
+        self, rows: NDArray[np.float64], likelihoods: Sequence[NDArray[np.float64] | None] = ()
+    ) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
+        """Returns ln of the density of the first row, and the distribution of every variable given it."""
+        total, kept = collect(self.cliques, rows, likelihoods)
+        found: dict[int, Any] = {}
+        for clique, (weights, means, spreads) in zip(
+            self.cliques, moments(self.cliques, kept, rows), strict=True
+        ):
+            for at, v in enumerate(clique.discrete[clique.shared :], clique.shared):
+                found[v] = np.bincount(clique.coordinates[at], weights[0], clique.dims[at])
+            for at, v in enumerate(clique.real[: clique.free]):
+                mean = float(weights[0] @ means[0, :, at])
+                steps = means[0, :, at] - mean
+                found[v] = mean, float(weights[0] @ (spreads[0, :, at, at] + steps**2))
+        return total, tuple(found[v] for v in range(self.n))
+
+    def marginal(self, names: Sequence[str]) -> Any:
+        """Returns the joint distribution of discrete variables, or mean and covariance of a real one.
+
+        Raises:
+            InputError: a variable is unknown, or named twice.
+            ChoiceError: they are of both kinds, or several real ones.
+            LimitError: the table is too large.
+        """
+        answer = self.posterior([names], {})
+        if isinstance(answer, StatePosterior):
+            return answer.tables[0]
+        return answer.means[0], answer.covariances[0]
+
+    def posterior(
+        self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
+    ) -> Posterior:
+        """Returns the joint distribution of each group; see `protocol.Distribution`.
+
+        All groups are of discrete variables, or each is a single real variable, whose mean and variance are
+        exact.
+
+        Raises:
+            ChoiceError: they are of both kinds, or a group has several real variables.
+        """
+        del memory, run
+        row, likelihoods = self._row(evidence)
+        total, _ = self._collected(row, likelihoods)
+        places = [[position(self.names, name) for name in group] for group in groups]
+        for group in places:
+            if not group or len(set(group)) < len(group):
+                reason = "a group is empty, or names a variable twice"
+                raise InputError("targets", "", reason, "name each once")
+        real = [any(self.columns[v].states is None for v in group) for group in places]
+        if not any(real):
+            return self._tables(places, row, likelihoods, total)
+        if not all(real) or any(len(group) > 1 for group in places):
+            raise ChoiceError(
+                "joint distributions of real variables, or of both kinds, have no table; ask for discrete "
+                "ones, or for single real ones"
+            )
+        observed = [self.names[group[0]] for group in places if not np.isnan(row[group[0]])]
+        if observed:
+            raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
+        single = self._singles(row[:, None], likelihoods)[1]
+        return RealPosterior(
+            tuple(map(tuple, groups)),
+            tuple(np.array([single[v][0]]) for (v,) in places),
+            tuple(np.array([[single[v][1]]]) for (v,) in places),
+            total,
+        )
+
+    def _tables(
+        self,
+        places: list[list[int]],
+        row: NDArray[np.float64],
+        likelihoods: Sequence[NDArray[np.float64] | None],
+        total: float,
+    ) -> StatePosterior:
+        """Returns joint distributions of discrete variables: a row for each configuration."""
+        tables, columns = [], []
+        for group in places:
+            own = [column for v in group if isinstance(column := self.columns[v], Column)]
+            dims = tuple(column.arity for column in own)
+            if prod(dims) > _MOST_CELLS:
+                most = f"{prod(dims)} joint states are more than {_MOST_CELLS}"
+                raise LimitError(f"{most}; ask for fewer variables")
+            states = np.indices(dims).reshape(len(dims), -1)
+            rows = np.repeat(row[:, None], states.shape[1], axis=1)
+            clash = np.zeros(states.shape[1], dtype=np.bool_)
+            for v, codes in zip(group, states, strict=True):
+                clash |= ~np.isnan(row[v]) & (row[v] != codes)
+                rows[v] = codes
+            logs = np.concatenate(
+                [
+                    collect(self.cliques, rows[:, part], likelihoods)[0]
+                    for part in blocks(self.cliques, rows.shape[1])
+                ]
+            )
+            logs[clash] = -np.inf
+            tables.append(np.exp(logs - total).reshape(dims))
+            columns.append(tuple(own))
+        return StatePosterior(tuple(columns), tuple(tables), total)
+
+    def explain(
+        self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
+    ) -> Explanation:
+        """Returns the configuration of highest density given evidence.
+
+        Raises:
+            ChoiceError: k is not 1.
+            InputError: see `condition`.
+        """
+        del memory, run
+        if k != 1:
+            raise ChoiceError(
+                f"{k} explanations are asked for, but a density of real numbers has one highest point; ask "
+                "for 1"
+            )
+        row, likelihoods = self._row(evidence)
+        total, _ = self._collected(row, likelihoods)
+        best, kept = self._collected(row, likelihoods, maximum=True)
+        values = completed(self.cliques, kept, row[:, None], None)[:, 0]
+        labels = [
+            float(value) if column.states is None else column.states[int(value)]
+            for column, value in zip(self.columns, values, strict=True)
+        ]
+        return Explanation([Configuration(tuple(labels), best - total)], total)
+
+    def sample(
+        self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})
+    ) -> NDArray[np.float64]:
+        """Returns independent rows given evidence, shape (variables, rows); see `protocol.Distribution`."""
+        require_draws(rows, seed)
+        row, likelihoods = self._row(evidence)
+        _, kept = self._collected(row, likelihoods)
+        generator = np.random.default_rng(seed)
+        found = np.repeat(row[:, None], rows, axis=1)
+        for part in blocks(self.cliques, rows):
+            size = part.stop - part.start
+            same = [type(one)(*(np.repeat(array, size, axis=0) for array in one)) for one in kept]
+            found[:, part] = completed(self.cliques, same, found[:, part], generator)
+        return found
+
+    def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:
+        """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
+        given = self._checked(rows)
+        given[v] = np.nan
+        found = np.full(rows.shape[1], np.nan)
+        i = next(i for i, clique in enumerate(self.cliques) if v in clique.members)
+        clique = self.cliques[i]
+        for part in blocks(self.cliques, rows.shape[1]):
+            total, kept = collect(self.cliques, given[:, part])
+            weights, means, _ = moments(self.cliques, kept, given[:, part])[i]
+            if self.columns[v].states is None:
+                found[part] = np.einsum("rq,rq->r", weights, means[:, :, clique.real.index(v)])
+            else:
+                at = clique.discrete.index(v)
+                states = [weights[:, clique.coordinates[at] == s].sum(axis=1) for s in range(clique.dims[at])]
+                found[part] = np.argmax(states, axis=0)
+            found[part][~np.isfinite(total)] = np.nan
+        return found
+
+    def complete(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns rows with their most probable missing values; impossible rows keep their gaps."""
+        given = self._checked(rows)
+        for part in blocks(self.cliques, rows.shape[1]):
+            total, kept = collect(self.cliques, given[:, part], maximum=True)
+            filled = completed(self.cliques, kept, given[:, part], None)
+            given[:, part] = np.where(np.isfinite(total), filled, given[:, part])
+        return given
+
+    def entropy(self) -> float:
+        """Returns -E ln of the density, in nats."""
+        empty = np.full((self.n, 1), np.nan)
+        _, kept = collect(self.cliques, empty)
+        total = 0.0
+        for clique, (weights, _, _) in zip(self.cliques, moments(self.cliques, kept, empty), strict=True):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                logs = np.where(weights[0] > 0, np.log(clique.weights), 0.0)
+            spreads = np.linalg.slogdet(clique.covariances)[1] + clique.free * (1 + log(2 * pi))
+            total += float(weights[0] @ (0.5 * spreads - logs))
+        return total
+
+    def junction_tree(self, what: str) -> NoReturn:
+        """Refuses: it has real variables."""
+        raise ChoiceError(
+            f"{what} is for models of states, and this one has real numbers; cut them, with a score of states"
+        )
+
+    def network(self, what: str, root: int = 0) -> NoReturn:
+        """Refuses; see `junction_tree`."""
+        del root
+        self.junction_tree(what)
+
+    def structure(self, what: str) -> JunctionTree:
+        """Returns the junction tree."""
+        del what
+        return self.tree
+
+    def describe(self) -> Description:
+        """Returns sizes, and the entropy, in nats."""
+        from jtsolve.draw.text import Notes
+
+        tree = self.tree
+        real = sum(column.states is None for column in self.columns)
+        sizes = {"variables": self.n, "real_variables": real, "cliques": len(tree.cliques)}
+        facts: dict[str, Any] = {**sizes, "treewidth": tree.treewidth, "parameters": self.parameters}
+        facts["entropy_nats"] = self.entropy()
+        return Description(facts, trees=((tree, Notes(("",) * len(tree.cliques), ("",) * len(tree.edges))),))
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the fields of a model file, less format and provenance."""
+        names = self.names
+        return {
+            "kind": "mixed",
+            "variables": [column_document(column) for column in self.columns],
+            "cliques": [
+                {
+                    "discrete": [names[v] for v in clique.discrete],
+                    "real": [names[v] for v in clique.real],
+                    "shared": clique.shared,
+                    "free": clique.free,
+                    "parent": clique.parent,
+                    **{
+                        key: packed(getattr(clique, key))
+                        for key in ("weights", "intercepts", "slopes", "covariances")
+                    },
+                }
+                for clique in self.cliques
+            ],
+        }
+
+
+def _require_valid(
+    columns: Sequence[Column | RealColumn], cliques: Sequence[MixedClique], i: int, clique: MixedClique
+) -> None:
+    """Raises ValueError unless a clique is valid after those before it."""
+    r, k, q = clique.free, len(clique.real), clique.cells
+    states = [columns[v].states for v in clique.discrete]
+    if clique.dims != tuple(len(own or ()) for own in states) or any(
+        columns[v].states is not None for v in clique.real
+    ):
+        raise ValueError(f"clique {i} takes a variable for one of the other kind")
+    shapes = (q,), (q, r), (q, r, k - r), (q, r, r)
+    arrays = clique.weights, clique.intercepts, clique.slopes, clique.covariances
+    if (
+        not 0 <= r <= k
+        or not 0 <= clique.shared <= len(states)
+        or not all(
+            array.shape == shape and np.isfinite(array).all()
+            for array, shape in zip(arrays, shapes, strict=True)
+        )
+    ):
+        raise ValueError(f"an array of clique {i} has the wrong shape, or holds a number that is not finite")
+    separator = {*clique.discrete[: clique.shared], *clique.real[r:]}
+    if (clique.parent < 0) != (i == 0) or clique.parent >= i:
+        raise ValueError(f"clique {i} does not come after its parent")
+    seen = {v for other in cliques[:i] for v in other.members}
+    above = set(cliques[clique.parent].members) if i else set()
+    if separator != seen.intersection(clique.members) or not separator <= above:
+        raise ValueError(f"clique {i} does not share its separator with its parent alone")
+    if r < k and clique.shared < len(clique.discrete):
+        raise ValueError(f"clique {i} is not strongly rooted")
+    sums = clique.weights.reshape(clique.shared_cells, -1).sum(axis=1)
+    if (clique.weights < 0).any() or (np.abs(sums - 1) > 1e-9).any():  # noqa: PLR2004 - rounding
+        raise ValueError(f"the probabilities of clique {i} are negative or do not sum to 1")
+    if not np.allclose(clique.covariances, np.swapaxes(clique.covariances, 1, 2), rtol=1e-9, atol=0):
+        raise ValueError(f"a covariance of clique {i} is not symmetric")
+    try:
+        np.linalg.cholesky(clique.covariances)
+    except np.linalg.LinAlgError:
+        raise ValueError(f"a covariance of clique {i} is not positive definite") from None
