@@ -325,6 +325,12 @@ def test_a_frame_of_both_kinds_is_fitted_asked_and_completed(tmp_path: Path) -> 
     drawn = model.sample(50, given={"sex": "m"})
     assert set(drawn["sex"].to_list()) == {"m"}
     assert model.mpe(given={"sex": "f"})["height"].to_list()[0] == pytest.approx(165, abs=2)
+    every = model.query(given={"weight": 70.0})
+    assert every["variable"].to_list() == ["sex", "sex", "height"]
+    assert every["probability"].to_list()[:2] == pytest.approx(
+        model.query("sex", given={"weight": 70.0})["probability"].to_list()
+    )
+    assert every["mean"].to_list()[2] == model.query("height", given={"weight": 70.0})["mean"].to_list()[0]
     model.write(tmp_path / "m.json")
     assert jt.Model.read(tmp_path / "m.json").loglik(data).to_list() == model.loglik(data).to_list()
     model.show()

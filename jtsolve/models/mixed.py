@@ -25,6 +25,7 @@ from jtsolve.models.protocol import (
     Configuration,
     Description,
     Explanation,
+    MixedPosterior,
     RealPosterior,
     StatePosterior,
     require_draws,
@@ -237,20 +238,20 @@ class MixedTreeModel:
             LimitError: the table is too large.
         """
         answer = self.posterior([names], {})
-        if isinstance(answer, StatePosterior):
-            return answer.tables[0]
-        return answer.means[0], answer.covariances[0]
+        if isinstance(answer, RealPosterior):
+            return answer.means[0], answer.covariances[0]
+        assert isinstance(answer, StatePosterior), "it is one group"
+        return answer.tables[0]
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> Posterior:
         """Returns the joint distribution of each group; see `protocol.Distribution`.
 
-        All groups are of discrete variables, or each is a single real variable, whose mean and variance are
-        exact.
+        A group has discrete variables, or one real variable, whose mean and variance are exact.
 
         Raises:
-            ChoiceError: they are of both kinds, or a group has several real variables.
+            ChoiceError: a group is of both kinds, or has several real variables.
         """
         del memory, run
         row, likelihoods = self._row(evidence)
@@ -261,23 +262,28 @@ class MixedTreeModel:
                 reason = "a group is empty, or names a variable twice"
                 raise InputError("targets", "", reason, "name each once")
         real = [any(self.columns[v].states is None for v in group) for group in places]
+        discrete = [group for group, known in zip(places, real, strict=True) if not known]
         if not any(real):
-            return self._tables(places, row, likelihoods, total)
-        if not all(real) or any(len(group) > 1 for group in places):
+            return self._tables(discrete, row, likelihoods, total)
+        if any(known and len(group) > 1 for group, known in zip(places, real, strict=True)):
             raise ChoiceError(
                 "joint distributions of real variables, or of both kinds, have no table; ask for discrete "
                 "ones, or for single real ones"
             )
-        observed = [self.names[group[0]] for group in places if not np.isnan(row[group[0]])]
+        wanted = [group[0] for group, known in zip(places, real, strict=True) if known]
+        observed = [self.names[v] for v in wanted if not np.isnan(row[v])]
         if observed:
             raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
         single = self._singles(row[:, None], likelihoods)[1]
-        return RealPosterior(
-            tuple(map(tuple, groups)),
-            tuple(np.array([single[v][0]]) for (v,) in places),
-            tuple(np.array([[single[v][1]]]) for (v,) in places),
+        numbers = RealPosterior(
+            tuple((self.names[v],) for v in wanted),
+            tuple(np.array([single[v][0]]) for v in wanted),
+            tuple(np.array([[single[v][1]]]) for v in wanted),
             total,
         )
+        if not discrete:
+            return numbers
+        return MixedPosterior(self._tables(discrete, row, likelihoods, total), numbers)
 
     def _tables(
         self,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes, DataTable
 
     Groups: TypeAlias = Sequence[Sequence[str]]
-    Posterior: TypeAlias = "StatePosterior | RealPosterior"
+    Posterior: TypeAlias = "StatePosterior | RealPosterior | MixedPosterior"
     Rows: TypeAlias = NDArray[Any]
 
 Evidence: TypeAlias = "Mapping[str, Any]"
@@ -191,6 +191,51 @@ class RealPosterior:
         )
 
     listed = frame
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedPosterior:
+    """Probabilities of states, and means and deviations of single real numbers.
+
+    Attributes:
+        states: of the groups of discrete variables.
+        numbers: of the others.
+    """
+
+    states: StatePosterior
+    numbers: RealPosterior
+    refusal: str = ""
+
+    @property
+    def log_probability(self) -> float:
+        """Ln of the density of the evidence, in nats."""
+        return self.numbers.log_probability
+
+    def facts(self) -> dict[str, Any]:
+        """Returns the answer as JSON values."""
+        own = self.numbers.facts()
+        return {**own, "targets": [*self.states.facts()["targets"], *own["targets"]]}
+
+    def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
+        """Returns tables for people, headings and rows each."""
+        return [*self.states.printed(), *self.numbers.printed()]
+
+    def listed(self, style: FrameStyle) -> Any:
+        """Returns the answer about single variables as a frame: a row for each state, or real variable."""
+        rows = [
+            (name, label[0], p, np.nan, np.nan)
+            for (name,), *rest in self.states._labelled()  # noqa: SLF001 - of the same module
+            for label, p in zip(*rest, strict=True)
+        ]
+        numbers = zip(self.numbers.groups, self.numbers.means, self.numbers.covariances, strict=True)
+        rows += [(name, "", np.nan, float(m[0]), float(np.sqrt(v[0, 0]))) for (name,), m, v in numbers]
+        names, labels, *figures = zip(*rows, strict=True)
+        columns = [style.variables(list(names)), style.words("state", list(labels))]
+        for name, values in zip(("probability", "mean", "deviation"), figures, strict=True):
+            columns.append(style.numbers(name, np.array(values)))
+        return style.frame(columns)
+
+    frame = listed
 
 
 @dataclass(frozen=True, slots=True)

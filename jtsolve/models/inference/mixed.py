@@ -332,7 +332,7 @@ def completed(
                 pick = logs.argmax(axis=1)
             else:
                 sums = np.cumsum(np.exp(logs), axis=1)
-                pick = (generator.random(count)[:, None] * sums[:, -1:] >= sums).sum(axis=1)
+                pick = (np.asarray(generator.random(count))[:, None] * sums[:, -1:] >= sums).sum(axis=1)
             cell = shared * per + np.minimum(pick, per - 1)
             for at, v in enumerate(clique.discrete):
                 filled[v] = clique.coordinates[at][cell]
