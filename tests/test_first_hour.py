@@ -55,14 +55,15 @@ def test_scores_of_whole_rows_refuse_fractions_and_name_one_that_counts_them() -
         jt.learn(WEIGHTED, 1, score="bdeu", weights="weight")
 
 
+TEXT: Any = "milk=1"
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "score": (lambda: jt.learn(SURVEY, 1, score="BIC"), r"did you mean 'bic'"),
     "backend": (lambda: jt.learn(SURVEY, 1, backend="LNS"), r"did you mean 'lns'"),
     "discretise": (lambda: jt.learn(SURVEY, 1, discretise=4), r"'4'; did you mean 'quantile:4'"),
     "treewidth": (lambda: jt.learn(SURVEY, treewidth=-1), r"is -1; give a number of 0 or more"),
     "variable": (lambda: model().query("coffee"), r"there is no 'coffee'\. Fix: use one of 'tea'"),
-    "evidence": (lambda: model().query("tea", given="milk=1"), r'no mapping .* write given=\{"tea": VALUE\}'),
-    "given list": (lambda: model().mpe(["milk"]), r'write given=\{"tea": VALUE\}'),
+    "evidence": (lambda: model().query("tea", given=TEXT), r'no mapping .* write given=\{"tea": VALUE\}'),
+    "given list": (lambda: model().mpe(TEXT), r'write given=\{"tea": VALUE\}'),
     "picture": (lambda: model().show("model.jpg"), r"a picture is written as \.svg, \.png or \.html"),
     "weights": (lambda: jt.learn(SURVEY, 1, weights=np.ones(60)), r"weights= names a column"),
     "file": (lambda: jt.read("nowhere.json"), r"there is no such file"),
@@ -120,6 +121,7 @@ def test_the_junction_tree_of_a_graph_of_ones_own_is_shown(
     assert jt.triangulate(path).separators == [("b", "d"), ()]
 
 
+REAL = np.linspace(-1, 1, 60)
 ADVICE: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "gaps in real numbers": (
         lambda: jt.learn({"x": [*REAL, None], "y": [*REAL**2, 1.0]}, score="gaussian-bic"),
@@ -137,7 +139,6 @@ ADVICE: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     ),
 }
 """A mistake, and the same after its advice was followed."""
-REAL = np.linspace(-1, 1, 60)
 
 
 @pytest.mark.parametrize("case", ADVICE)
