@@ -1,4 +1,4 @@
-r"""Goodness of fit of a decomposable log-linear model to a table of counts.
+"""Goodness of fit of a decomposable log-linear model to a table of counts.
 
 Counts n of N rows are fitted by maximum likelihood: m = Π n(C) / Π n(S), over cliques and separators
 (Lauritzen 1996, section 4.4), whatever the prior of a model's tables is. The deviance G² = 2 Σ n ln(n / m)
@@ -14,11 +14,6 @@ this is the number of cells minus 1 minus that of free parameters. A structural 
 empties a whole marginal cell of a clique. Any other counts as a sampling zero: without it, the model would
 be one of quasi-independence, which is not decomposable. AIC and BIC count all parameters, as the scores do.
 
-*Edges.* An edge can be removed, and the graph stays decomposable, if and only if it lies in exactly one
-clique (Lauritzen 1996, lemma 2.19). Without the edge uv of the clique C, u and v are independent given S =
-C \ {u, v}: G² = 2 Σ n(C) ln(n(C) n(S) / (n(S, u) n(S, v))), on Σ (r - 1)(c - 1) degrees of freedom over the
-strata of S, where r and c are the numbers of states of u and v that occur in one.
-
 References:
     A. Agresti, Categorical Data Analysis, 3rd edition, Wiley 2013.
     Y. M. M. Bishop, S. E. Fienberg, P. W. Holland, Discrete Multivariate Analysis, MIT Press 1975.
@@ -32,7 +27,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from math import inf, log, prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,6 +39,7 @@ from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.messages import separator_sums
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.protocol import unused
+from jtsolve.models.removals import chi_squared_tail
 from jtsolve.models.rows import read_counts
 from jtsolve.options import TREEWIDTH
 from jtsolve.tables.distinct import distinct_rows
@@ -77,26 +73,6 @@ _EXACT = 1e-9
 """Least 1 - h of a cell that the model does not fit by construction: far above rounding."""
 _SMALL = 5
 """Expected counts below it make the chi-squared approximation doubtful (Agresti 2013, section 3.2)."""
-
-
-class Removal(NamedTuple):
-    """The test of an edge against its absence.
-
-    Attributes:
-        edge: the positions u < v of its variables.
-        cliques: the number of cliques that hold it; the figures are None unless it is 1.
-        g2: the deviance of the removal.
-        df: its degrees of freedom.
-        p: P(chi-squared ≥ g2).
-        delta_bic: the BIC without the edge minus that with it: positive if it supports the edge.
-    """
-
-    edge: tuple[int, int]
-    cliques: int
-    g2: float | None = None
-    df: int | None = None
-    p: float | None = None
-    delta_bic: float | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -229,12 +205,12 @@ class Goodness:
     @property
     def p(self) -> float:
         """P(chi-squared ≥ G²) on `df` degrees of freedom; 1 on none."""
-        return _tail(self.g2, self.df)
+        return chi_squared_tail(self.g2, self.df)
 
     @property
     def p_x2(self) -> float:
         """P(chi-squared ≥ X²)."""
-        return _tail(self.x2, self.df)
+        return chi_squared_tail(self.x2, self.df)
 
     @property
     def aic(self) -> float:
@@ -393,13 +369,6 @@ def _support(layout: Layout, cells: NDArray[np.float64]) -> int:
     return int(tables[0].sum())
 
 
-def _tail(statistic: float, df: int) -> float:
-    """Returns P(chi-squared ≥ statistic)."""
-    from scipy.special import chdtrc
-
-    return float(chdtrc(float(min(df, _WHOLE)), statistic)) if df > 0 else 1.0
-
-
 def _float(number: int) -> float:
     """Returns a number of any size; inf beyond the range."""
     return float(number) if number < _LARGEST else inf
@@ -412,41 +381,3 @@ def _short(number: int) -> str:
     ('12345', '1.15e+602')
     """
     return str(number) if number < _WHOLE else f"{Decimal(number):.2e}"
-
-
-def removals(counts: Counts) -> list[Removal]:
-    """Returns the test of each edge, in increasing order."""
-    tree = counts.tree
-    layout = layout_of(tree, tuple(column.arity for column in counts.columns))
-    inside: dict[tuple[int, int], list[int]] = {edge: [] for edge in tree.graph_edges}
-    for place, clique in enumerate(layout.cliques):
-        for a, u in enumerate(clique):
-            for v in clique[a + 1 :]:
-                inside[u, v].append(place)
-    found = []
-    for edge, places in inside.items():
-        if len(places) > 1:
-            found.append(Removal(edge, len(places)))
-            continue
-        clique = layout.cliques[places[0]]
-        table = layout.table(counts.cells, places[0])
-        found.append(
-            _removal(edge, np.moveaxis(table, [clique.index(v) for v in edge], [0, 1]), counts.total)
-        )
-    return found
-
-
-def _removal(edge: tuple[int, int], table: NDArray[np.float64], total: float) -> Removal:
-    """Returns the test of the first two axes given the others."""
-    cells = table.reshape(*table.shape[:2], -1)
-    rows, columns, strata = cells.sum(1, keepdims=True), cells.sum(0, keepdims=True), cells.sum((0, 1))
-    present = cells > 0
-    # The ratio of whole products: fractions of unit counts would round.
-    ratio = np.divide(cells * strata, rows * columns, out=np.ones_like(cells), where=present)
-    g2 = max(0.0, 2 * float(cells[present] @ np.log(ratio[present])))
-    free = np.clip(np.count_nonzero(rows, 0) - 1, 0, None) * np.clip(
-        np.count_nonzero(columns, 1) - 1, 0, None
-    )
-    nominal = (cells.shape[0] - 1) * (cells.shape[1] - 1) * cells.shape[2]
-    df = int(free.sum())
-    return Removal(edge, 1, g2, df, _tail(g2, df), g2 - nominal * log(total))

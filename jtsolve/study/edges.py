@@ -9,8 +9,8 @@ import numpy as np
 
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.models.goodness import removals
 from jtsolve.models.learning.fit import count
+from jtsolve.models.removals import removals
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:

@@ -1,0 +1,92 @@
+r"""Tests of the edges of a decomposable log-linear model, each against its absence.
+
+An edge can be removed, and the graph stays decomposable, if and only if it lies in exactly one clique.
+Without the edge uv of the clique C, u and v are independent given S = C \ {u, v}:
+G² = 2 Σ n(C) ln(n(C) n(S) / (n(S, u) n(S, v))), on Σ (r - 1)(c - 1) degrees of freedom over the strata of S,
+where r and c are the numbers of states of u and v that occur in one; see `goodness` on empty cells.
+
+Reference:
+    S. L. Lauritzen, Graphical Models, Oxford 1996, lemma 2.19 and section 4.4.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.models.layout import layout_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.models.learning.fit import Counts
+
+_MOST = 1 << 53
+"""Degrees of freedom beyond which no statistic is large, and the function of scipy fails."""
+
+
+class Removal(NamedTuple):
+    """The test of an edge against its absence.
+
+    Attributes:
+        edge: the positions u < v of its variables.
+        cliques: the number of cliques that hold it; the figures are None unless it is 1.
+        g2: the deviance of the removal.
+        df: its degrees of freedom.
+        p: P(chi-squared ≥ g2).
+        delta_bic: the BIC without the edge minus that with it: positive if it supports the edge.
+    """
+
+    edge: tuple[int, int]
+    cliques: int
+    g2: float | None = None
+    df: int | None = None
+    p: float | None = None
+    delta_bic: float | None = None
+
+
+def removals(counts: Counts) -> list[Removal]:
+    """Returns the test of each edge, in increasing order."""
+    tree = counts.tree
+    layout = layout_of(tree, tuple(column.arity for column in counts.columns))
+    inside: dict[tuple[int, int], list[int]] = {edge: [] for edge in tree.graph_edges}
+    for place, clique in enumerate(layout.cliques):
+        for a, u in enumerate(clique):
+            for v in clique[a + 1 :]:
+                inside[u, v].append(place)
+    found = []
+    for edge, places in inside.items():
+        if len(places) > 1:
+            found.append(Removal(edge, len(places)))
+            continue
+        clique = layout.cliques[places[0]]
+        table = layout.table(counts.cells, places[0])
+        found.append(
+            _removal(edge, np.moveaxis(table, [clique.index(v) for v in edge], [0, 1]), counts.total)
+        )
+    return found
+
+
+def _removal(edge: tuple[int, int], table: NDArray[np.float64], total: float) -> Removal:
+    """Returns the test of the first two axes given the others."""
+    cells = table.reshape(*table.shape[:2], -1)
+    rows, columns, strata = cells.sum(1, keepdims=True), cells.sum(0, keepdims=True), cells.sum((0, 1))
+    present = cells > 0
+    # The ratio of whole products: fractions of unit counts would round.
+    ratio = np.divide(cells * strata, rows * columns, out=np.ones_like(cells), where=present)
+    g2 = max(0.0, 2 * float(cells[present] @ np.log(ratio[present])))
+    free = np.clip(np.count_nonzero(rows, 0) - 1, 0, None) * np.clip(
+        np.count_nonzero(columns, 1) - 1, 0, None
+    )
+    nominal = (cells.shape[0] - 1) * (cells.shape[1] - 1) * cells.shape[2]
+    df = int(free.sum())
+    return Removal(edge, 1, g2, df, chi_squared_tail(g2, df), g2 - nominal * log(total))
+
+
+def chi_squared_tail(statistic: float, df: int) -> float:
+    """Returns P(chi-squared ≥ statistic); 1 on no degrees of freedom."""
+    from scipy.special import chdtrc
+
+    return float(chdtrc(float(min(df, _MOST)), statistic)) if df > 0 else 1.0
