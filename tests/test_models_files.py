@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
+from jtsolve.cli import run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members
@@ -38,6 +39,7 @@ from jtsolve.models.files.interop import (
 from jtsolve.models.files.opening import write_model
 from jtsolve.models.files.pace import to_pace
 from jtsolve.models.files.uai import read_uai, to_uai
+from jtsolve.models.framed import Model
 from jtsolve.models.inference.information import divergence
 from jtsolve.models.inference.marginals import marginal, marginals
 from jtsolve.models.model import JunctionTreeModel
@@ -417,6 +419,44 @@ def test_a_fault_in_xmlbif_is_refused_with_its_variable(
     path.write_text(WEKA.replace(old, new, 1))
     with pytest.raises(InputError, match=re.escape(reason)):
         read_network(path)
+
+
+EVIDENCE = [("2 0 1 2 0", {"V0": "s1", "V2": "s0"}), ("1\n1 1 1\n", {"V1": "s1"}), ("0", {}), ("1 0", {})]
+
+
+@pytest.mark.parametrize(("text", "given"), EVIDENCE)
+def test_evidence_of_the_uai_competitions_is_taken(
+    tmp_path: Path, text: str, given: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, path, file = Model(chain(3)), tmp_path / "m.uai.evid", tmp_path / "m.json"
+    path.write_text(text, encoding="utf-8")
+    model.write(file)
+    expected = model.query("V1", given=given)["probability"].to_list()
+    assert model.query("V1", given=path)["probability"].to_list() == expected
+    assert model.sample(3, given=str(path)).shape == (3, 3)
+    words = [word for name, state in given.items() for word in ("--given", f"{name}={state}")]
+    said = []
+    for evidence in (words, ["--given", str(path)]):
+        assert run(["query", str(file), *evidence], 0.0) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("2 0 1", "or another number of pairs than it says"),
+        ("2\n1 0 1\n1 1 0\n", "it holds 2 sets of evidence"),
+        ("1 9 0", "an observed variable is '9'"),
+        ("1 0 2", "the state of 'V0' is '2'"),
+        ("2 0 1 0 1", "'V0' is observed twice"),
+    ],
+)
+def test_evidence_that_does_not_suit_the_model_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "m.evid"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=reason):
+        Model(chain(3)).query("V1", given=path)
 
 
 # Objects

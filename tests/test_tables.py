@@ -82,6 +82,7 @@ def zipped(*names: str) -> bytes:
         (bz2.compress(CSV.encode()), "t.csv.bz2"),
         (lzma.compress(CSV.encode()), "t.csv.xz"),
         (zipped("t.csv"), "t.zip"),
+        (zipped("t.csv"), "t.csv"),
         ('"colour" "size"\n"1" "red" "10"\n"2" "blue" "9"\n"3" "red" "x"\n', "t.txt"),
         ("colour\tsize\nu\tred\t10\nv\tblue\t9\nw\tred\tx\n", "t.txt"),
         (CSV.replace("\n", "\n\n  \n").replace(",", " , "), "t.csv"),

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jtsolve.core.formats import EVIDENCE
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -58,11 +59,17 @@ def evidence(
         raise ChoiceError(
             "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
         )
+    from jtsolve.models.files.uai import read_evidence
+
     columns = {column.name: column for column in model.columns}
-    found: dict[str, Any] = {
-        name: columns[name].parsed(text, "--given")
-        for name, text in pairs(given, model.names, "--given").items()
-    }
+    files = [text for text in given or () if "=" not in text and EVIDENCE.format_to_read(text)]
+    texts = pairs([text for text in given or () if text not in files], model.names, "--given")
+    for file in files:
+        states = read_evidence(file, model)
+        if twice := texts.keys() & states.keys():
+            raise InputError("--given", f"'{min(twice)}'", "it is given twice", "give it once")
+        texts |= states
+    found: dict[str, Any] = {name: columns[name].parsed(text, "--given") for name, text in texts.items()}
     for name, text in pairs(likelihood, model.names, "--likelihood").items():
         if name in found:
             raise InputError("--likelihood", f"'{name}'", "its state is given", "leave out one of the two")

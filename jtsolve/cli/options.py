@@ -105,7 +105,9 @@ Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
 Constraint = Annotated[list[str] | None, declared(CONSTRAINT, CONSTRAINTS)]
 Given = Annotated[
     list[str] | None,
-    typer.Option(metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE; may be repeated."),
+    typer.Option(
+        metavar="A=x,B=y", help="Evidence, NAME=STATE,NAME=STATE, or a UAI file (.evid); may be repeated."
+    ),
 ]
 Likelihood = Annotated[
     list[str] | None,

@@ -19,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias, cast
 
-from jtsolve.core.formats import require_readable
+from jtsolve.core.formats import files_in, require_readable
 from jtsolve.core.outputs import note_input
 from jtsolve.core.run import Run
 from jtsolve.errors import InputError
@@ -85,9 +85,9 @@ UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
     """Returns the only file of an archive."""
     archive = zipfile.ZipFile(stream if stream.seekable() else io.BytesIO(stream.read()))
-    inside = [one for one in archive.infolist() if not (one.is_dir() or one.filename.startswith("__MACOSX/"))]
+    inside = files_in(archive)
     if len(inside) != 1:
-        held = ", ".join(one.filename for one in inside[:3]) or "none"
+        held = ", ".join(inside[:3]) or "none"
         reason = f"the archive has {len(inside)} files ({held}{', …' * (len(inside) > 3)})"  # noqa: PLR2004
         raise InputError(source, "", reason, "unpack it, and give one of its files")
     try:

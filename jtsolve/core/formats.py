@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import ZipFile, is_zipfile
 
 from jtsolve.errors import ChoiceError, InputError
 
@@ -36,7 +37,7 @@ class Kind:
 
     def format_to_read(self, path: str | Path) -> str | None:
         """Returns the format of a file by its suffix; None if the suffix is none of this kind."""
-        return self.read.get(suffix_of(path))
+        return self.read.get(suffix_of(path) or _suffix_inside(path))
 
     def format_to_write(self, path: str | Path, to: str | None = None) -> str:
         """Returns the format to write into a file.
@@ -186,6 +187,20 @@ def suffix_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
     if parts and parts[-1] in packed:
         parts.pop()
     return parts[-1] if parts else ""
+
+
+def files_in(archive: ZipFile) -> list[str]:
+    """Returns the names of the files of an archive."""
+    return [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+
+
+def _suffix_inside(path: str | Path) -> str:
+    """Returns the suffix of the only file of a zip archive; empty if it is none, which its reader reports."""
+    if not str(path).lower().endswith(".zip") or not is_zipfile(path):
+        return ""
+    with ZipFile(path) as archive:
+        inside = files_in(archive)
+    return suffix_of(inside[0]) if len(inside) == 1 else ""
 
 
 def stem_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:

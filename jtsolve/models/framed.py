@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from jtsolve.console import display_here
+from jtsolve.core.formats import EVIDENCE
 from jtsolve.core.machine import memory_bytes
 from jtsolve.errors import ChoiceError, InputError, public
 from jtsolve.listing import shown
 from jtsolve.models.columns import position, states_of
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.protocol import unused
-from jtsolve.tables.frames import FrameStyle, is_listing
+from jtsolve.tables.frames import FrameStyle, is_listing, is_path
 from jtsolve.tables.options import Habits
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import label_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution, Explanation, Posterior, StateDistribution
     from jtsolve.tables.frames import Frame
 
-    Given = Mapping[str, Any]
+    Given = Mapping[str, Any] | str | Path
 
 Missing: TypeAlias = Literal["state", "sum"]
 
@@ -215,7 +216,8 @@ class Model:
             variables: a name, or a list of several; None for each variable singly, a row for each of its
                 states.
             given: the value of each observed variable; in place of a value, a list with a likelihood for each
-                state is soft evidence. A number stands for the range that it lies in.
+                state is soft evidence. A number stands for the range that it lies in. Or the path of
+                a file of the UAI competitions (.evid).
             memory: gigabytes of tables; None for the free memory.
 
         Raises:
@@ -230,7 +232,7 @@ class Model:
 
     def singly(self, given: Given | None) -> list[list[str]]:
         """Returns each variable as a group; of real numbers, those that are not observed."""
-        observed = set(map(label_of, given or {})) if self.model.is_continuous else set()
+        observed = self._evidence(given) if self.model.is_continuous else {}
         return [[name] for name in self.names if name not in observed]
 
     def predict(
@@ -370,6 +372,10 @@ class Model:
 
     def _evidence(self, given: Given | None) -> dict[str, Any]:
         """Returns evidence as distributions know it."""
+        if is_path(given) and EVIDENCE.format_to_read(given):
+            from jtsolve.models.files.uai import read_evidence
+
+            given = read_evidence(given, self.model)
         if given is not None and not isinstance(given, Mapping):
             raise InputError(
                 "the evidence",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.files import read_file
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column
 from jtsolve.models.triangulation import Factor, calibrated
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import Distribution
 
 MOST_VARIABLES = 1_000_000
 LARGEST_TABLE = 1 << 27
@@ -77,6 +78,37 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
     return calibrated(columns, factors, heuristic=heuristic, provenance={"network": str(path)}).model
 
 
+def read_evidence(path: str | Path, model: Distribution) -> dict[str, str]:
+    """Returns the evidence in a file of the competitions: states by the names of their variables.
+
+    The file holds a number of pairs, and for each the positions of a variable and of its state; or, as until
+    2010, a number of such sets before them, of which there may be one.
+
+    Raises:
+        InputError: the file cannot be read, or does not suit the model.
+        ChoiceError: the model is of real numbers.
+    """
+    if model.is_continuous:
+        raise ChoiceError(f"{path}: it names states, and the model is of real numbers; give their values")
+    numbers = _Numbers(path)
+    first = numbers.whole("the number of observed variables", 0, MOST_VARIABLES)
+    if numbers.left != 2 * first:
+        count = numbers.whole("the number of observed variables", 0, MOST_VARIABLES) if numbers.left else -1
+        if first != 1 or numbers.left != 2 * count:
+            reason = f"it holds {first} sets of evidence, or another number of pairs than it says"
+            raise numbers.error(reason, "give one set: a number of pairs, then variables and states")
+        first = count
+    found: dict[str, str] = {}
+    for _ in range(first):
+        column = model.columns[numbers.whole("an observed variable", 0, len(model.columns) - 1)]
+        assert column.states is not None, "the model is of states"
+        state = column.states[numbers.whole(f"the state of '{column.name}'", 0, len(column.states) - 1)]
+        if column.name in found:
+            raise numbers.error(f"'{column.name}' is observed twice", "name it once")
+        found[column.name] = state
+    return found
+
+
 class _Numbers:
     """A tokenizer that checks the words of a file."""
 
@@ -113,6 +145,11 @@ class _Numbers:
         if not isfinite(number) or number < 0 or "_" in found:
             raise self.error(f"{what} is '{found[:20]}'", "write a finite non-negative number")
         return number
+
+    @property
+    def left(self) -> int:
+        """The number of words that are left."""
+        return len(self._words) - self._place
 
     def end(self) -> None:
         """Checks that nothing is left."""
