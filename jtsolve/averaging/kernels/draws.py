@@ -20,6 +20,7 @@ from jtsolve.averaging.kernels.random import uniform
 from jtsolve.averaging.kernels.sums import cell_of, divide_properly, size_of
 from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, pack, power
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.core.kernels.renaming import rename, unname
 
 PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
@@ -90,15 +91,16 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
             share = mantissa(word, bits) * weights.clique[s] / total[0] * power(min(exponent, 64))
             highest = max(highest, share)
         if size == 0:
-            proper[:], none[:] = links, parts
+            copy_onto(proper, links)
+            copy_onto(none, parts)
         elif highest > UNLIKELY:
             divide_properly(size, group, layout, weights, tables, proper, none)
         else:
             none[:] = 0
         # From lanes side by side to one set after the other, in the same place.
         for lane in range(LANES):
-            links[lane * count : (lane + 1) * count] = proper[lane::LANES]
-            parts[lane * count : (lane + 1) * count] = none[lane::LANES]
+            copy_onto(links[lane * count :], proper[lane::LANES])
+            copy_onto(parts[lane * count :], none[lane::LANES])
 
 
 @kernel

@@ -44,6 +44,7 @@ from numba.extending import intrinsic
 from jtsolve.averaging.kernels.random import below, uniform
 from jtsolve.averaging.kernels.score_table import find
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 
 WORD = 32
 """Vertices in a word of a row."""
@@ -424,7 +425,8 @@ def resample(rows, logs, order, count, rise, state):
             while copies[source] < 2:
                 source += 1
             copies[source] -= 1
-            rows[order[t]] = rows[order[source]]
+            for v in range(rows.shape[1]):
+                copy_onto(rows[order[t], v], rows[order[source], v])
             logs[order[t]] = logs[order[source]]
 
 
@@ -466,7 +468,7 @@ def run_chain(
     for r in range(rounds):
         # Exponents present: those of the ladder, none above the bound while the graphs cool down.
         cooling = clock[0] < clock[1]
-        present[:] = betas
+        copy_onto(present, betas)
         if cooling:
             bound, cool = betas[-1] ** (1 - clock[0] / clock[1]), 0
             while cool < temperatures and betas[cool] >= bound:
@@ -515,7 +517,8 @@ def run_chain(
         if temperatures > 1 and flags[order[0]]:
             flags[order[0]] = 0
             counts[2] += 1
-        trace[r] = rows[order[0]]
+        for v in range(n):
+            copy_onto(trace[r, v], rows[order[0], v])
         heights[r] = logs[order[0]]
         clock[0] += 1
         left[:] = -1

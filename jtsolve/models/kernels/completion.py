@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.models.kernels.rows import first_consistent, next_consistent
 
 
@@ -33,9 +34,7 @@ def complete(codes, families, shape):
     digits = np.zeros(widest, np.int64)
     free = np.empty(widest, np.int64)
     for r in range(codes.shape[1]):
-        for i in range(count):
-            start, stop = shape.offset[i], shape.offset[i + 1]
-            scratch[start:stop] = families[start:stop]
+        copy_onto(scratch, families)
         possible = True
         for i in range(count - 1, -1, -1):
             first, last = shape.separator[i], shape.separator[i + 1]

@@ -234,16 +234,19 @@ def sum_terms(found, used, pseudo, tally):
         if tally[count]:
             total, lost = added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
             tally[count] = 0
-    if large <= SMALL:
-        for end in range(1, large):  # insertion sort: faster for few counts
+    # Shellsort (Knuth 3, section 5.2.1): for few counts, insertion. numba's own takes a second to compile.
+    gap = 1
+    while 9 * gap < large:
+        gap = 3 * gap + 1
+    while gap:
+        for end in range(gap, large):
             count = found[end]
             at = end
-            while at > 0 and found[at - 1] > count:
-                found[at] = found[at - 1]
-                at -= 1
+            while at >= gap and found[at - gap] > count:
+                found[at] = found[at - gap]
+                at -= gap
             found[at] = count
-    else:
-        found[:large].sort()
+        gap //= 3
     at = 0
     while at < large:
         end = at + 1

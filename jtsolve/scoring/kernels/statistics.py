@@ -12,6 +12,7 @@ import numpy as np
 from numba import uint64
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.scoring.kernels.counting import (
     BINS_PER_ROW,
     LEAST_BINS,
@@ -25,7 +26,7 @@ from jtsolve.scoring.kernels.counting import (
 def _grown(array, size):
     """Returns an array of at least this size that begins like the given one."""
     grown = np.empty(max(size, 2 * array.size), np.int64)
-    grown[: array.size] = array
+    copy_onto(grown, array)
     return grown
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 
 _NEVER = 1 << 62
 """The least reduced cost where no family enters."""
@@ -32,7 +33,8 @@ def numbered(values, members, facets, sizes, allowed, best):
         for j in range(sizes[a]):
             if allowed[a, j]:
                 first[members[a, j] + 1] += 1
-    first = np.cumsum(first)
+    for v in range(best.size):
+        first[v + 1] += first[v]
     numbers = np.full(m * width, -1, np.int32)
     parents = np.empty(first[best.size], np.int32)
     found = np.empty(first[best.size], np.int64)
@@ -107,7 +109,7 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
     # Invariant: room[:count] has every family that enters, and some whose parent has joined meanwhile;
     # `stack` has the parents of the free ones, which have to join.
     count = entering.size
-    room[:count] = entering
+    copy_onto(room, entering)
     stack = list(free)
     seeds = list(generators)
     if not _has(inside, generators[0]):

@@ -13,6 +13,7 @@ import numpy as np
 
 from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_queyranne, next_set
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.scoring.kernels.bitcounting import ones
 
@@ -99,7 +100,7 @@ def merge_sets(codes, weights, counts, total, first, states, test, value, size, 
             table = np.zeros(cells)
             if cells * words <= 2 * rows:
                 if (others != A[1:]).any():
-                    others[:] = A[1:]
+                    copy_onto(others, A[1:])
                     _hold(bits, first, others, held)
                 _count_bits(bits, ends, kinds, first, A[0], held, table)
             else:
