@@ -211,6 +211,47 @@ def _term(count, times, pseudo, base):
 
 
 @kernel
+def _sort(values, count):
+    """Sorts the first values in place: quicksort down to short parts, then insertion (Sedgewick, 1978).
+
+    numba's own sort takes a second to compile.
+    """
+    waiting = np.empty(128, np.int64)
+    depth, low, high = 0, 0, count - 1
+    while True:
+        while high - low > SMALL:
+            one, two, three = values[low], values[(low + high) >> 1], values[high]
+            pivot = max(min(one, two), min(max(one, two), three))
+            i, j = low, high
+            while i <= j:
+                while values[i] < pivot:
+                    i += 1
+                while values[j] > pivot:
+                    j -= 1
+                if i <= j:
+                    values[i], values[j] = values[j], values[i]
+                    i += 1
+                    j -= 1
+            # The larger part waits, so that the parts that wait at least double in size.
+            if j - low > high - i:
+                waiting[depth], waiting[depth + 1], low = low, j, i
+            else:
+                waiting[depth], waiting[depth + 1], high = i, high, j
+            depth += 2
+        if depth == 0:
+            break
+        depth -= 2
+        low, high = waiting[depth], waiting[depth + 1]
+    for end in range(1, count):
+        value = values[end]
+        at = end
+        while at > 0 and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+
+
+@kernel
 def sum_terms(found, used, pseudo, tally):
     """Returns the sum of the cells' terms; see `sums_over_cells`.
 
@@ -234,19 +275,7 @@ def sum_terms(found, used, pseudo, tally):
         if tally[count]:
             total, lost = added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
             tally[count] = 0
-    # Shellsort (Knuth 3, section 5.2.1): for few counts, insertion. numba's own takes a second to compile.
-    gap = 1
-    while 9 * gap < large:
-        gap = 3 * gap + 1
-    while gap:
-        for end in range(gap, large):
-            count = found[end]
-            at = end
-            while at >= gap and found[at - gap] > count:
-                found[at] = found[at - gap]
-                at -= gap
-            found[at] = count
-        gap //= 3
+    _sort(found, large)
     at = 0
     while at < large:
         end = at + 1
