@@ -18,6 +18,7 @@ import numpy as np
 
 from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
+from jtsolve.core.pairs import PairScores
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
 from jtsolve.core.varset import VarSet, is_subset, largest_within, members, varset
 from jtsolve.errors import ChoiceError, InputError
@@ -327,6 +328,55 @@ class Problem:
                 "give the states of every variable",
             )
         return largest_within([variable.arity or 1 for variable in self.variables], most)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        weights: Any,
+        states: Mapping[str, int],
+        *,
+        noise: float = 0.0,
+        price: float = 0.0,
+        max_clique_cells: int | None = None,
+        max_treewidth: int | None = None,
+        name: str = "",
+    ) -> Problem:
+        """Returns the problem of a clique tree by weights of pairs; see `jtsolve.core.pairs`.
+
+        The weights decide what the tree reveals: of private data, the caller adds the noise to them.
+
+        Args:
+            weights: a mapping from pairs of names to weights, 0 for others; or an array or data frame of
+                shape (n, n), symmetric, in the order of `states`.
+            states: the number of states of each variable, by name.
+            noise: the error of a measured pair, for each root of cells times cells.
+            price: of a cell.
+            max_clique_cells: the most joint states of a clique; None for no bound.
+            max_treewidth: the largest clique size minus one; None for any.
+            name: for tables.
+
+        Raises:
+            InputError: names, weights or numbers are not as described.
+
+        >>> problem = Problem.from_pairs({("A", "B"): 2.0}, {"A": 2, "B": 3, "C": 4}, max_clique_cells=8)
+        >>> problem.scores.score(0b011), problem.max_clique_size
+        (2.0, 2)
+        """
+        names = tuple(states)
+        if hasattr(weights, "keys") and not hasattr(weights, "to_numpy"):
+            index, table = {one: v for v, one in enumerate(names)}, np.zeros((len(names), len(names)))
+            for pair, weight in weights.items():
+                ends = [index.get(one, -1) for one in pair]
+                if len(ends) != 2 or min(ends) < 0 or ends[0] == ends[1]:  # noqa: PLR2004 - a pair
+                    place, remedy = f"{pair}", f"use names such as {', '.join(names[:5])}"
+                    raise InputError("weights", place, "it is no pair of two variables", remedy)
+                table[ends, ends[::-1]] = weight
+        else:
+            table = np.asarray(weights, dtype=np.float64)
+        size = None if max_treewidth is None else max_treewidth + 1
+        scores = PairScores(table, tuple(states.values()), noise, price, max_clique_cells, size)
+        constraints = Constraints(max_treewidth=max_treewidth, max_clique_cells=max_clique_cells)
+        return cls(tuple(map(Variable, names, scores.states)), scores, constraints, name)
 
     def __repr__(self) -> str:
         name = f"'{self.name}': " if self.name else ""

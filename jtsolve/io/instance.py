@@ -20,6 +20,7 @@ import numpy as np
 
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.formats import INSTANCE, stem_of
+from jtsolve.core.pairs import PairScores
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
@@ -65,13 +66,23 @@ class SetScores(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
     sets: list[tuple[list[str], float]]
 
 
+class PairLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="layout", tag="pairs"):
+    """Scores from weights of pairs, by names; see `jtsolve.core.pairs`. Every variable has states."""
+
+    pairs: list[tuple[str, str, float]]
+    noise: float = 0.0
+    price: float = 0.0
+    max_cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
 class InstanceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve instance file, version 1."""
 
     format: Literal["jtsolve-instance"]
     version: Literal[1]
     variables: Annotated[list[Name | VariableDocument], msgspec.Meta(min_length=1)]
-    scores: ColexScores | SetScores
+    scores: ColexScores | SetScores | PairLayout
     name: str = ""
     constraints: ConstraintsDocument = ConstraintsDocument()
     provenance: dict[str, Any] = {}
@@ -140,7 +151,7 @@ def _from_json(data: bytes, source: str, run: Run) -> Problem:
     rows = document.provenance.get("rows")  # a free remark: only a count is taken as one
     return Problem(
         variables,
-        _scores(document.scores, names, source, run),
+        _scores(document.scores, variables, source, run),
         constraints_from_document(document.constraints, names, source, place),
         document.name,
         MappingProxyType(document.provenance),
@@ -182,7 +193,12 @@ _CHECKED_EVERY = 1 << 13
 """Sets read between two checks of the limits, in some tens of milliseconds."""
 
 
-def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str, run: Run) -> LocalScores:
+def _scores(
+    document: ColexScores | SetScores | PairLayout, variables: Sequence[Variable], source: str, run: Run
+) -> LocalScores:
+    names = [variable.name for variable in variables]
+    if isinstance(document, PairLayout):
+        return _pair_scores(document, variables, source)
     if isinstance(document, ColexScores):
         values = np.array(document.values, dtype=np.float64)
         places = ("$.scores.max_size", "$.scores.values")
@@ -213,6 +229,27 @@ def _scores(document: ColexScores | SetScores, names: Sequence[str], source: str
         seen.add(key(mask))
         pairs.append((mask, value))
     return SparseScores(len(names), set_table(len(names), pairs))
+
+
+def _pair_scores(document: PairLayout, variables: Sequence[Variable], source: str) -> PairScores:
+    states = {variable.name: variable.arity for variable in variables}
+    for name, arity in states.items():
+        if arity is None:
+            raise InputError(source, "$.variables", f"'{name}' has no states", "give the states of each one")
+    weights = {(u, v): weight for u, v, weight in document.pairs}
+    if len({frozenset(pair) for pair in weights}) < len(document.pairs):
+        raise InputError(source, "$.scores.pairs", "a pair occurs twice", "give one weight a pair")
+    width = None if document.max_size is None else document.max_size - 1
+    scores = Problem.from_pairs(
+        weights,
+        states,  # type: ignore[arg-type]  # all are known, as just checked
+        noise=document.noise,
+        price=document.price,
+        max_clique_cells=document.max_cells,
+        max_treewidth=width,
+    ).scores
+    assert isinstance(scores, PairScores), "as it is made"
+    return scores
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
@@ -306,6 +343,13 @@ def _scores_text(problem: Problem, source: str) -> bytes:
         names = problem.names
         sets = [(names_of(mask, names), value) for mask, value in scores.table.items() if mask]
         return b'{"layout": "sparse", "sets": %s}' % _encoded(sets)
+    if isinstance(scores, PairScores):
+        u, v = np.nonzero(np.triu(scores.weights, 1))
+        pairs = zip(u.tolist(), v.tolist(), scores.weights[u, v].tolist(), strict=True)
+        names, own = problem.names, {"noise": scores.noise, "price": scores.price}
+        bounds = {"max_cells": scores.max_cells, "max_size": scores.size}
+        listed = [(names[a], names[b], weight) for a, b, weight in pairs]
+        return _encoded({"layout": "pairs", **own, **bounds, "pairs": listed})
     raise ChoiceError(
         f"{source}: only scores that are there can be written, not such as are computed on demand; make a "
         "table with jtsolve.core.scores.colex_table first"

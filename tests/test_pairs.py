@@ -1,0 +1,117 @@
+"""Scores from weights of pairs: the formula, its bounds, every backend on them, and files."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import jtsolve as jt
+from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.bounds import ceiling_bound
+from jtsolve.core.pairs import PairScores
+from jtsolve.core.problem import Problem
+from jtsolve.core.varset import bounded_subsets, members
+from jtsolve.errors import InputError
+from jtsolve.io.instance import read_problem, write_problem
+from jtsolve.solving import solve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def pair_problem(seed: int, n: int = 5, **options: Any) -> Problem:
+    rng = np.random.default_rng(seed)
+    weights = np.triu(rng.normal(0.5, 1.0, (n, n)), 1)
+    states = {chr(ord("A") + v): int(rng.integers(2, 5)) for v in range(n)}
+    return Problem.from_pairs(weights + weights.T, states, **options)
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"max_treewidth": 2},
+    {"max_clique_cells": 12},
+    {"noise": 0.05, "price": 0.01},
+    {"noise": 0.02, "max_clique_cells": 16, "max_treewidth": 2},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_score_is_the_formula_within_its_extremes_and_ceilings(options: dict[str, Any]) -> None:
+    for seed in range(5):
+        problem = pair_problem(seed, **options)
+        scores = problem.scores
+        assert isinstance(scores, PairScores)
+        found = {mask: scores.score(mask) for mask in range(1 << 5)}
+        low, high = scores.extremes()
+        for mask, score in found.items():
+            cells = problem.cells(mask)
+            if mask.bit_count() > scores.max_size or cells > options.get("max_clique_cells", inf):
+                assert score == -inf
+                continue
+            total = -scores.price * (cells - 1)
+            for u, v in combinations(members(mask), 2):
+                own = scores.states[u] * scores.states[v]
+                total += scores.weights[u, v] - scores.noise * sqrt(cells * own)
+            assert score == pytest.approx(total, abs=1e-12)
+            assert low <= score <= high
+        for mask in range(1, 1 << 5):
+            for v in range(5):
+                if not mask >> v & 1 and found[mask | 1 << v] > -inf:
+                    assert found[mask | 1 << v] - found[mask] <= scores.ceilings[v] + 1e-12
+        best = jt.solve(problem, backend="brute").score
+        assert best is not None
+        assert best <= ceiling_bound(problem) + 1e-9
+
+
+@pytest.mark.parametrize("name", sorted(set(REGISTRY) - {"brute", "consistent"}))
+def test_every_backend_takes_sets_without_a_score_on_demand(name: str) -> None:
+    backend = REGISTRY[name]
+    for seed, options in enumerate(OPTIONS):
+        problem = pair_problem(seed, **{**options, **({"max_treewidth": 1} if name == "chowliu" else {})})
+        result = solve(problem, backend)
+        best = solve(problem, REGISTRY["brute"]).score
+        assert result.score is not None
+        assert best is not None
+        assert result.score <= best + 1e-9 <= result.bound + 2e-9
+        if backend.capabilities.exact:
+            assert result.score == pytest.approx(best, abs=1e-9)
+
+
+def test_files_hold_pairs_and_read_back_as_the_same_problem(tmp_path: Path) -> None:
+    for seed, options in enumerate(OPTIONS):
+        problem = pair_problem(seed, **options)
+        write_problem(problem, tmp_path / "i.json")
+        again = read_problem(tmp_path / "i.json")
+        assert again.digest() == problem.digest()
+        assert again.constraints == problem.constraints
+        assert pickle.loads(pickle.dumps(again)).digest() == problem.digest()  # noqa: S301 - our own
+        masks = list(bounded_subsets(5, problem.max_clique_size))
+        assert [again.scores.score(mask) for mask in masks] == [problem.scores.score(mask) for mask in masks]
+
+
+def test_the_digest_is_that_of_the_weights() -> None:
+    first, second = ({("A", "B"): weight} for weight in (1.0, 2.0))
+    states = {"A": 2, "B": 2}
+    assert Problem.from_pairs(first, states).digest() == Problem.from_pairs(first, states).digest()
+    assert Problem.from_pairs(first, states).digest() != Problem.from_pairs(second, states).digest()
+
+
+@pytest.mark.parametrize(
+    ("weights", "states", "reason"),
+    [
+        ({("A", "C"): 1.0}, {"A": 2, "B": 2}, "no pair of two variables"),
+        ({("A", "A"): 1.0}, {"A": 2, "B": 2}, "no pair of two variables"),
+        ([[0.0, 1.0], [2.0, 0.0]], {"A": 2, "B": 2}, "not finite and symmetric"),
+        ([[0.0, inf], [inf, 0.0]], {"A": 2, "B": 2}, "not finite and symmetric"),
+        ([[0.0]], {"A": 2, "B": 2}, "shape"),
+        ({}, {"A": 0}, "a variable has 0 states"),
+    ],
+)
+def test_malformed_pairs_are_refused(weights: Any, states: dict[str, int], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        Problem.from_pairs(weights, states)
