@@ -324,7 +324,7 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
     for first in (
         ("solve", path, "--score", "bic", "--treewidth", "1"),
         ("score", path, "--score", "bic", "--max-size", "2", "--output", tmp_path / "i.json"),
-        ("fit", path, "--treewidth", "1", "--output", tmp_path / "m.json"),
+        ("fit", path, "--score", "bic", "--treewidth", "1", "--output", tmp_path / "m.json"),
     ):
         assert command(*first, "--strict") == 2
         assert "data check: 3 warnings" in command.err

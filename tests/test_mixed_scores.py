@@ -240,6 +240,22 @@ def test_gaps_in_real_columns_are_dropped_or_refused() -> None:
     assert stated.states[0] == ("f", "m", "?")
 
 
+@pytest.mark.parametrize("real", [True, False])
+def test_dropping_more_than_half_of_the_rows_is_a_finding(
+    real: bool,  # noqa: FBT001 - a parameter of the test
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    data = frame()
+    data["coin"] = [None if at % 3 else at // 3 % 2 for at in range(400)]
+    solution = jt.learn(data, missing="drop-rows", discretise=None if real else "quantile:2")
+    (warning,) = solution.result.stats["warnings"]
+    assert warning["kind"] == "dropped"
+    assert "only 33.5 % of the rows have no gap" in warning["sentence"]
+    assert 'drop="coin"' in caplog.text
+    data["coin"] = [None if at % 3 == 0 else at // 3 % 2 for at in range(400)]
+    assert "warnings" not in jt.learn(data, missing="drop-rows").result.stats
+
+
 def test_columns_that_determine_each_other_are_an_error() -> None:
     data = frame()
     data["inches"] = [x / 2.54 for x in data["height"]]  # type: ignore[operator]

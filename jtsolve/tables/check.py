@@ -38,7 +38,7 @@ from jtsolve.tables.options import (
     gap_words,
 )
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
-from jtsolve.tables.selection import chosen
+from jtsolve.tables.selection import chosen, full_rows
 from jtsolve.tables.suspects import counts_rows, header_is_row, missing_codes
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ KINDS = (
     "duplicate",
     "function",
     "weight",
+    "dropped",
 )
 """The kinds of findings, in the order of the report; each is a section of `docs/data.md`."""
 OF_ROWS = ("near-empty", "decimal-comma", "weight")
@@ -229,6 +230,8 @@ def examine(
     findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
     if coding.weights is not None:
         findings.extend(_dominant(selection, coding.weights))
+    if coding.missing == "drop-rows" and "dropped" in kinds:
+        findings.extend(_dropped(selection))
     return tuple(findings)
 
 
@@ -507,6 +510,25 @@ def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> boo
         m * log(most) + log(float(((shares / most) ** m).sum())) for m in groups[groups > 1].tolist()
     )
     return bool(chance < least)
+
+
+def _dropped(selection: Subtable) -> Iterator[Finding]:
+    """Yields a finding if more than half of the rows have a gap, and will be dropped."""
+    full = full_rows(selection.columns)
+    times = np.ones(full.size) if selection.times is None else selection.times
+    share = float(times[full].sum() / times.sum())
+    if 0 < share < _DOMINANT:
+        gaps = {column.name: column.gaps(selection.times) for column in selection.columns}
+        worst = sorted((name for name in gaps if gaps[name]), key=lambda name: -gaps[name])
+        shown = "; ".join(f"'{name}' ({gaps[name]} missing values)" for name in worst[:_SHOWN])
+        yield Finding(
+            "dropped",
+            tuple(worst),
+            f"only {100 * share:.3g} % of the rows have no gap, and the others are dropped: "
+            f"{shown}{_more(worst)}",
+            f"leave out columns with many gaps, as with {DROP(worst[:1])}: the rows that are left may differ "
+            "from the others",
+        )
 
 
 def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:

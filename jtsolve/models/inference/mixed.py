@@ -188,14 +188,13 @@ def collect(
         spread: NDArray[np.float64] = np.zeros((count, q, r, r))
         if r:
             held = np.eye(r) * ~gaps[:, None, :r, None]
-            inner = matrix[:, :, :r, :r] + held
-            open_pairs = gaps[:, None, :r, None] & gaps[:, None, None, :r]
-            spread = np.asarray(np.linalg.inv(inner) * open_pairs, dtype=np.float64)
+            inverse, logs = _inverted(matrix[:, :, :r, :r] + held)
+            spread = inverse * (gaps[:, None, :r, None] & gaps[:, None, None, :r])
             shift = np.einsum("rqij,rqj->rqi", spread, h[:, :, :r])
             slope = -spread @ matrix[:, :, :r, r:]
             g = g + 0.5 * np.einsum("rqi,rqi->rq", shift, h[:, :, :r])
             if not maximum:
-                g = g + 0.5 * (gaps[:, :r].sum(axis=1)[:, None] * log(2 * pi) - np.linalg.slogdet(inner)[1])
+                g = g + 0.5 * (gaps[:, :r].sum(axis=1)[:, None] * log(2 * pi) - logs)
             h = h[:, :, r:] - np.einsum("rqij,rqj->rqi", matrix[:, :, r:, :r], shift)
             matrix = matrix[:, :, r:, r:] + matrix[:, :, r:, :r] @ slope
         message, own = g, np.zeros_like(g)
@@ -215,6 +214,14 @@ def collect(
             up[1][:, :, at] += h[:, above]
             up[2][np.ix_(range(count), range(above.size), at, at)] += matrix[:, above]
     return total, kept[::-1]
+
+
+def _inverted(matrices: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the inverses of symmetric positive definite matrices, and ln of their determinants."""
+    if matrices.shape[-1] == 1:  # most cliques; ten times as fast
+        return 1 / matrices, np.log(matrices[..., 0, 0])
+    inverses = np.asarray(np.linalg.inv(matrices), dtype=np.float64)
+    return inverses, np.asarray(np.linalg.slogdet(matrices)[1], dtype=np.float64)
 
 
 def _potential(
