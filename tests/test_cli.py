@@ -307,7 +307,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
         (["--backend", "auto:seed=3"], ["'auto' has no options", "--backend NAME"]),
         (["--backend", "dp:precision"], ["not a key=value pair"]),
         (["--backend", "dp:precison=int32"], ["did you mean 'precision'", "now auto"]),
-        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int32"]),
+        (["--backend", "dp:precision=int8"], ["auto or float64 or int64 or int48 or int32"]),
         (["--backend", "dp:start=dq"], ["no backend 'dq'"]),
         (["--time-limit", "0"], ["'time' is 0.0"]),
         (["--time-limit", "nan"], ["'time' is nan"]),
@@ -341,7 +341,7 @@ def test_options_reach_the_backend(command: Command, instance: Path) -> None:
     backend = "dp:forest=none,precision=int32,start=none"
     assert command("solve", instance, "--backend", backend, "--json") == 0
     options = json.loads(command.out)["backend"]["options"]
-    assert options == {"precision": "int32", "start": None, "forest": None}
+    assert options == {"precision": "int32", "start": None, "forest": None, "device": "auto"}
 
 
 def test_a_missing_or_broken_instance_ends_with_2(command: Command, tmp_path: Path) -> None:

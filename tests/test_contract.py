@@ -81,6 +81,11 @@ def variants(backend: Any) -> list[Backend]:
     return [backend, *([alone] if helpers else []), *choices]
 
 
+def taking(backend: Any, problem: Problem) -> list[Backend]:
+    """Returns the variants that take a problem: a device takes less than the processor, or is not there."""
+    return [one for one in variants(backend) if not one.capabilities.objections(problem)]
+
+
 class Case(NamedTuple):
     """A random problem of few variables: its constraints, its size, its seed."""
 
@@ -106,12 +111,12 @@ def cases(features: frozenset[Feature]) -> list[Case]:
     return [Case(features, n, seed) for n, count in enumerate(counts, 1) for seed in range(count)]
 
 
-def runs(registered: Backend, n: int, key: str, *, one: bool) -> list[Backend]:
+def runs(registered: Backend, problem: Problem, key: str, *, one: bool) -> list[Backend]:
     """Returns what is run of a backend: one variant or all, but of a costly one at most one."""
     share = share_of(registered.name)
-    if not share.has(n, key):
+    if not share.has(problem.n, key):
         return []
-    every = variants(registered)
+    every = taking(registered, problem)
     return [drawn(every, key)] if one or share is not WHOLE else every
 
 
@@ -136,7 +141,9 @@ def verify(problem: Problem, tally: Tally, key: str | None = None, *, one: bool 
                 solve(problem, registered)
             assert refusal.value.reasons == objections
             continue
-        for backend in variants(registered) if key is None else runs(registered, problem.n, key, one=one):
+        for backend in (
+            taking(registered, problem) if key is None else runs(registered, problem, key, one=one)
+        ):
             tally.count(name, "ran")
             judge(solve(problem, backend), backend, optimum)
     return optimum
@@ -201,7 +208,7 @@ def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) 
             (backend, solve(problem, backend))
             for registered in REGISTRY.values()
             if not registered.capabilities.objections(problem)
-            for backend in runs(registered, problem.n, key, one=not registered.capabilities.exact)
+            for backend in runs(registered, problem, key, one=not registered.capabilities.exact)
         ]
         exact = [result for backend, result in results if backend.capabilities.exact]
         optimum = exact[0].score if exact and exact[0].score is not None else -inf

@@ -33,18 +33,22 @@ import numpy as np
 
 from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
+from jtsolve.backends.dp.device.plan import MOST, DevicePlan
+from jtsolve.backends.dp.device.run import solve_on_device
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
 from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.trace import Trace
+from jtsolve.backends.support.packages import needs
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.device import fits, lacks_device, may_have_device, open_device, require_room
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.problem import LOCAL_FEATURES, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
 from jtsolve.core.renaming import rename
 from jtsolve.core.renting import Rental
-from jtsolve.core.result import OPTIMALITY_TOLERANCE, Outcome
-from jtsolve.core.scores import StoppedError
+from jtsolve.core.result import Outcome
+from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.threads import run_tasks
-from jtsolve.errors import LimitError
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.options import BACKEND, MEMORY, TREEWIDTH
 
 if TYPE_CHECKING:
@@ -53,13 +57,25 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import SmallSolver
+    from jtsolve.core.device import Device
     from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _RENTAL = Rental("jtsolve.backends.dp.kernels.recurrence")
 
-_LOOSE = OPTIMALITY_TOLERANCE / 4
-"""Nats of rounding in a bound above which int64 pays."""
+_WORTH = 2.0
+"""Predicted seconds that a device has to save before `auto` takes it."""
+
+_SECOND_TABLE = {
+    Feature.MIN_SEPARATOR_SIZE,
+    Feature.MAX_SEPARATOR_SIZE,
+    Feature.ALLOWED_SEPARATORS,
+    Feature.FORBIDDEN_SEPARATORS,
+    Feature.FORBIDDEN_CLIQUES,
+}
+"""Constraints under which a subset of a clique may be no clique or no separator, so that F needs a table."""
+
+_HOLES = "On a device every subset of a clique needs a score; device=cpu takes the problem."
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,28 +83,36 @@ class DynamicProgramming:
     """The dynamic programming over recursive partition trees. Exact, for all that fits the memory.
 
     Args:
-        precision: "float64"; "int64", fixed point without any rounding of sums; "int32", the same in half the
-            memory; or "auto": float64 where it fits the memory limit, or int64 if 51 bits are too few for a
-            bound that is tight and for breaking ties, as with scores of 10^8 nats; else int32. The bound
-            includes the rounding.
+        precision: "float64"; "int64", fixed point without any rounding of sums; "int48", the same in three
+            quarters of the memory, on a device; "int32", in half the memory; or "auto": the first of float64,
+            int48 on a device, and int32 that fits, and int64 if 51 bits are too few for a bound that is tight
+            and for breaking ties, as with scores of 10^8 nats. The bound includes the rounding.
         start: the backend that finds the first incumbent, or None.
         forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
+        device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
+            is found that takes the problem and saves two seconds or more by prediction.
     """
 
-    precision: Literal["auto", "float64", "int64", "int32"] = "auto"
+    precision: Literal["auto", "float64", "int64", "int48", "int32"] = "auto"
     start: Backend | None = None
     forest: Backend | None = None
+    device: Literal["auto", "cpu", "cuda"] = "auto"
 
     name: ClassVar[str] = "dp"
 
+    def __post_init__(self) -> None:
+        if self.precision == "int48" and self.device == "cpu":
+            raise ChoiceError("backend 'dp' has int48 on a device only: take int64 or int32, or device=cuda")
+
     @property
     def capabilities(self) -> Capabilities:
-        """All local constraints; any number of variables where `forest` accepts the problem."""
+        """All local constraints, on a device those that need one table; any size where `forest` takes it."""
         return Capabilities(
-            features=LOCAL_FEATURES,
+            features=LOCAL_FEATURES - (_SECOND_TABLE if self._wants_device else set()),
             exact=True,
-            max_variables=28,
+            max_variables=MOST if self._wants_device else 28,
             needs_table=True,
+            rules=(needs("cupy", "cupy-cuda13x"), lacks_device, _lacks_subsets) if self._wants_device else (),
             any_size=lambda problem: self._forest_for(problem) is not None,
         )
 
@@ -98,6 +122,9 @@ class DynamicProgramming:
             return forest.estimate(problem, limits)
         plan = _plan(problem)
         held = _memory_at_start()
+        if (chosen := self._on_device(plan, limits)) is not None:
+            device, on_device = chosen
+            return Estimate(held + on_device.host_memory, on_device.seconds(device.speed))
         precision = self._fitting(plan, limits.memory_bytes - held) or self._smallest
         return Estimate(held + plan.memory(precision), plan.seconds(precision, limits.workers))
 
@@ -109,11 +136,21 @@ class DynamicProgramming:
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
         plan = _plan(problem)
         held = _memory_at_start()
-        precision = self.fitting(plan, held, limits.memory_bytes)
+        chosen = self._on_device(plan, limits)
+        precision = None if chosen else self.fitting(plan, held, limits.memory_bytes)
         if self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report)
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
+        if chosen is not None:
+            device, on_device = chosen
+            found = solve_on_device(problem, on_device, device, report, adapts=self.precision == "auto")
+            device.free()  # for others
+            if found is not None:
+                return found
+            if self._wants_device:
+                raise RefusedError(self.name, [_HOLES])
+        precision = precision or self.fitting(plan, held, limits.memory_bytes)
         return _LayeredRun(self, problem, plan, precision, held, limits, report).outcome()
 
     def small_solver(self, width: int) -> SmallSolver:
@@ -136,12 +173,47 @@ class DynamicProgramming:
             raise LimitError(self._refusal(plan, held, limit))
         return precision
 
+    @property
+    def _wants_device(self) -> bool:
+        return self.device == "cuda" or self.precision == "int48"
+
+    def _on_device(self, plan: TablePlan, limits: Limits) -> tuple[Device, DevicePlan] | None:
+        """Returns the device and the plan of a run on it, or None for the processor.
+
+        Raises:
+            ChoiceError: a device is asked for, but none is to be had.
+            LimitError: it has too little free memory.
+        """
+        if self.device == "cpu":
+            return None
+        names: tuple[Precision, ...] = (
+            ("float64", "int48", "int32") if self.precision == "auto" else (self.precision,)
+        )
+        plans = [DevicePlan(plan.n, plan.width, name) for name in names]
+        if self._wants_device:
+            device = open_device()
+            need = next((one for one in plans if fits(device, one.memory)), plans[-1])
+            require_room(device, need.memory)
+            return device, need
+        here = self._fitting(plan, limits.memory_bytes - _memory_at_start())
+        spent = plan.seconds(here, limits.workers) if here else inf
+        if plan.layered or plan.n > MOST or spent < _WORTH or not may_have_device():
+            return None
+        try:
+            device = open_device()
+        except ChoiceError:  # the processor is the way out
+            return None
+        fitting = next((one for one in plans if fits(device, one.memory)), None)
+        if fitting is None or spent - fitting.seconds(device.speed) < _WORTH:
+            return None
+        return device, fitting
+
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
         # int64 takes the memory of float64, and replaces it later where the slack asks for it.
         choices: tuple[Precision, ...] = ("float64", "int32")
         if self.precision != "auto":
-            choices = (self.precision,)
+            choices = (self.precision,) if self.precision != "int48" else ()
         return next((choice for choice in choices if plan.memory(choice) <= room), None)
 
     @property
@@ -172,14 +244,18 @@ class DynamicProgramming:
 
 
 def _plan(problem: Problem) -> TablePlan:
-    limits = problem.constraints
-    layered = (
-        limits.min_separator_size > 0
-        or limits.max_separator_size is not None
-        or limits.allowed_separators is not None
-        or bool(limits.forbidden_separators or limits.forbidden_cliques)
-    )
+    layered = bool(problem.constraints.features & _SECOND_TABLE)
     return plan_of(problem.n, problem.max_clique_size, layered=layered)
+
+
+def _lacks_subsets(problem: Problem) -> str | None:
+    """A rule: objects to cliques with subsets that have no score."""
+    if isinstance(problem.scores, DenseScores):
+        return None
+    from jtsolve.backends.dp.scores import is_closed, local_scores
+
+    ranks = rank_tables(problem.n - 1, problem.max_clique_size, 0)
+    return None if is_closed(ranks, local_scores(problem, ranks, "float64")[0]) else _HOLES
 
 
 def _memory_at_start() -> int:
@@ -238,6 +314,7 @@ class _LayeredRun:
 
     def _stats(self) -> dict[str, Any]:
         return {
+            "device": "cpu",
             "precision": self.precision,
             "additions": self.plan.additions,
             "predicted_bytes": self.plan.memory(self.precision),
@@ -259,7 +336,7 @@ class _LayeredRun:
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self._score()
-        if self.backend.precision == "auto" and self.precision == "float64" and self._needs_more_bits:
+        if self.backend.precision == "auto" and self.precision == "float64" and self.scale.is_coarse:
             self.precision = "int64"
             self._score()
         self.layered = not is_closed(self.ranks, self.local)
@@ -289,11 +366,6 @@ class _LayeredRun:
             found.append((entry.inner, entry.outer, entry.roots, rows, base))
             base += (entry.cells >> entry.elements) * rows
         return np.array(found)
-
-    @property
-    def _needs_more_bits(self) -> bool:
-        """Whether rounding to float64 leaves the bound loose, or no room to break ties."""
-        return self.scale.slack > _LOOSE or not self.scale.decisive
 
     # Layers -----------------------------------------------------------------------------------------------
 

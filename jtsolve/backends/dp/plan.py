@@ -15,7 +15,7 @@ from jtsolve.core.varset import count_bounded_subsets
 LANES = 16
 """Tables side by side: two AVX-512 registers of float64, or one cache line of int32."""
 
-Precision = Literal["float64", "int64", "int32"]
+Precision = Literal["float64", "int64", "int48", "int32"]
 _BYTES: dict[Precision, int] = {"float64": 8, "int64": 8, "int32": 4}
 
 
@@ -29,7 +29,7 @@ class Costs:
 
     float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is taken for as fast
     int32: float = 1.2e-10  # the same: twice the lanes in a register
-    neighbour: float = 5e-9  # seconds to read one number in `kernels.recurrence.finish`; on an Intel Xeon
+    neighbour: float = 6e-9  # seconds to read one number in `kernels.recurrence.finish`; on an Intel Xeon
     start: float = 0.3  # seconds before the first layer
     compiler: int = 130_000_000  # bytes of numba and the kernels in the process
     chunk_additions: float = 1e8
@@ -171,7 +171,7 @@ class TablePlan:
     def memory(self, precision: Precision) -> int:
         """Returns the bytes that the run allocates at its peak: g, two layers of F, ranks, local scores."""
         sets = count_bounded_subsets(self.m, self.width)
-        ranks = (16 << self.m) + sets * 48
+        ranks = (24 << self.m) + sets * 48
         local = 16 * count_bounded_subsets(self.n, self.width)
         layers = self.peak_layer_cells if self.layered else 0
         return (self.cells + layers + 4 * sets) * _BYTES[precision] + ranks + local

@@ -34,8 +34,10 @@ class RankTables(NamedTuple):
     """The size w."""
     block: int
     """The number of lowest variables, which form the cubes of `kernels.partition`."""
+    sets: NDArray[np.int64]
+    """Shape (2^m,): all sets in order."""
     masks: NDArray[np.int64]
-    """Shape (K,): the sets in order."""
+    """Shape (K,): those of at most w members."""
     position: NDArray[np.int32]
     """Shape (2^m,): where a mask is in `masks`; -1 above w members."""
     order: NDArray[np.int32]
@@ -50,15 +52,15 @@ def rank_tables(m: int, width: int, block: int) -> RankTables:
     """Returns the rank tables of the sets of at most `width` of m variables."""
     everything = np.arange(1 << m, dtype=np.int64)
     sizes = np.bitwise_count(everything)
-    by_size = np.argsort(sizes, kind="stable")
+    sets = np.argsort(sizes, kind="stable")
     first = np.cumsum([0] + [comb(m, size) for size in range(m)])
     order = np.empty(1 << m, np.int32)
-    order[by_size] = everything - first[sizes[by_size]]
-    masks = everything[by_size][: count_bounded_subsets(m, width)]
+    order[sets] = everything - first[sizes[sets]]
+    masks = sets[: count_bounded_subsets(m, width)]
     position = np.full(1 << m, -1, np.int32)
     position[masks] = np.arange(masks.size)
     squeeze, _, ones = renaming_tables()
-    return RankTables(m, width, block, masks, position, order, squeeze, ones)
+    return RankTables(m, width, block, sets, masks, position, order, squeeze, ones)
 
 
 def table_offsets(ranks: RankTables, classes: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -37,9 +37,11 @@ class LocalTables(NamedTuple):
 
 
 _INT32_RANGE = 2**28
-_INT32_LOWEST, _INT64_LOWEST = np.int32(-(2**30)), np.int64(-(2**62))
-"""Fixed point: the largest value, and the numbers for -inf; see `local_scores`."""
-_INT64_BITS, _FLOAT64_BITS = 59, 51
+_INT32_LOWEST = np.int32(-(2**30))
+"""Fixed point: the largest value, and the number for -inf; see `local_scores`."""
+_BITS: dict[Precision, int] = {"float64": 51, "int64": 59, "int48": 44}
+_LOOSE = OPTIMALITY_TOLERANCE / 4
+"""Nats of rounding in a bound above which more bits pay."""
 _FOR_PARAMETERS, _FOR_EDGES = OPTIMALITY_TOLERANCE / 10, OPTIMALITY_TOLERANCE / 2
 """Nats that a tree may pay so that ties go to the sparser: for edges and parameters, and for edges alone."""
 
@@ -68,6 +70,11 @@ class ScoreScale:
     grid: int = 1
     least: float = -inf
 
+    @property
+    def is_coarse(self) -> bool:
+        """Whether rounding leaves the bound loose, or no room to break ties."""
+        return self.slack > _LOOSE or not self.decisive
+
     def bound(self, optimum: float) -> float:
         """Returns an upper bound on the score of every tree, in nats; rounded up."""
         units = Fraction(optimum) + self.penalties
@@ -86,9 +93,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     s(P∪v) − s(P) per variable, so they lie within ±span. A tree has at most n cliques and n − 1 separators,
     each rounded by at most half a unit; their sum is the slack.
 
-    float64 and int64: fixed point. The unit is a power of two, and scores are rounded before they are
-    normalised, so that nothing else is rounded: float64 has 51 bits for ±span, int64 has 59, and −2^62 for
-    −inf.
+    float64, int64 and int48: fixed point. The unit is a power of two, and scores are rounded before they are
+    normalised, so that nothing else is rounded: float64 has 51 bits for ±span, int64 has 59 and −2^62 for
+    −inf, int48 has 44 and −2^46.
 
     int32: ±span is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and is
     below −2^29 exactly if one of them stood for −inf.
@@ -126,10 +133,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         threshold = lowest // 2
         scale = ScoreScale(unit, Fraction(float(own.sum())), rounding * unit + noise)
     else:
-        fine = precision == "int64"
         most = np.sort(np.abs(own))[-ranks.width :].sum()
         _, exponent = frexp(max(span, float(most), float(np.abs(given).max())))
-        bits = (_INT64_BITS if fine else _FLOAT64_BITS) - spare
+        bits = _BITS[precision] - spare
         reach, shift = 1 << bits, bits - exponent
         units, own_units = (np.ldexp(values, shift) for values in (given, own))
         whole = bool((units == np.rint(units)).all() and (own_units == np.rint(own_units)).all())
@@ -146,8 +152,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         slack = 0.0 if whole else rounding * unit
         most, ties = (0, "") if costs is None else (penalty * costs.most, costs.ties)
         scale = ScoreScale(unit, constant, slack, most, ties, costs is choices[0], grid & -grid or 1)
-        lowest, threshold = _INT64_LOWEST, _INT64_LOWEST // 2
-        if not fine:
+        lowest = np.int64(-(2 ** (_BITS[precision] + (2 if precision == "int48" else 3))))
+        threshold = lowest // 2
+        if precision == "float64":
             numbers, lowest, threshold = numbers.astype(float), np.float64(-inf), np.finfo(np.float64).min
 
     scale = _reward(sets, required, 4 * reach, numbers, scale)

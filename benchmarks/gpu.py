@@ -1,0 +1,190 @@
+"""The dynamic programming on a CUDA device: seconds of processes and kernels, and the device's own limits.
+
+    python benchmarks/gpu.py --cases 18:18:int32,20:20:auto,21:21:auto,22:4:auto,22:22:auto
+
+A case is n:clique_size:precision, of standard normal scores, seed n. It runs in its own process, whose first
+second imports CuPy and compiles or loads the kernels. The limits are measured in the same process: bytes
+copied, and additions with maximum in registers, a second. --output is docs/benchmarks/gpu.md by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.backends.dp import backend as dp
+from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.dp.device.plan import RATES, DevicePlan
+from jtsolve.core.device import open_device
+from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.scores import DenseScores
+from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.solving import solve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "gpu.md"
+COLUMNS = (
+    "n",
+    "clique size",
+    "precision",
+    "process s",
+    "solve s",
+    "splits s",
+    "finish s",
+    "predicted kernels s",
+    "GB on the device",
+    "splits, of additions",
+    "finish, of copies",
+    "gap",
+)
+CHAINS = r"""
+template <typename T> __device__ void chains(T *out, T step, int rounds) {
+    T held[16];
+    for (int i = 0; i < 16; i++) held[i] = threadIdx.x + i;
+    for (int round = 0; round < rounds; round++)
+#pragma unroll
+        for (int i = 0; i < 16; i++) {
+            const T sum = held[(i + 5) & 15] + step;
+            held[i] = sum > held[i] ? sum : held[i];
+        }
+    T total = 0;
+    for (int i = 0; i < 16; i++) total += held[i];
+    out[blockIdx.x * blockDim.x + threadIdx.x] = total;
+}
+extern "C" __global__ void chains_4(int *out, int step, int rounds) { chains(out, step, rounds); }
+extern "C" __global__ void chains_6(long long *out, long long step, int rounds) { chains(out, step, rounds); }
+extern "C" __global__ void chains_8(double *out, double step, int rounds) { chains(out, step, rounds); }
+"""
+
+
+class Timed:
+    """A device whose launches are timed by events."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self.marks: list[tuple[str, Any, Any]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.device, name)
+
+    def compile(self, source: str) -> Callable[..., None]:
+        """See `Device.compile`."""
+        launch = self.device.compile(source)
+        event = self.device.cupy.cuda.Event
+
+        def timed(name: str, *arguments: Any) -> None:
+            begin, end = event(), event()
+            begin.record()
+            launch(name, *arguments)
+            end.record()
+            self.marks.append((name, begin, end))
+
+        return timed
+
+    def seconds(self) -> dict[str, float]:
+        """Returns the seconds of each kernel."""
+        self.device.wait()
+        found: dict[str, float] = defaultdict(float)
+        for name, begin, end in self.marks:
+            found[name] += self.device.cupy.cuda.get_elapsed_time(begin, end) / 1e3
+        return found
+
+
+def limits(device: Any, size: int) -> tuple[float, float]:
+    """Returns additions with maximum of numbers of so many bytes, and bytes read and written, a second."""
+    cupy = device.cupy
+
+    def fastest(call: Callable[[], object]) -> float:
+        times = []
+        for _ in range(5):
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            call()
+            end.record()
+            end.synchronize()
+            times.append(cupy.cuda.get_elapsed_time(begin, end) / 1e3)
+        return float(min(times))
+
+    kind = {4: np.int32, 6: np.int64, 8: np.float64}[size]
+    blocks, threads, rounds = 2048, 256, 4096
+    launch, out = device.compile(CHAINS), device.empty(blocks * threads, kind)
+    adding = fastest(lambda: launch(f"chains_{size}", blocks, threads, out, kind(3), np.int32(rounds)))
+    source, goal = (device.empty(1 << 30, np.uint8) for _ in range(2))
+    copying = fastest(lambda: cupy.copyto(goal, source))
+    return 16 * blocks * threads * rounds / adding, 2 * (1 << 30) / copying
+
+
+def run_once(case: str) -> None:
+    """Solves one case in this process and prints its figures as JSON."""
+    n, width, precision = case.split(":")
+    values = np.random.default_rng(int(n)).standard_normal(count_bounded_subsets(int(n), int(width)))
+    values[0] = 0
+    scores = DenseScores(int(n), int(width), values)
+    problem = Problem(tuple(Variable(f"v{i}") for i in range(int(n))), scores)
+    device = Timed(open_device())
+    vars(dp)["open_device"] = lambda: device
+    result = solve(problem, DynamicProgramming(precision=precision, device="cuda"))  # type: ignore[arg-type]
+    kernels = device.seconds()
+    taken = result.stats["precision"]
+    plan = DevicePlan(int(n), int(width), taken)
+    adding, copying = limits(device.device, RATES[plan.precision].bytes)
+    reads = sum(launch.neighbours for launch in plan.launches()) * RATES[plan.precision].bytes
+    cupy = device.device.cupy
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(0)
+    row = {
+        "n": n,
+        "clique size": width,
+        "precision": taken,
+        "solve s": f"{result.seconds['total']:.2f}",
+        "splits s": f"{kernels['splits']:.4f}",
+        "finish s": f"{kernels['finish']:.4f}",
+        "predicted kernels s": f"{plan.kernel_seconds / device.speed:.3f}",
+        "GB on the device": f"{plan.memory / 1e9:.2f}",
+        "splits, of additions": f"{result.stats['additions'] / adding / max(kernels['splits'], 1e-9):.0%}",
+        "finish, of copies": f"{reads / copying / kernels['finish']:.0%}",
+        "gap": f"{result.gap:.1e}",
+        "device": f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 1e9:.0f} GB; "
+        f"driver CUDA {runtime.driverGetVersion()}; CuPy {cupy.__version__}; "
+        f"{adding:.3g} additions with maximum and {copying:.3g} bytes copied a second",
+    }
+    print(json.dumps(row))
+
+
+def main() -> None:
+    """Reads the command line, measures, prints, writes."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", default="18:18:int32,20:20:int32,20:20:auto,22:4:auto")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--once", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.once:
+        run_once(arguments.once)
+        return
+    rows = []
+    for case in arguments.cases.split(","):
+        began = time.perf_counter()
+        command = [sys.executable, __file__, "--once", case]
+        row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        rows.append({**row, "process s": f"{time.perf_counter() - began:.2f}"})
+    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    lines += [f"| {' | '.join(row[column] for column in COLUMNS)} |" for row in rows]
+    head = f"# The dynamic programming on a device\n\n{rows[0]['device']}; {time.strftime('%d %B %Y')}."
+    called = f"Command: `python benchmarks/gpu.py {' '.join(sys.argv[1:])}`"
+    text = "\n\n".join([head, called, "\n".join(lines)]) + "\n"
+    print(text)
+    arguments.output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

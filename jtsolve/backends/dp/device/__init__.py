@@ -1,0 +1,1 @@
+"""The recurrence on a CUDA device."""

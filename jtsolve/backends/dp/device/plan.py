@@ -1,0 +1,207 @@
+"""The plan of a run on a device: where its tables lie, the order of the work, memory and seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import comb
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from jtsolve.core.varset import count_bounded_subsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from jtsolve.backends.dp.plan import Precision
+
+LANES = 32
+"""Tables side by side: the threads of a warp."""
+
+TEAMS, CHUNK = 8, 128
+"""Warps of a block of `finish`, and the sets U of one block."""
+
+MOST = 25
+"""Variables of the largest problems, for which the kernels have room."""
+
+_CONTEXT_SECONDS = 1.0
+"""Import of CuPy, context, kernels from CuPy's cache on disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Rates of an H100 (132 multiprocessors), for predictions, progress and the size of launches.
+
+    Attributes:
+        bytes: of a number.
+        additions: with maximum, a second.
+        bandwidth: bytes of neighbours read a second.
+    """
+
+    bytes: int
+    additions: float
+    bandwidth: float
+
+
+RATES: dict[Precision, Rates] = {
+    "float64": Rates(8, 1.6e12, 3.05e12),
+    "int64": Rates(8, 1.0e12, 3.05e12),
+    "int48": Rates(6, 1.0e12, 2.4e12),
+    "int32": Rates(4, 4.3e12, 2.9e12),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The tile of U whose splits one block of `splits` forms at once.
+
+    Attributes:
+        low: low variables, whose subsets a thread holds in registers.
+        middle: variables above them, divided among the warps.
+        serial: splits of a middle part that one warp takes, one after the other.
+        blocks: blocks that a multiprocessor is to hold.
+    """
+
+    low: int
+    middle: int
+    serial: int
+    blocks: int
+
+
+class Launch(NamedTuple):
+    """A kernel over the classes (|C|, |U|) of a level.
+
+    Attributes:
+        kernel: its name.
+        rows: shape (classes, 5): |C|, |U|, first block, groups of C, parts of U.
+        blocks: all blocks.
+        additions: of `splits`.
+        neighbours: numbers read by `finish`.
+    """
+
+    kernel: str
+    rows: NDArray[np.int32]
+    blocks: int
+    additions: int
+    neighbours: int
+
+
+@dataclass(frozen=True)
+class DevicePlan:
+    """The tables g(C,·), the C of one size in groups of LANES; C = ∅, the largest table, stands alone.
+
+    Args:
+        n: the number of variables.
+        width: w, the size of the largest cliques.
+        precision: of the numbers.
+        tile: overrides the tile, for tests.
+    """
+
+    n: int
+    width: int
+    precision: Precision
+    tile: Tile | None = None
+
+    @property
+    def m(self) -> int:
+        """The number of variables without the root."""
+        return self.n - 1
+
+    @property
+    def shape(self) -> Tile:
+        """The tile: as many registers as a number allows."""
+        return self.tile or (Tile(6, 4, 4, 1) if self.precision == "int32" else Tile(5, 3, 4, 2))
+
+    @property
+    def tiled(self) -> int:
+        """Variables outside C from which on `splits` forms the sums; below, `finish` does."""
+        return self.shape.low + self.shape.middle
+
+    def groups(self, size: int) -> int:
+        """Returns the groups of C of one size, with the root or without."""
+        return -(-comb(self.m, size) // (LANES if size else 1))
+
+    @cached_property
+    def base(self) -> NDArray[np.int64]:
+        """Where the tables of the C with ρ and c begin, shape (2, 32); -1 for none."""
+        base = np.full((2, 32), -1, np.int64)
+        cells = 0
+        for root, size in self._classes:
+            base[root, size] = cells
+            cells += self._cells(size)
+        return base
+
+    @property
+    def _classes(self) -> Iterator[tuple[int, int]]:
+        return ((root, size) for root in (0, 1) for size in range(min(self.width - root, self.m) + 1))
+
+    def _cells(self, size: int) -> int:
+        return self.groups(size) * (LANES if size else 1) << (self.m - size)
+
+    @property
+    def tables(self) -> Iterator[tuple[int, int, int]]:
+        """Yields the first cell, the cells and |C| of each class of tables."""
+        for root, size in self._classes:
+            yield int(self.base[root, size]), self._cells(size), size
+
+    @cached_property
+    def cells(self) -> int:
+        """The numbers stored in all tables."""
+        return sum(self._cells(size) for _, size in self._classes)
+
+    @property
+    def memory(self) -> int:
+        """Bytes on the device: g, the sets and their positions, the local scores."""
+        numbers = 2 * count_bounded_subsets(self.m, self.width) * (4 if self.precision == "int32" else 8)
+        return self.cells * RATES[self.precision].bytes + (8 << self.m) + numbers
+
+    @property
+    def host_memory(self) -> int:
+        """Bytes in the memory of the process: the local scores, and those of the trace."""
+        return 200 << self.m
+
+    def launches(self) -> Iterator[Launch]:
+        """Yields the launches in order: `splits`, then `finish`, for each level 2|U| + |C|.
+
+        A level needs earlier ones only: (C∪v, U∖v) and (C∖c, U) are one level below, parts of U at least two.
+        """
+        for level in range(2, 2 * self.m + 1):
+            splits, finish = [], []
+            sums = reads = split_blocks = finish_blocks = 0
+            for c in range(level % 2, min(self.width, self.m, level - 2) + 1, 2):
+                u, k = (level - c) // 2, self.m - c
+                if u > k:
+                    continue
+                groups, sets = self.groups(c), comb(k, u)
+                rooted = c < self.width
+                if k >= self.tiled and c + rooted > 1:
+                    highs = 1 << (k - self.tiled)
+                    splits.append((c, u, split_blocks, groups, highs))
+                    split_blocks += ((c > 1) + rooted) * groups * highs
+                    sums += ((c > 1) + rooted) * comb(self.m, c) * sets * (2 ** (u - 1) - 1)
+                finish.append((c, u, finish_blocks, groups, sets))
+                finish_blocks += groups * -(-sets // CHUNK)
+                grown = (c < self.width) + (c + 1 < self.width)
+                reads += comb(self.m, c) * sets * (u * grown + c * (1 + rooted))
+            if splits:
+                yield Launch("splits", np.array(splits, np.int32), split_blocks, sums, 0)
+            if finish:
+                yield Launch("finish", np.array(finish, np.int32), finish_blocks, 0, reads)
+
+    def launch_seconds(self, launch: Launch) -> float:
+        """Returns the predicted seconds of a launch on an H100."""
+        rates = RATES[self.precision]
+        return launch.additions / rates.additions + launch.neighbours * rates.bytes / rates.bandwidth
+
+    @cached_property
+    def kernel_seconds(self) -> float:
+        """The predicted seconds of all kernels on an H100, their preparation included."""
+        return sum((self.launch_seconds(launch) for launch in self.launches()), 0.01)
+
+    def seconds(self, speed: float) -> float:
+        """Returns the predicted seconds of wall clock on a device of a speed relative to an H100."""
+        host = 0.4e-6 * 2.0**self.n  # scores and trace: 1.7 s at n = 22
+        return _CONTEXT_SECONDS + host + self.kernel_seconds / speed
