@@ -59,12 +59,12 @@ def evidence(
         raise ChoiceError(
             "soft evidence is for models of states, and this one is of real numbers; drop --likelihood"
         )
-    from jtsolve.models.files.uai import read_evidence
-
     columns = {column.name: column for column in model.columns}
     files = [text for text in given or () if "=" not in text and EVIDENCE.format_to_read(text)]
     texts = pairs([text for text in given or () if text not in files], model.names, "--given")
     for file in files:
+        from jtsolve.models.files.uai import read_evidence
+
         states = read_evidence(file, model)
         if twice := texts.keys() & states.keys():
             raise InputError("--given", f"'{min(twice)}'", "it is given twice", "give it once")
