@@ -352,7 +352,7 @@ def test_rounded_rows_are_normalised_with_a_word(tmp_path: Path, caplog: pytest.
     path = tmp_path / "two.bif"
     path.write_text(TWO.replace("0.9, 0.1", "0.9, 0.099"))
     assert read_network(path).nodes[1].table[1].tolist() == pytest.approx([0.9 / 0.999, 0.099 / 0.999])
-    assert "sum to 1, but to 0.999 at worst" in caplog.text
+    assert "of 1 row sum to 0.999 at worst" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -386,7 +386,7 @@ def test_xmlbif_of_weka_is_read_and_rounded_rows_are_normalised(
     network = read_network(path)
     assert network.nodes[0].states == ("<5", "no")
     np.testing.assert_allclose(network.nodes[1].table, [[0.9, 0.1], [0.25 / 0.999, 0.749 / 0.999]])
-    assert "1 rows of probabilities do not sum to 1, but to 0.999 at worst" in caplog.text
+    assert "of 1 row sum to 0.999 at worst" in caplog.text
     path.write_text(WEKA.replace('<VARIABLE TYPE="nature">', "<VARIABLE>").replace("OUTCOME", "VALUE"))
     assert read_network(path).nodes[0].states == ("<5", "no")
 

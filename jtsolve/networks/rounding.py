@@ -31,8 +31,9 @@ class Sums:
         if self._far:
             worst = max(self._far, key=lambda total: abs(total - 1))
             LOGGER.warning(
-                "%s: %d rows of probabilities do not sum to 1, but to %.6g at worst; they are normalised",
+                "%s: the probabilities of %d %s sum to %.6g at worst, not to 1; they are normalised",
                 self._source,
                 len(self._far),
+                "row" if len(self._far) == 1 else "rows",
                 worst,
             )
