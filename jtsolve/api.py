@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve import backends
-from jtsolve.core.outputs import claim_outputs, kept_apart
+from jtsolve.core.outputs import claim_outputs, one_call
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
@@ -78,7 +78,7 @@ __all__ = [
 
 
 @at(Door.PYTHON)
-@kept_apart()
+@one_call()
 def learn(
     data: Frame,
     treewidth: int | None = 2,
@@ -158,7 +158,7 @@ def learn(
 
 
 @at(Door.PYTHON)
-@kept_apart()
+@one_call()
 def solve(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -217,6 +217,7 @@ def solve(
 
 
 @at(Door.PYTHON)
+@one_call()
 def explain(
     problem: Problem | str | Path,
     treewidth: int | None = None,
@@ -284,6 +285,7 @@ def _solved(
 
 
 @at(Door.PYTHON)
+@one_call()
 def select(
     data: Frame,
     method: str | SelectionMethod = "glasso",
@@ -358,6 +360,7 @@ def read(path: str | Path) -> Problem:
 
 
 @at(Door.PYTHON)
+@one_call()
 def average(
     problem: Problem | Solution | str | Path,
     treewidth: int | None = None,

@@ -14,6 +14,7 @@ from random_models import brute, chain, precision_matrix, random_model
 
 from jtsolve.cli import run
 from jtsolve.cli.models import pairs
+from jtsolve.core.machine import resident_memory
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
 from jtsolve.listing import table
@@ -458,3 +459,18 @@ def test_a_result_is_shown_as_json(command: Command, data: Path, tmp_path: Path)
 
 def test_tables_for_people_hide_control_sequences() -> None:
     assert "\x1b" not in table(["name", "value"], [["\x1b[31mred", 1.5]])
+
+
+def test_fit_and_query_refuse_tables_beyond_the_memory_limit_before_they_are_made(
+    command: Command, tmp_path: Path
+) -> None:
+    rows = np.random.default_rng(1).integers(0, 150, (600, 3))
+    data, model = tmp_path / "codes.csv", tmp_path / "m.json"
+    data.write_text("a,b,c\n" + "\n".join(",".join(f"s{v}" for v in row) for row in rows), encoding="utf-8")
+    tree = tmp_path / "tree.csv"
+    tree.write_text("source,target\na,b\nb,c\na,c\n", encoding="utf-8")
+    words = ("fit", data, "--graph", tree, "--quiet", "--output", model)
+    held = resident_memory() / 1e9
+    assert command(*words, "--memory-limit", str(held + 0.06)) == 4  # 3.4 million cells of 40 bytes
+    assert "the tables of the cliques" in command.err
+    assert not model.exists()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
@@ -75,3 +76,16 @@ def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch)
     assert machine.peak_memory() > 0
     assert machine.resident_memory() > 0
     assert machine.free_memory() > 0
+
+
+def test_the_limits_of_the_shell_and_of_the_call_count_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (resource.RLIM_INFINITY,) * 2)
+    with machine.memory_of_call():
+        machine.allow_memory(machine.resident_memory() + 10**6)
+        assert machine.free_memory() <= 2 * 10**6
+        assert Limits().memory_bytes == machine.allowed_memory()
+    assert machine.allowed_memory() is None
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + 10**6
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (most, most))
+    assert machine.free_memory() <= 10**6

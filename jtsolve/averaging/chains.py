@@ -380,8 +380,8 @@ class _RunningChains:
         if start is not None:  # the best tree is cold already
             self.clock[1, 1] = 0
         self.counts = np.zeros((how.chains, 2 + 2 * temperatures), np.int64)
-        self.graphs = np.zeros((how.chains, self.rounds, *words.shape[1:]), np.uint32)
-        self.heights = np.zeros((how.chains, self.rounds))
+        self.graphs = np.zeros((how.chains, 0, *words.shape[1:]), np.uint32)
+        self.heights = np.zeros((how.chains, 0))
         self.done = self.spaced = 0
         self.swaps = np.zeros((how.chains, temperatures - 1), np.int64)
 
@@ -421,10 +421,19 @@ class _RunningChains:
 
     def until(self, rounds: int) -> None:
         """Runs all chains up to a number of rounds."""
+        self._reserve(rounds)
         if self.cluster is None:
             self._in_threads(rounds)
         else:
             self._on(self.cluster, rounds)
+
+    def _reserve(self, rounds: int) -> None:
+        """Makes room for the graphs of some rounds, and of as many again as there were."""
+        held = self.heights.shape[1]
+        if rounds > held:
+            more = ((0, 0), (0, min(self.rounds, max(rounds, 2 * held)) - held))
+            self.graphs = np.pad(self.graphs, (*more, *((0, 0),) * (self.graphs.ndim - 2)))
+            self.heights = np.pad(self.heights, more)
 
     def _on(self, cluster: Cluster, rounds: int) -> None:
         """Runs each chain as a task for a while, again and again."""

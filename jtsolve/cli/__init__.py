@@ -22,7 +22,7 @@ from typer.main import get_command
 
 from jtsolve.cli.help import PanelCommand
 from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur, writing_output
-from jtsolve.core.outputs import kept_apart
+from jtsolve.core.outputs import one_call
 from jtsolve.errors import ChoiceError, JtsolveError, at
 from jtsolve.options import Door
 
@@ -116,7 +116,7 @@ def _called(arguments: list[str], started: float) -> int:
         raise ChoiceError(f"there is no command '{arguments[0]}'; {_ELSEWHERE[arguments[0]]}")
     command, code = _commands(arguments[0] if arguments else None), 0
     try:
-        with kept_apart(), _help_written(arguments):
+        with one_call(), _help_written(arguments):
             code = command(arguments, prog_name="jtsolve", obj=started, standalone_mode=False)
     except _UsageError as error:
         text = StringIO()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, limit_tables
 from jtsolve.cli.output import emit
 
 
@@ -27,6 +27,7 @@ def mpe(
     from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
+    limit_tables(memory_limit)
     found = Framed.read(model)
     answers, of_evidence = found.explain(evidence(found.model, given, likelihood), best, memory=memory_limit)
     measure, kind = ("density", "values") if found.model.is_continuous else ("probability", "states")

@@ -119,6 +119,19 @@ TableMemory = Annotated[
     float | None,
     typer.Option("--memory-limit", metavar="GB", help="Memory of the tables; by default the free memory."),
 ]
+
+_MODULES = 250_000_000
+"""Bytes of the modules that a command loads after its limit is set, at most."""
+
+
+def limit_tables(gigabytes: float | None) -> None:
+    """Limits the memory of a command to this much beyond what the program itself takes."""
+    from jtsolve.core.machine import allow_memory, memory_bytes, resident_memory
+
+    most = memory_bytes(gigabytes)
+    allow_memory(None if most is None else resident_memory() + _MODULES + most)
+
+
 Rows = Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")]
 DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")]
 
@@ -142,11 +155,13 @@ class LimitOptions:
         """
         from jtsolve.cli.output import emit, show_findings
         from jtsolve.console import display_here
-        from jtsolve.core.machine import memory_bytes
+        from jtsolve.core.machine import allow_memory, memory_bytes
         from jtsolve.core.run import Console, Limits, Run
         from jtsolve.core.run import silent as ignore
 
-        limits = Limits(self.time_limit, memory_bytes(self.memory_limit), self.threads, seed, started)
+        most = memory_bytes(self.memory_limit)
+        allow_memory(most)
+        limits = Limits(self.time_limit, most, self.threads, seed, started)
         console = Console(
             None if quiet else display_here(),
             ignore if quiet or silent else emit,

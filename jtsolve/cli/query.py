@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory
+from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, limit_tables
 from jtsolve.cli.output import emit
 
 
@@ -30,6 +30,7 @@ def query(
     from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
+    limit_tables(memory_limit)
     found = Framed.read(model)
     known = evidence(found.model, given, likelihood)
     groups = [_names(text, found.names) for text in target] if target else found.singly(known)

@@ -6,14 +6,19 @@ import os
 import platform
 import resource
 import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from math import inf
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CONTROL_GROUP = Path("/sys/fs/cgroup")
 
@@ -23,13 +28,51 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+_ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
+"""Bytes that the process may hold during the current call; None for no limit."""
+
+
+def allow_memory(most: int | None) -> None:
+    """Limits what `free_memory` returns in this context.
+
+    Args:
+        most: bytes that the process may hold; None for no limit.
+    """
+    _ALLOWED.set(most)
+
+
+@contextmanager
+def memory_of_call() -> Iterator[None]:
+    """Ends the limit that the body, or the function decorated, sets by `allow_memory`."""
+    token = _ALLOWED.set(None)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
+
+
+def allowed_memory() -> int | None:
+    """Returns the bytes that the process may hold during the current call; None without a limit."""
+    return _ALLOWED.get()
+
+
 def free_memory() -> int:
-    """Returns the bytes still available to this process on the machine and in its control group."""
+    """Returns the bytes still available to this process.
+
+    The least of those on the machine, in its control group, under the limit of the shell (`ulimit -v`), and
+    under that of the call.
+    """
     free = _available()
+    space, table = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm")
+    if space != resource.RLIM_INFINITY and table.is_file():
+        pages = int(table.read_text(encoding="ascii").split()[0])
+        free = min(free, space - pages * resource.getpagesize())
+    if (allowed := _ALLOWED.get()) is not None:
+        free = min(free, allowed - resident_memory())
     limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
         free = min(free, int(most) - int(used.read_text(encoding="ascii")))
-    return int(free)
+    return max(0, free)
 
 
 def _available() -> int:

@@ -1,6 +1,6 @@
 """The files that a call writes: none of them is one that it reads, and no two are the same.
 
-A front door opens `kept_apart` around a call. Outputs are claimed before the work, by every option that names
+A front door opens `one_call` around a call. Outputs are claimed before the work, by every option that names
 one; inputs are noted as they are opened.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from jtsolve.core.machine import memory_of_call
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,11 +37,15 @@ _FILES: ContextVar[_Files | None] = ContextVar("files", default=None)
 
 
 @contextmanager
-def kept_apart() -> Iterator[None]:
-    """Keeps the inputs and outputs of the body, or of the function decorated, apart."""
+def one_call() -> Iterator[None]:
+    """Makes one call of the body, or of the function decorated.
+
+    Its inputs and outputs are kept apart, and its limit on memory ends with it.
+    """
     token = _FILES.set(_Files())
     try:
-        yield
+        with memory_of_call():
+            yield
     finally:
         _FILES.reset(token)
 

@@ -19,7 +19,7 @@ from numbers import Integral, Real
 from time import monotonic, process_time  # not the module: the field `time` hides it in the class body
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jtsolve.core.machine import cores, free_memory, resident_memory
+from jtsolve.core.machine import allowed_memory, cores, free_memory, resident_memory
 from jtsolve.core.result import Incumbent, Stop
 from jtsolve.errors import ChoiceError, LimitError
 
@@ -50,7 +50,8 @@ class Limits:
 
     Args:
         time: seconds of wall clock from `started`, including everything; None for no limit.
-        memory: bytes that the process may hold; None for those it holds plus 80 % of the free memory.
+        memory: bytes that the process may hold; None for the limit of the call, else those it holds plus 80 %
+            of the free memory.
         threads: at least 1; None for all cores available to the process.
         seed: for everything random.
         started: `time.monotonic()` at the start.
@@ -74,7 +75,9 @@ class Limits:
         if not isinstance(self.seed, Integral):
             raise ChoiceError(f"the seed is {self.seed}; it must be a whole number")
         if self.memory is None:  # fixed here: choosing and solving must see the same limit
-            object.__setattr__(self, "memory", resident_memory() + int(0.8 * free_memory()))
+            most = allowed_memory()
+            usual = resident_memory() + int(0.8 * free_memory())
+            object.__setattr__(self, "memory", usual if most is None else most)
 
     @property
     def elapsed(self) -> float:

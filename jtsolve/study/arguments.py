@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY as BACKENDS
 from jtsolve.console import TerminalLine, display_here
-from jtsolve.core.machine import cores, memory_bytes
+from jtsolve.core.machine import allow_memory, cores, memory_bytes
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
@@ -41,7 +41,9 @@ def run_of(
     display = display_here() if show_progress is None else TerminalLine() if show_progress else None
     if show_progress and display_here() is not None:
         display = display_here()
-    return Run(Limits(time, memory_bytes(memory), threads, seed), Console(display, LOGGER.info))
+    most = memory_bytes(memory)
+    allow_memory(most)
+    return Run(Limits(time, most, threads, seed), Console(display, LOGGER.info))
 
 
 def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:

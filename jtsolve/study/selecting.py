@@ -12,12 +12,16 @@ if TYPE_CHECKING:
     from jtsolve.selection.choices import Plan
     from jtsolve.tables.table import ContinuousTable, DataTable
 
+_MATRICES = 12
+"""Of a number for each pair of columns, at the peak: correlations, precisions, gradients, and copies."""
+
 
 def selected(plan: Plan, table: DataTable | ContinuousTable, run: Run) -> Selection:
     """Returns the graph that a plan selects.
 
     Raises:
-        LimitError: the time is over.
+        LimitError: the time is over, or the memory does not suffice.
     """
+    run.require_memory(_MATRICES * 8 * table.n**2, "the matrices of the columns need", "fewer columns")
     with run.phase("selecting"):
         return within_limits(lambda: plan.run(table, run), run)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.formats import RESULT
+from jtsolve.core.outputs import one_call
 from jtsolve.core.result import Result, require_tree
 from jtsolve.errors import ChoiceError, InputError, at, public
 from jtsolve.models.framed import Model
@@ -348,6 +349,7 @@ def _write(path: str | Path, data: bytes) -> None:
 
 
 @at(Door.PYTHON)
+@one_call()
 def fit(
     data: Frame | Solution,
     model: str | ModelKind = "tree",

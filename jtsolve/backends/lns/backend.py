@@ -318,7 +318,8 @@ class _RegionSearch:
         if self.improvements >= self.saved + self.problem.n // _TUNING.per_copy:
             self.save_best()
         if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
-            self.bound = self.best_value + optima[0].gap
+            # An optimum below the tolerance is left untaken, and is a bound all the same.
+            self.bound = max(self.best_value, optima[0].value) + optima[0].gap
 
     def patience(self) -> int:
         """Returns the number of consecutive failures after which to go on to the next size."""
