@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from contextlib import ContextDecorator
 from inspect import isfunction
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jtsolve.options import DOOR, worded
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _Kind = TypeVar("_Kind")
 
 _LONGEST_PART = 1000
+_LONGEST_REMEDY = 4000
 _LONGEST_MESSAGE = 8000
 """Characters; every message that lists all backends with their reasons is shorter."""
 
@@ -90,8 +91,9 @@ class InputError(JtsolveError):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        parts = (self.source, self.place, f"{self.reason}. Fix: {self.remedy}.")
-        return ": ".join(self._shown(part, _LONGEST_PART) for part in parts if part)
+        parts = (self.source, self.place, f"{self.reason}.")
+        quoting = ": ".join(self._shown(part, _LONGEST_PART) for part in parts if part)
+        return f"{quoting} {self._shown(f'Fix: {self.remedy}.', _LONGEST_REMEDY)}"
 
 
 class ChoiceError(JtsolveError):
@@ -144,7 +146,7 @@ class at(ContextDecorator):  # noqa: N801 - reads as a preposition
         """Returns a context for each call of a decorated function."""
         return at(self._door)
 
-    def __enter__(self) -> None:  # one entry for each context
+    def __enter__(self) -> Any:
         self._token = DOOR.set(self._door or DOOR.get())
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:

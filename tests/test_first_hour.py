@@ -148,3 +148,29 @@ def test_advice_can_be_followed(case: str) -> None:
         mistake()
     assert 'missing="state"' not in str(caught.value)
     mended()
+
+
+def test_advice_on_hundreds_of_columns_can_be_copied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"constant_{k}" for k in range(300)]
+    path = tmp_path / "wide.csv"
+    SURVEY.assign(**dict.fromkeys(names, "same")).to_csv(path, index=False)
+    assert run(["solve", str(path), "--treewidth", "1"], time.monotonic()) == 0
+    advice = capsys.readouterr().err
+    assert f"--drop {','.join(names)}." in advice
+    assert run(["solve", str(path), "--treewidth", "1", "--drop", ",".join(names)], time.monotonic()) == 0
+    assert "constant" not in capsys.readouterr().err
+
+
+def test_estimators_raise_without_frames_of_ours() -> None:
+    from jtsolve.estimator import JunctionTreeDensity
+
+    mistakes: list[tuple[dict[str, Any], str]] = [
+        ({"local_score": "BIC"}, "did you mean 'bic'"),
+        ({"treewidth": -1}, "is -1"),
+    ]
+    for options, answer in mistakes:
+        with pytest.raises(jt.JtsolveError, match=answer) as caught:
+            JunctionTreeDensity(**options).fit(SURVEY)
+        assert len(traceback.extract_tb(caught.value.__traceback__)) <= 2

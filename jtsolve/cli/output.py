@@ -25,6 +25,8 @@ NOT_CONVERGED = 5
 INTERNAL = 70
 """EX_SOFTWARE of BSD's sysexits.h."""
 _LONGEST_LINE = 1000
+_LONGEST_FINDING = 8000
+"""Characters of a finding, whose advice names all columns: enough for some 500."""
 _CELL = 64
 """Bytes of a drawn cell: its code or number, its place in a column of text, and the text that is written."""
 
@@ -54,10 +56,10 @@ def complain_of(source: str | Path, faults: Iterable[str]) -> None:
         complain(on_one_line(f"{source}: {fault}", _LONGEST_LINE))
 
 
-def murmur(message: str) -> None:
+def murmur(message: str, longest: int = _LONGEST_LINE) -> None:
     """Writes a line of progress to standard error, if it is open."""
     with suppress(AttributeError, OSError):
-        sys.stderr.write(f"{on_one_line(message, _LONGEST_LINE)}\n")
+        sys.stderr.write(f"{on_one_line(message, longest)}\n")
         sys.stderr.flush()
 
 
@@ -65,7 +67,7 @@ def show_findings(title: str, findings: Sequence[object]) -> None:
     """Writes findings to standard error, a line each; nothing if there are none."""
     if findings:
         for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
-            murmur(line)
+            murmur(line, _LONGEST_FINDING)
 
 
 def emit(text: str | bytes) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
-from jtsolve.errors import ChoiceError, at
+from jtsolve.errors import ChoiceError, JtsolveError, at
 from jtsolve.estimator.rows import features_of, is_frame, weights_of
 from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
@@ -35,7 +34,7 @@ from jtsolve.tables.table import DataTable
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -119,20 +118,9 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     threads: int | None = None
     random_state: Any = 0
 
-    @contextmanager
-    def _running(self) -> Iterator[Run]:
-        """Yields the run of a fit; findings of the data check become warnings where `fit` was called."""
-        found: list[object] = []
-        state = self.random_state
-        seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
-        with at(Door.ESTIMATOR):
-            self._require_parameters()
-            limits = Limits(self.time, memory_bytes(self.memory), self.threads, seed)
-            try:
-                yield Run(limits, Console(warn=lambda _title, findings: found.extend(findings)))
-            finally:
-                for finding in found:
-                    warnings.warn(str(finding), DataWarning, stacklevel=4)
+    def _running(self) -> _Running:
+        """Returns the context of a fit."""
+        return _Running(self)
 
     def _read(  # noqa: PLR0917 - as `fit` has them
         self,
@@ -179,7 +167,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         style = replace(replace(data, source=values).style(table), pandas=is_pandas(X), names=names)
         return Training(study, table, rows, times, style)
 
-    def _require_parameters(self) -> None:
+    def require_parameters(self) -> None:
+        """Raises a ChoiceError if a parameter is invalid."""
         if getattr(self, "missing", "state") not in _MISSING:
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
         if self.unseen not in UNSEEN_VALUES.choices:
@@ -234,6 +223,34 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.input_tags.string = True
         return tags
+
+
+class _Running(at):
+    """The context of a fit: findings of the data check become warnings where `fit` was called."""
+
+    def __init__(self, estimator: TreeEstimator) -> None:
+        super().__init__(Door.ESTIMATOR)
+        self._estimator = estimator
+        self._found: list[object] = []
+
+    def __enter__(self) -> Run:
+        """Returns the run; the parameters are checked first."""
+        super().__enter__()
+        one = self._estimator
+        try:
+            one.require_parameters()
+            state = one.random_state
+            seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
+            limits = Limits(one.time, memory_bytes(one.memory), one.threads, seed)
+        except JtsolveError as error:
+            super().__exit__(type(error), error, None)
+            raise
+        return Run(limits, Console(warn=lambda _title, findings: self._found.extend(findings)))
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        for finding in self._found:
+            warnings.warn(str(finding), DataWarning, stacklevel=3)
+        super().__exit__(kind, error, traceback)
 
 
 def unused_name(name: str, names: Mapping[str, Any]) -> str:
