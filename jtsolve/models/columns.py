@@ -101,6 +101,8 @@ class Column:
                 reason = "a missing value is no state of it"
                 raise InputError("model", f"column '{self.name}'", reason, "leave it out to sum over it")
             return self.states[-1]
+        if isinstance(value, str) and value in self.states:
+            return value
         return self._state(label_of(value), kind_of(value))
 
     def parsed(self, text: str, _option: str) -> str:

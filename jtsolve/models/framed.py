@@ -227,7 +227,7 @@ class Model:
         if variables is None:
             return self.posterior(self.singly(given), given, memory=memory).listed(self.style)
         single = not is_listing(variables) or label_of(variables) in self.names
-        names = [label_of(name) for name in ([variables] if single else variables)]
+        names = list(map(self._named, [variables] if single else variables))
         return self.posterior([names], given, memory=memory).frame(self.style)
 
     def singly(self, given: Given | None) -> list[list[str]]:
@@ -253,7 +253,7 @@ class Model:
             InputError: another column of the model is missing, or a value unknown.
             ChoiceError: probabilities of a real number.
         """
-        v, style = position(self.names, label_of(variable)), self.style.like(data)
+        v, style = position(self.names, self._named(variable)), self.style.like(data)
         column = self.model.columns[v]
         others = [one for one in self.model.columns if one.name != column.name]
         rows = self._rows(data, others or self.model.columns, missing)
@@ -370,6 +370,10 @@ class Model:
         pairs = zip(self.model.columns, rows, strict=True)
         return style.frame([column.series(style, row) for column, row in pairs], like)
 
+    def _named(self, name: Any) -> str:
+        """Returns the name that the model has for a column."""
+        return name if name in self.names else label_of(name)
+
     def _evidence(self, given: Given | None) -> dict[str, Any]:
         """Returns evidence as distributions know it."""
         if is_path(given) and EVIDENCE.format_to_read(given):
@@ -384,7 +388,7 @@ class Model:
                 f'write given={{"{self.names[0]}": VALUE}}',
             )
         columns = self.model.columns
-        named = {label_of(name): value for name, value in (given or {}).items()}
+        named = {self._named(name): value for name, value in (given or {}).items()}
         return {name: columns[position(self.names, name)].observation(value) for name, value in named.items()}
 
 

@@ -97,7 +97,7 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
     columns = [with_gaps(by_name[name], raw, coding) for name in keep]
     classes = None if coding.classes is None else with_gaps(by_name[coding.classes], raw, coding)
     remarks: dict[str, Any] = {"missing": coding.missing}
-    if tuple(coding.missing_values) not in (GAPS, ()):
+    if tuple(coding.missing_values) != GAPS:
         remarks["missing_value_words"] = list(coding.missing_values)
     if coding.decimal != "point":
         remarks["decimal"] = coding.decimal

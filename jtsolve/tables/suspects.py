@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.tables.options import GAPS
 from jtsolve.tables.values import number_in
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
     >>> missing_codes(["1", "2", "3", "99"], np.array([1, 2, 3, 99.0]))
     ['99']
     """
-    found = [label for label in labels if _NO_ANSWER.fullmatch(label)]
+    found = [label for label in labels if label in GAPS or _NO_ANSWER.fullmatch(label)]
     codes = [bool(_CODE.fullmatch(label) or _NEGATIVE.fullmatch(label)) for label in labels]
     others = numbers[~np.array(codes, dtype=bool) & ~np.isnan(numbers)]
     if others.size > 1 and others.min() >= 0:
