@@ -313,8 +313,14 @@ class FrameStyle:
         kind = dtype if isinstance(dtype, pl.DataType) and dtype != pl.Object else None
         if kind is not None and not _fits(lambda: pl.Series(list(known.values()), dtype=kind), known):
             kind = None
-        places = np.where(codes == GAP, len(originals) - 1, codes).astype(np.int64)
-        return pl.Series(self.name(name), originals, dtype=kind, strict=False).gather(places)
+        made = pl.Series(self.name(name), originals, dtype=kind, strict=False)
+        held = made.drop_nulls()
+        if states.places(labels_of(held), kind_of_type(held.dtype)) != list(range(len(states.own))):
+            # Nanoseconds, for instance, are beyond values of Python.
+            return _categories(
+                self.name(name), states.own, np.where(codes == len(states.own), GAP, codes), pandas=False
+            )
+        return made.gather(np.where(codes == GAP, len(originals) - 1, codes).astype(np.int64))
 
     def words(self, name: str, values: list[str]) -> Any:
         """Returns a column of texts, as a variable's values are held where it has none of its own."""
