@@ -81,7 +81,8 @@ def average(
         typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH),
     ] = 0,
     threshold: Annotated[
-        float, typer.Option(metavar="P", help="Least probability of the cliques that are listed.")
+        float,
+        typer.Option(metavar="P", help="Least probability of the cliques that are listed.", hidden=True),
     ] = 0.01,
     constrain: ConstraintOptions,
     score: ScoreName = None,

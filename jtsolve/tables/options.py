@@ -117,6 +117,7 @@ CROSSTAB = Option(
     "Of a table of counts: the variable whose states the columns of counts name, all but the first, or those "
     "listed.",
     metavar="NAME=A,B,…",
+    within=READ,
 )
 MISSING = Option(
     "missing",
@@ -147,9 +148,7 @@ MAX_STATES = Option(
 STATES = Option(
     "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
 )
-REAL = Option(
-    "real", tuple, "Columns of numbers that are real, for scores of mixed tables; never cut.", (), "A,B,…"
-)
+REAL = Option("real", tuple, "Columns of real numbers, which are never cut.", (), "A,B,…")
 DECIMAL = Option(
     "decimal",
     str,
