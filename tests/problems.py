@@ -189,7 +189,7 @@ def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Co
     }
     graphs = [frozenset(random.sample(pairs, random.randint(0, min(2, len(pairs))))) for _ in range(20)]
     makers[Feature.FORBIDDEN_GRAPHS] = frozenset(graphs)
-    makers[Feature.MAX_CLIQUE_CELLS] = random.choice([2, 4, 6, 12, 20, 40])
+    makers[Feature.MAX_CLIQUE_CELLS] = random.choice([2, 12, 24, 36, 60, 200])
     chosen = {feature.value: value for feature, value in makers.items() if feature in features}
     return Constraints(**chosen)
 
