@@ -291,7 +291,7 @@ def test_real_numbers_get_a_gaussian_survey_model() -> None:
     assert result.cliques == [("x", "y"), ("z",)]
     model = result.fit()
     answer = model.query("y", given={"x": 1.0})
-    assert answer.columns.tolist() == ["variable", "mean", "deviation"]
+    assert answer.columns.tolist() == ["variable", "mean", "deviation", "5%", "50%", "95%"]
     assert answer["mean"][0] == pytest.approx(2, abs=0.05)
     assert answer["deviation"][0] == pytest.approx(0.1, abs=0.02)
     assert model.predict(frame[["x", "z"]], "y").corr(frame["y"]) > 0.99

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from itertools import product
 from math import log, pi
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,6 +158,21 @@ def test_posteriors_and_predictions_are_those_of_the_mixture(seed: int) -> None:
             assert found.means[0] == pytest.approx(mean, abs=1e-8)
             assert found.covariances[0][0, 0] == pytest.approx(square - mean**2, abs=1e-7)
             assert model.predict(row[:, None], v) == pytest.approx(mean, abs=1e-8)
+        if left:
+            found = asked(model, [[model.names[v] for v in left]], evidence)
+            mean = weights @ np.array(means)
+            square = sum(w * (s + np.outer(m, m)) for w, m, s in zip(weights, means, spreads, strict=True))
+            assert found.means[0] == pytest.approx(mean, abs=1e-8)
+            assert found.covariances[0] == pytest.approx(square - np.outer(mean, mean), abs=1e-7)
+            for at, own in enumerate(found.quantiles([1e-6, 0.3, 0.9])[0]):
+                shares = [
+                    sum(
+                        w * NormalDist(m[at], s[at, at] ** 0.5).cdf(x)
+                        for w, m, s in zip(weights, means, spreads, strict=True)
+                    )
+                    for x in own
+                ]
+                assert shares == pytest.approx([1e-6, 0.3, 0.9], rel=1e-6)
         for at, v in enumerate(mixture.discrete):
             expected = np.zeros(len(model.columns[v].states or ()))
             for weight, configuration in zip(weights, mixture.configurations, strict=True):
@@ -286,6 +302,7 @@ def test_what_a_mixed_model_cannot_say_is_refused() -> None:
     real, discrete = (model.names[one[0]] for one in (mixture.real, mixture.discrete))
     for ask, kind in (
         (lambda: model.posterior([[real, discrete]], {}), ChoiceError),
+        (lambda: asked(model, [[real]], {}).quantiles([1.0]), ChoiceError),
         (lambda: model.explain({}, 2), ChoiceError),
         (lambda: model.junction_tree("bif"), ChoiceError),
         (lambda: model.condition({real: np.inf}), InputError),
@@ -318,6 +335,7 @@ def test_a_frame_of_both_kinds_is_fitted_asked_and_completed(tmp_path: Path) -> 
     assert tall[1] > 0.9
     women = model.query("height", given={"sex": "f"})
     assert women["mean"].to_list()[0] == pytest.approx(165, abs=1.5)
+    assert women["95%"].to_list()[0] == pytest.approx(165 + 1.645 * 6, abs=2)
     assert model.predict({"sex": [None], "height": [155.0], "weight": [50.0]}, "sex").to_list() == ["f"]
     filled = model.impute({"sex": ["m", None], "height": [None, 150.0], "weight": [80.0, None]})
     assert filled["sex"].to_list() == ["m", "f"]

@@ -210,7 +210,8 @@ class Model:
     ) -> Frame:
         """Returns the joint distribution of some variables, a row for each combination of states.
 
-        Of real numbers: a row for each variable, with mean and deviation.
+        Of real numbers: a row for each variable, with mean, deviation, and the quantiles of 5, 50 and 95 %;
+        `posterior` has covariances and other quantiles.
 
         Args:
             variables: a name, or a list of several; None for each variable singly, a row for each of its

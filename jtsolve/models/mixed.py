@@ -19,13 +19,23 @@ from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, RealColumn, position
 from jtsolve.models.documents import column_document, packed
-from jtsolve.models.inference.mixed import MixedClique, blocks, collect, completed, log_densities, moments
+from jtsolve.models.inference.mixed import (
+    MixedClique,
+    blocks,
+    collect,
+    completed,
+    joint,
+    log_densities,
+    margin,
+    moments,
+)
 from jtsolve.models.protocol import (
     Conditioned,
     Configuration,
     Description,
     Explanation,
     MixedPosterior,
+    Normals,
     RealPosterior,
     StatePosterior,
     require_draws,
@@ -210,16 +220,11 @@ class MixedTreeModel:
 
     def marginals(self) -> tuple[Any, ...]:
         """Returns the probabilities of states of discrete variables, mean and variance of real ones."""
-        return self._singles(np.full((self.n, 1), np.nan))[1]
-
-    def _singles(
-        self, rows: NDArray[np.float64], likelihoods: Sequence[NDArray[np.float64] | None] = ()
-    ) -> tuple[NDArray[np.float64], tuple[Any, ...]]:
-        """Returns ln of the density of the first row, and the distribution of every variable given it."""
-        total, kept = collect(self.cliques, rows, likelihoods)
+        empty = np.full((self.n, 1), np.nan)
+        _, kept = collect(self.cliques, empty)
         found: dict[int, Any] = {}
         for clique, (weights, means, spreads) in zip(
-            self.cliques, moments(self.cliques, kept, rows), strict=True
+            self.cliques, moments(self.cliques, kept, empty), strict=True
         ):
             for at, v in enumerate(clique.discrete[clique.shared :], clique.shared):
                 found[v] = np.bincount(clique.coordinates[at], weights[0], clique.dims[at])
@@ -227,14 +232,14 @@ class MixedTreeModel:
                 mean = float(weights[0] @ means[0, :, at])
                 steps = means[0, :, at] - mean
                 found[v] = mean, float(weights[0] @ (spreads[0, :, at, at] + steps**2))
-        return total, tuple(found[v] for v in range(self.n))
+        return tuple(found[v] for v in range(self.n))
 
     def marginal(self, names: Sequence[str]) -> Any:
-        """Returns the joint distribution of discrete variables, or mean and covariance of a real one.
+        """Returns the joint distribution of discrete variables, or mean and covariance of real ones.
 
         Raises:
             InputError: a variable is unknown, or named twice.
-            ChoiceError: they are of both kinds, or several real ones.
+            ChoiceError: they are of both kinds.
             LimitError: the table is too large.
         """
         answer = self.posterior([names], {})
@@ -248,38 +253,45 @@ class MixedTreeModel:
     ) -> Posterior:
         """Returns the joint distribution of each group; see `protocol.Distribution`.
 
-        A group has discrete variables, or one real variable, whose mean and variance are exact.
+        A group has discrete variables, or real ones, whose means, covariances and quantiles are exact.
 
         Raises:
-            ChoiceError: a group is of both kinds, or has several real variables.
+            ChoiceError: a group is of both kinds.
         """
         del memory, run
         row, likelihoods = self._row(evidence)
-        total, _ = self._collected(row, likelihoods)
+        total, kept = self._collected(row, likelihoods)
         places = [[position(self.names, name) for name in group] for group in groups]
         for group in places:
             if not group or len(set(group)) < len(group):
                 reason = "a group is empty, or names a variable twice"
                 raise InputError("targets", "", reason, "name each once")
-        real = [any(self.columns[v].states is None for v in group) for group in places]
-        discrete = [group for group, known in zip(places, real, strict=True) if not known]
-        if not any(real):
+            if len({self.columns[v].states is None for v in group}) > 1:
+                raise ChoiceError(
+                    "joint distributions of both kinds of variables have no table; ask for discrete ones, or "
+                    "for real ones"
+                )
+        real = [group for group in places if self.columns[group[0]].states is None]
+        discrete = [group for group in places if group not in real]
+        if not real:
             return self._tables(discrete, row, likelihoods, total)
-        if any(known and len(group) > 1 for group, known in zip(places, real, strict=True)):
-            raise ChoiceError(
-                "joint distributions of real variables, or of both kinds, have no table; ask for discrete "
-                "ones, or for single real ones"
-            )
-        wanted = [group[0] for group, known in zip(places, real, strict=True) if known]
-        observed = [self.names[v] for v in wanted if not np.isnan(row[v])]
+        observed = [self.names[v] for group in real for v in group if not np.isnan(row[v])]
         if observed:
             raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
-        single = self._singles(row[:, None], likelihoods)[1]
+        given = moments(self.cliques, kept, row[:, None])
+        margins = tuple(
+            tuple(Normals(*margin(self.cliques, kept, given, row, v)) for v in group) for group in real
+        )
+        each = [
+            own[0].moments() if len(group) == 1 else joint(self.cliques, kept, row, group)
+            for own, group in zip(margins, real, strict=True)
+        ]
         numbers = RealPosterior(
-            tuple((self.names[v],) for v in wanted),
-            tuple(np.array([single[v][0]]) for v in wanted),
-            tuple(np.array([[single[v][1]]]) for v in wanted),
+            tuple(tuple(self.names[v] for v in group) for group in real),
+            tuple(mean for mean, _ in each),
+            tuple(matrix for _, matrix in each),
             total,
+            margins,
         )
         if not discrete:
             return numbers

@@ -141,61 +141,124 @@ class StatePosterior:
         return style.frame([*words, style.numbers("probability", np.array([one[2] for one in found]))])
 
 
+LEVELS = (0.05, 0.5, 0.95)
+"""Of the quantiles in answers for people and frames."""
+
+FIGURES = ("mean", "deviation", *(f"{level:.0%}" for level in LEVELS))
+"""Of a real variable in these answers."""
+
+
+class Normals(NamedTuple):
+    """A mixture of normal distributions: weights, means and variances, shape (components,) each."""
+
+    weights: NDArray[np.float64]
+    means: NDArray[np.float64]
+    variances: NDArray[np.float64]
+
+    def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the mean, shape (1,), and the variance, shape (1, 1)."""
+        mean = self.weights @ self.means
+        variance = self.weights @ (self.variances + (self.means - mean) ** 2)
+        return np.array([mean]), np.array([[variance]])
+
+    def quantile(self, level: float) -> float:
+        """Returns the number below which a share of the mass lies, to rounding, by bisection.
+
+        Raises:
+            ChoiceError: the level is not between 0 and 1.
+        """
+        from scipy.special import ndtr, ndtri
+
+        if not 0 < level < 1:
+            raise ChoiceError(f"the level of a quantile is {level}; give a number between 0 and 1")
+        deviations = np.sqrt(self.variances)
+        each = self.means + ndtri(level) * deviations
+        low, high = float(each.min()), float(each.max())  # the mixture's lies between its components'
+        while low < (middle := low + (high - low) / 2) < high:
+            if self.weights @ ndtr((middle - self.means) / deviations) < level:
+                low = middle
+            else:
+                high = middle
+        return high
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RealPosterior:
-    """Means and covariances of real numbers.
+    """Means, covariances and quantiles of real numbers.
 
     Attributes:
         groups: the names of each group.
         means: of each group.
         covariances: of each group, shape (members, members).
         log_probability: ln of the density of the evidence, in nats.
+        margins: of each group, the distribution of each variable; empty if all are normal.
     """
 
     groups: tuple[tuple[str, ...], ...]
     means: tuple[NDArray[np.float64], ...]
     covariances: tuple[NDArray[np.float64], ...]
     log_probability: float
+    margins: tuple[tuple[Normals, ...], ...] = ()
     refusal: str = ""
+
+    def quantiles(self, levels: Sequence[float] = LEVELS) -> tuple[NDArray[np.float64], ...]:
+        """Returns the quantiles of each variable, exactly: of each group, shape (members, levels).
+
+        Raises:
+            ChoiceError: a level is not between 0 and 1.
+        """
+        margins = self.margins or [
+            [Normals(np.ones(1), *pair) for pair in zip(mean[:, None], np.diag(matrix)[:, None], strict=True)]
+            for mean, matrix in zip(self.means, self.covariances, strict=True)
+        ]
+        return tuple(np.array([[one.quantile(level) for level in levels] for one in own]) for own in margins)
 
     def facts(self) -> dict[str, Any]:
         """Returns the answer as JSON values."""
         targets = [
-            {"variables": list(group), "mean": mean.tolist(), "covariance": matrix.tolist()}
-            for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True)
+            {
+                "variables": list(group),
+                "mean": mean.tolist(),
+                "covariance": matrix.tolist(),
+                "quantiles": {str(level): own.tolist() for level, own in zip(LEVELS, each.T, strict=True)},
+            }
+            for group, mean, matrix, each in zip(
+                self.groups, self.means, self.covariances, self.quantiles(), strict=True
+            )
         ]
         return {"log_density_of_evidence": self.log_probability, "targets": targets}
 
     def printed(self) -> list[tuple[list[str], list[list[Any]]]]:
         """Returns one table for people, headings and rows, with the covariances of groups of several."""
         rows = []
-        for group, mean, matrix in zip(self.groups, self.means, self.covariances, strict=True):
-            deviations = np.sqrt(np.diag(matrix))
+        figures = iter(self._figures())
+        for group, matrix in zip(self.groups, self.covariances, strict=True):
             for k, name in enumerate(group):
                 more = matrix[k].tolist() if len(group) > 1 else []
-                rows.append([name, float(mean[k]), float(deviations[k]), *more])
-        widest = max(map(len, rows), default=3)
-        headings = ["variable", "mean", "deviation", *(f"cov {k + 1}" for k in range(widest - 3))]
+                rows.append([name, *next(figures).tolist(), *more])
+        first = ["variable", *FIGURES]
+        widest = max(map(len, rows), default=len(first))
+        headings = [*first, *(f"cov {k + 1}" for k in range(widest - len(first)))]
         return [(headings, [[*row, *[""] * (widest - len(row))] for row in rows])]
 
+    def _figures(self) -> NDArray[np.float64]:
+        """Returns `FIGURES` of each variable."""
+        each = zip(self.means, self.covariances, self.quantiles(), strict=True)
+        parts = [np.column_stack([mean, np.sqrt(np.diag(matrix)), own]) for mean, matrix, own in each]
+        return np.concatenate([np.empty((0, len(FIGURES))), *parts])
+
     def frame(self, style: FrameStyle) -> Any:
-        """Returns the answer as a frame: a row for each variable, with mean and deviation."""
+        """Returns the answer as a frame: a row for each variable, with mean, deviation and quantiles."""
+        figures = zip(FIGURES, self._figures().T, strict=True)
         names = [name for group in self.groups for name in group]
-        deviations = [np.sqrt(np.diag(matrix)) for matrix in self.covariances]
-        return style.frame(
-            [
-                style.variables(names),
-                style.numbers("mean", np.concatenate([*self.means, np.empty(0)])),
-                style.numbers("deviation", np.concatenate([*deviations, np.empty(0)])),
-            ]
-        )
+        return style.frame([style.variables(names), *(style.numbers(*one) for one in figures)])
 
     listed = frame
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedPosterior:
-    """Probabilities of states, and means and deviations of single real numbers.
+    """Probabilities of states, and figures of real numbers.
 
     Attributes:
         states: of the groups of discrete variables.
@@ -223,15 +286,15 @@ class MixedPosterior:
     def listed(self, style: FrameStyle) -> Any:
         """Returns the answer about single variables as a frame: a row for each state, or real variable."""
         rows = [
-            (name, label[0], p, np.nan, np.nan)
+            (name, label[0], p, *[np.nan] * len(FIGURES))
             for (name,), *rest in self.states._labelled()  # noqa: SLF001 - of the same module
             for label, p in zip(*rest, strict=True)
         ]
-        numbers = zip(self.numbers.groups, self.numbers.means, self.numbers.covariances, strict=True)
-        rows += [(name, "", np.nan, float(m[0]), float(np.sqrt(v[0, 0]))) for (name,), m, v in numbers]
+        each = zip(self.numbers.groups, self.numbers._figures().tolist(), strict=True)  # noqa: SLF001
+        rows += [(name, "", np.nan, *own) for (name,), own in each]
         names, labels, *figures = zip(*rows, strict=True)
         columns = [style.variables(list(names)), style.words("state", list(labels))]
-        for name, values in zip(("probability", "mean", "deviation"), figures, strict=True):
+        for name, values in zip(("probability", *FIGURES), figures, strict=True):
             columns.append(style.numbers(name, np.array(values)))
         return style.frame(columns)
 

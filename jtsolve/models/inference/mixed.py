@@ -312,6 +312,104 @@ def moments(
     return found
 
 
+class Joint(NamedTuple):
+    """The distribution of some real variables given the cell of a separator and its real members.
+
+    Attributes:
+        shift: of their mean, shape (cells, variables).
+        slope: of the mean on the real members, shape (cells, variables, members).
+        spread: their covariance, shape (cells, variables, variables).
+    """
+
+    shift: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @classmethod
+    def zero(cls, clique: MixedClique, count: int) -> Joint:
+        """Returns that of variables, all 0, given a clique."""
+        q, k = clique.cells, len(clique.real)
+        return cls(np.zeros((q, count)), np.zeros((q, count, k)), np.zeros((q, count, count)))
+
+    def add(self, other: Joint, cliques: Sequence[MixedClique], i: int) -> None:
+        """Adds what the separator of clique i above tells; this one is given its parent."""
+        clique, above = cliques[i], above_of(cliques, i)
+        at = [cliques[clique.parent].real.index(v) for v in clique.real[clique.free :]]
+        self.shift[...] += other.shift[above]
+        self.slope[:, :, at] += other.slope[above]
+        self.spread[...] += other.spread[above]
+
+    def without(
+        self, clique: MixedClique, message: Message, row: NDArray[np.float64], targets: Sequence[int]
+    ) -> Joint:
+        """Returns that given the cell of the clique and the real members of its separator."""
+        r = clique.free
+        for at, v in enumerate(clique.real[:r]):
+            self.slope[:, [k for k, target in enumerate(targets) if target == v], at] = 1.0
+        seen = np.where(message.gaps[0, :r], 0.0, row[list(clique.real[:r])])
+        own = self.slope[:, :, :r]
+        return Joint(
+            self.shift + np.einsum("qmr,qr->qm", own, message.shift[0] + seen),
+            self.slope[:, :, r:] + own @ message.slope[0],
+            self.spread + own @ message.spread[0] @ np.swapaxes(own, 1, 2),
+        )
+
+
+def joint(
+    cliques: Sequence[MixedClique], kept: Sequence[Message], row: NDArray[np.float64], targets: Sequence[int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the mean vector and the covariance of real variables, in any cliques, after `collect`.
+
+    From the leaves up: given a clique, the targets below its children are independent; its own real variables
+    are integrated out, then its states summed out by the law of total covariance.
+    """
+    waiting = [Joint.zero(clique, len(targets)) for clique in cliques]
+    for i in reversed(range(len(cliques))):
+        clique = cliques[i]
+        found = waiting[i].without(clique, kept[i], row, targets)
+        if not found.slope.shape[2]:  # the separator is discrete
+            weights = np.exp(kept[i].own[0]).reshape(clique.shared_cells, -1)
+            shifts = found.shift.reshape(*weights.shape, -1)
+            mean = np.einsum("sd,sdm->sm", weights, shifts)
+            steps = shifts - mean[:, None]
+            spreads = found.spread.reshape(*weights.shape, *found.spread.shape[1:])
+            spread = np.einsum("sd,sdmn->smn", weights, spreads + steps[..., :, None] * steps[..., None, :])
+            found = Joint(mean, np.zeros((*mean.shape, 0)), spread)
+        if clique.parent >= 0:
+            waiting[clique.parent].add(found, cliques, i)
+    return found.shift[0], found.spread[0]
+
+
+def margin(
+    cliques: Sequence[MixedClique],
+    kept: Sequence[Message],
+    given: Sequence[Moments],
+    row: NDArray[np.float64],
+    v: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Returns the distribution of a real variable as a mixture: weights, means and variances.
+
+    On the way up to a clique with a discrete separator, each clique has all discrete members of the one
+    below: given a cell of the last, the variable is normal.
+
+    Args:
+        cliques: of the model.
+        kept: of `collect`.
+        given: of `moments`.
+        row: see `log_densities`; one.
+        v: a missing variable.
+    """
+    i = next(i for i, clique in enumerate(cliques) if v in clique.real[: clique.free])
+    found = Joint.zero(cliques[i], 1).without(cliques[i], kept[i], row, [v])
+    while found.slope.shape[2]:
+        above = Joint.zero(cliques[cliques[i].parent], 1)
+        above.add(found, cliques, i)
+        i = cliques[i].parent
+        found = above.without(cliques[i], kept[i], row, [])
+    possible = given[i].weights[0] > 0
+    return given[i].weights[0][possible], found.shift[possible, 0], found.spread[possible, 0, 0]
+
+
 def completed(
     cliques: Sequence[MixedClique],
     kept: Sequence[Message],
