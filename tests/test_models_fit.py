@@ -20,7 +20,7 @@ from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import count, fit, fit_validated
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
-from jtsolve.tables.options import Coding, Dialect, Discretisation
+from jtsolve.tables.options import Coding, Dialect, Discretisation, Habits
 from jtsolve.tables.reading import read_states
 from jtsolve.tables.table import DataTable
 
@@ -318,11 +318,12 @@ def test_a_file_without_header_has_the_columns_of_the_model_in_order(tmp_path: P
     path = tmp_path / "rows.csv"
     path.write_text("x,1\ny,0\n", encoding="utf-8")
     columns = (Column("a", ("x", "y")), Column("b", ("0", "1")))
-    assert read_rows(path, columns, dialect=Dialect(header=False)).tolist() == [[0, 1], [1, 0]]
+    bare = Habits(dialect=Dialect(header=False))
+    assert read_rows(path, columns, habits=bare).tolist() == [[0, 1], [1, 0]]
     named = (Column("V1", ("x", "y")), Column("V2", ("0", "1")))
-    assert read_rows(path, named, dialect=Dialect(header=False)).tolist() == [[0, 1], [1, 0]]
+    assert read_rows(path, named, habits=bare).tolist() == [[0, 1], [1, 0]]
     with pytest.raises(InputError, match="2 columns and no header, but the model has 1"):
-        read_rows(path, columns[:1], dialect=Dialect(header=False))
+        read_rows(path, columns[:1], habits=bare)
 
 
 def test_the_columns_of_a_table_keep_the_cuts_that_the_data_were_cut_by(tmp_path: Path) -> None:

@@ -425,6 +425,39 @@ def test_how_the_data_were_read_holds_for_later_rows(
     assert np.array_equal(found.loglik(folder / "sample.csv"), found.model.log_likelihood(drawn))
 
 
+@pytest.mark.parametrize("mark", ["semicolon", "/", "blank", None])
+@pytest.mark.parametrize("header", [True, False])
+def test_how_a_file_is_written_holds_for_later_rows(
+    mark: str | None, *, header: bool, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    between = {"semicolon": ";", "/": "/", "blank": "  ", None: ","}[mark]
+    rows = [("a;1", "u", "x"), ("b", "v", "y"), ("a;1", "v", "?"), ("b", "u", "x")]
+    quoted = [('"a;1"' if row[0] == "a;1" else row[0], *row[1:]) for row in rows]
+    lines = [*([("p", "q", "r")] if header else []), *quoted]
+    (folder / "data.csv").write_text("".join(f"{between.join(line)}\n" for line in lines), encoding="utf-8")
+    data, model = str(folder / "data.csv"), str(folder / "model.json")
+    words = [f"header={str(header).lower()}", *([] if mark is None else [f"separator={mark}"])]
+    given = [word for one in words for word in ("--read", one)]
+    assert run(["fit", data, "--treewidth", "1", "--missing", "state", *given, "--output", model], 0.0) == 0
+    found = jt.Model.read(model)
+    columns = zip(("p", "q", "r") if header else ("V1", "V2", "V3"), zip(*rows, strict=True), strict=True)
+    frame = pd.DataFrame(dict(columns)).replace("?", None)
+    expected = found.loglik(frame)
+    assert np.array_equal(found.loglik(data), expected)
+    for suffix in ("parquet", "tsv"):
+        output = str(folder / f"completed.{suffix}")
+        assert run(["impute", model, data, "--output", output], 0.0) == 0
+        assert np.array_equal(found.loglik(output), expected)
+    assert run(["sample", model, "--rows", "20", "--output", str(folder / "sample.csv")], 0.0) == 0
+    drawn = found.model.log_likelihood(found.model.sample(20))
+    assert np.array_equal(found.loglik(folder / "sample.csv"), drawn)
+    frame.to_csv(folder / "other.csv", sep="|", na_rep="NA", index=False)
+    capsys.readouterr()
+    said = ["--read", "header=true", "--read", "separator=pipe"]
+    assert run(["loglik", model, str(folder / "other.csv"), *said, "--json"], 0.0) == 0
+    assert json.loads(capsys.readouterr().out)["total"] == pytest.approx(expected.sum())
+
+
 NAMES: dict[str, list[Any]] = {
     "numbers": [0, 1, 2],
     "tuples": [("a", 1), ("a", 2), ("b", 1)],

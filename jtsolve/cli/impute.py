@@ -83,8 +83,7 @@ def _completed(data: "Frame", model: "Distribution", options: DataOptions) -> tu
 
     from jtsolve.models.rows import open_rows
 
-    dialect = options.reading().dialect
-    file = open_rows(data, model.names, habits=options.habits(model), dialect=dialect)
+    file = open_rows(data, model.names, habits=options.habits(model))
     rows = file.coded(model.columns)
     filled = model.complete(rows)
     before, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))

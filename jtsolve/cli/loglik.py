@@ -184,7 +184,6 @@ def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) 
         data,
         model.names,
         habits=options.habits(model),
-        dialect=how.dialect,
         weights=coding.weights,
         crosstab=coding.crosstab,
         drop=[name for name, stays in zip(model.names, kept, strict=True) if not stays],

@@ -107,7 +107,7 @@ def labelled(model: "Distribution", rows: Iterable[Any], *, typed: bool = False)
 def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
     """Returns rows of a model as the contents of a table, a format of `formats.TABLE`.
 
-    Text has the decimal mark and the encoding of the data of the model.
+    Text is written as the data of the model were.
     """
     import polars as pl
 
@@ -120,9 +120,12 @@ def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
     cut = {column.name for column in model.columns if column.cuts is not None}  # into ranges, which are words
     numbers = [pl.col(name).cast(pl.String) for name in habits.commas or () if name not in cut]
     frame = frame.with_columns(one.str.replace(".", ",", literal=True) for one in numbers)
-    # A blank line is no row.
-    text = rows_as(frame, kind, null="?" if frame.width == 1 else "")
-    return text.decode().encode(habits.encoding)
+    dialect = habits.dialect
+    mark = dialect.separator or ","
+    # A blank line is no row, and several blanks are one separator.
+    null = "?" if frame.width == 1 or mark == " " else ""
+    text = rows_as(frame, kind, null=null, header=dialect.header, separator=mark)
+    return text.decode().encode(dialect.encoding)
 
 
 def json_text(value: Any) -> str:

@@ -21,12 +21,11 @@ from jtsolve.tables.options import (
     MISSING,
     SCHEMA,
     Coding,
-    Dialect,
     Habits,
     gap_words,
 )
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
-from jtsolve.tables.reading import opened_data, read_raw
+from jtsolve.tables.reading import dialect_of, opened_data, read_raw
 from jtsolve.tables.selection import row_weights
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.protocol import StateDistribution
     from jtsolve.tables.frames import Frame
-    from jtsolve.tables.options import Reading
+    from jtsolve.tables.options import Dialect, Reading
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import DataTable
@@ -116,7 +115,6 @@ def open_rows(
     names: Sequence[str],
     *,
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
-    dialect: Dialect = Dialect(),  # noqa: B008
     weights: str | None = None,
     crosstab: str | None = None,
     drop: Sequence[str] = (),
@@ -130,9 +128,8 @@ def open_rows(
     Args:
         data: the path of the file, or the frame; for formats, see `tables.reading`.
         names: of the model's variables.
-        habits: how the data of the model were read.
-        dialect: without a header, the columns are those of the model, in its order. The encoding is that of
-            the habits.
+        habits: how the data of the model were read; without a header, the columns are those of the model, in
+            its order.
         weights: the column that counts how often each row occurs, or None.
         crosstab: see `Coding`.
         drop: variables that will not be used, and need no data check.
@@ -144,7 +141,8 @@ def open_rows(
     Raises:
         InputError: the file cannot be read, or a column is missing.
     """
-    source, place = opened_data(data, habits.encoding)
+    source, place = opened_data(data, habits.dialect.encoding)
+    dialect = dialect_of(source, habits)
     coding = Coding(weights=weights, crosstab=crosstab)
     raw, read, weights = _raw_columns(source, place, names, dialect, coding=coding, hidden=hidden)
     by_name = {column.name: column for column in raw.columns}
@@ -186,11 +184,10 @@ def read_rows(
     columns: Sequence[Column | RealColumn],
     *,
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
-    dialect: Dialect = Dialect(),  # noqa: B008
 ) -> Any:
     """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`."""
     names, hidden = [column.name for column in columns], hidden_of(columns)
-    return open_rows(data, names, habits=habits, dialect=dialect, hidden=hidden).coded(columns)
+    return open_rows(data, names, habits=habits, hidden=hidden).coded(columns)
 
 
 def _raw_columns(
@@ -254,7 +251,6 @@ def read_counts(
         data,
         model.names,
         habits=habits,
-        dialect=how.dialect,
         weights=coding.weights,
         crosstab=coding.crosstab,
         states=states_of(model.columns),

@@ -151,7 +151,6 @@ class Data:
             rows,
             table.names,
             habits=Habits.of(table),
-            dialect=self.reading.dialect,
             states=states_of(columns_of(table)),
             strict=self.reading.strict,
             run=run,

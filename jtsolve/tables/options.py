@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -185,6 +185,12 @@ class Dialect:
             )
         object.__setattr__(self, "separator", separator)
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """The fields that are not by default."""
+        options = options_of(Dialect)
+        return {one.name: value for one in options if (value := getattr(self, one.name)) != one.default}
+
     def refuse(self, source: str, reason: str) -> None:
         """Checks that nothing is said of data without a dialect.
 
@@ -195,9 +201,9 @@ class Dialect:
         Raises:
             ChoiceError: something is said; names the options.
         """
-        given = [option for option in options_of(Dialect) if getattr(self, option.name) != option.default]
+        given = [str(option) for option in options_of(Dialect) if option.name in self.said]
         if given:
-            raise ChoiceError(f"{source}: {reason}; leave out {', '.join(map(str, given))}")
+            raise ChoiceError(f"{source}: {reason}; leave out {', '.join(given)}")
 
 
 def _separates(mark: object) -> bool:
@@ -378,13 +384,15 @@ class Habits:
         gaps: words that mean a missing value.
         decimal: mark of fractions in texts.
         commas: columns that have decimal commas; None for those in which every word is such a number.
-        encoding: of text files.
+        dialect: of text files.
+        given: what is said of the other rows themselves; refused if they have no dialect.
     """
 
     gaps: tuple[str, ...] = GAPS
     decimal: Decimal = "point"
     commas: tuple[str, ...] | None = None
-    encoding: str = UTF_8
+    dialect: Dialect = Dialect()
+    given: Dialect = Dialect()
 
     @classmethod
     def of(cls, data: Any) -> Habits:
@@ -395,18 +403,20 @@ class Habits:
             tuple(facts.get("missing_value_words", GAPS)),
             "comma" if comma else "point",
             tuple(facts.get("decimal_columns", ())) if comma else None,
-            str(facts.get("encoding", UTF_8)),
+            Dialect(**{one.name: facts[one.name] for one in options_of(Dialect) if one.name in facts}),
         )
 
     @classmethod
     def over(cls, data: Any, how: Reading, given: Container[str]) -> Habits:
         """Returns those of a model, or those of a reading where its options are given by name."""
-        own = cls.of(data)
+        own, dialect = cls.of(data), how.dialect
+        said = {one.name: getattr(dialect, one.name) for one in options_of(Dialect) if one.name in given}
         return cls(
             how.coding.missing_values if "missing_values" in given else own.gaps,
             how.coding.decimal if "decimal" in given else own.decimal,
             None if "decimal" in given and own.decimal == "point" else own.commas,
-            how.dialect.encoding if "encoding" in given else own.encoding,
+            replace(own.dialect, **said),
+            dialect,
         )
 
 

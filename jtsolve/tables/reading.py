@@ -43,6 +43,7 @@ from jtsolve.tables.options import (
     Coding,
     Dialect,
     Discretisation,
+    Habits,
     Reading,
     Schema,
     all_names_in,
@@ -102,6 +103,14 @@ def opened_data(data: str | Path | Frame, encoding: str = UTF_8) -> tuple[Source
     return (Source(data, encoding), str(data)) if is_path(data) else (data, FRAME)
 
 
+def dialect_of(data: Source | Frame, habits: Habits) -> Dialect:
+    """Returns how other rows for a model are written: as its data, where their format leaves that open."""
+    kind = TABLE.format_to_read(data.files[0]) or "csv" if isinstance(data, Source) else None
+    if kind == "tsv":
+        return replace(habits.dialect, separator=habits.given.separator)
+    return habits.dialect if kind == "csv" else habits.given
+
+
 def read_checked(
     data: str | Path | Frame,
     coding: Coding,
@@ -133,7 +142,7 @@ def read_checked(
     intake = Intake(coding.reads, cells != "numbers", run, name)
     raw = read_raw(source, intake, dialect)
     table = checked(raw, coding, name, cells=cells, size=size, kinds=kinds, strict=strict, run=run)
-    return _described(table, source)
+    return _described(table, source, dialect)
 
 
 def checked(
@@ -221,8 +230,9 @@ def read_states(
     """
     coding = coding or Coding()
     source, name = opened_data(data)
-    raw = read_raw(source, Intake(coding.reads, run=run, source=name), Dialect(header, separator))
-    return _described(to_states(*melted(raw, _weighed(coding, raw), name), name), source)
+    dialect = Dialect(header, separator)
+    raw = read_raw(source, Intake(coding.reads, run=run, source=name), dialect)
+    return _described(to_states(*melted(raw, _weighed(coding, raw), name), name), source, dialect)
 
 
 def read_numbers(
@@ -237,8 +247,9 @@ def read_numbers(
     coding = coding or Coding()
     source, name = opened_data(data)
     intake = Intake(coding.reads, together=False, run=run, source=name)
-    raw = read_raw(source, intake, Dialect(header, separator))
-    return _described(to_numbers(raw, _weighed(coding, raw), name), source)
+    dialect = Dialect(header, separator)
+    raw = read_raw(source, intake, dialect)
+    return _described(to_numbers(raw, _weighed(coding, raw), name), source, dialect)
 
 
 def _weighed(coding: Coding, raw: RawTable) -> Coding:
@@ -250,18 +261,14 @@ def _weighed(coding: Coding, raw: RawTable) -> Coding:
     return replace(coding, drop=(*coding.drop, raw.weights))
 
 
-def _described(table: SomeTable, source: Source | Frame) -> SomeTable:
+def _described(table: SomeTable, source: Source | Frame, dialect: Dialect) -> SomeTable:
     facts: dict[str, Any] = (
-        {"data": printable(Path(source.path).name), "sha256_unpacked": source.sha256, **_encoding(source)}
+        {"data": printable(Path(source.path).name), "sha256_unpacked": source.sha256, **dialect.said}
         if isinstance(source, Source)
         else {"data": FRAME}
     )
     facts |= {"rows": table.total, **table.provenance}
     return replace(table, provenance=MappingProxyType(facts))
-
-
-def _encoding(source: Source) -> dict[str, str]:
-    return {} if source.is_utf8 else {"encoding": source.encoding}
 
 
 def read_schema(path: str | Path) -> Schema:

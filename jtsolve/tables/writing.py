@@ -24,10 +24,16 @@ def write_rows(frame: pl.DataFrame, path: str | Path) -> None:
     write_atomically(path, rows_as(frame, TABLE.format_to_write(path)))
 
 
-def rows_as(frame: pl.DataFrame, kind: str, *, null: str = "") -> bytes:
-    """Returns the contents of a file with the frame, a format of `formats.TABLE`; `null` is for text."""
+def rows_as(
+    frame: pl.DataFrame, kind: str, *, null: str = "", header: bool = True, separator: str = ","
+) -> bytes:
+    """Returns the contents of a file with the frame, a format of `formats.TABLE`.
+
+    The word for a missing value, and whether there is a header, are for text; the separator for .csv.
+    """
     if kind in ("csv", "tsv"):
-        return frame.write_csv(separator="," if kind == "csv" else "\t", null_value=null).encode()
+        mark = separator if kind == "csv" else "\t"
+        return frame.write_csv(separator=mark, null_value=null, include_header=header).encode()
     stream = io.BytesIO()
     if kind == "parquet":
         frame.write_parquet(stream)
