@@ -116,6 +116,8 @@ def permitted(problem: Problem, limits: Constraints) -> NDArray[np.bool_]:
     def bad_clique(mask: int) -> bool:
         large = limits.max_treewidth is not None and mask.bit_count() > limits.max_treewidth + 1
         broken = any(edge & mask == edge for edge in limits.forbidden_edges)
+        most = limits.max_clique_cells
+        large = large or (most is not None and problem.cells(mask) > most)
         return large or broken or mask in limits.forbidden_cliques or problem.scores.score(mask) == -inf
 
     def bad_separator(mask: int) -> bool:

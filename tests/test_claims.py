@@ -82,7 +82,7 @@ def test_no_forest_is_built_where_many_scores_would_have_to_be_computed(
     table = DataTable(tuple(f"v{i}" for i in range(n)), (("0", "1"),) * n, codes)
     problem = Problem(tuple(map(Variable, table.names)), DataScores(table, Bdeu(), 2))
     monkeypatch.setattr(type(REGISTRY["chowliu"]), "solve", None)  # to call it would be an error
-    assert solve(problem, Liar(Outcome(None, bound=0.0))).bound == 0.0
+    assert solve(problem, Liar(Outcome(None, bound=0.0))).bound <= 0.0
 
 
 def test_a_choice_asks_each_nested_backend_once(monkeypatch: pytest.MonkeyPatch) -> None:

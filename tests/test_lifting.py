@@ -14,11 +14,13 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, varset
 
 if TYPE_CHECKING:
+    from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
 
 
-def trees_with_labels(tree: JunctionTree, n: int, largest: int) -> list[JunctionTree]:
-    """Returns the junction trees of all labels, by the definition: those with running intersection."""
+def trees_with_labels(scores: LocalScores, tree: JunctionTree, largest: int) -> list[JunctionTree]:
+    """Returns the junction trees of all labels with scores, by the definition: with running intersection."""
+    n = scores.n
     found = []
     for labels in product(range(n + 1), repeat=len(tree.cliques)):
         joined: list[VarSet] = []
@@ -27,10 +29,14 @@ def trees_with_labels(tree: JunctionTree, n: int, largest: int) -> list[Junction
                 break
             joined.append(one | 1 << label if label < n else one)
         else:
-            try:
+            shared = [joined[i] & joined[j] for i, j in tree.edges]
+            # The nodes that hold a variable are connected if and only if they have one edge less.
+            counts = [
+                sum(part >> v & 1 for part in joined) - sum(part >> v & 1 for part in shared)
+                for v in range(n)
+            ]
+            if counts == [1] * n and all(scores.score(part) > -inf for part in (*joined, *shared)):
                 found.append(JunctionTree.from_nodes(n, joined, tree.edges))
-            except ValueError:
-                continue
     return found
 
 
@@ -40,8 +46,8 @@ def test_a_lift_is_the_best_of_all_labels(seed: int) -> None:
     for scores in (complete, with_holes(seed, complete, 0.3)):
         tree = grown_tree(complete, 3, np.random.default_rng(seed))
         for largest in (3, 4):
-            every = trees_with_labels(tree, 6, largest)
-            best = max(one.score(scores) for one in every)
+            every = trees_with_labels(scores, tree, largest)
+            best = max((one.score(scores) for one in every), default=-inf)
             found = lifted(scores, tree, largest)
             assert best == -inf or found in every
             assert found.score(scores) == pytest.approx(best)

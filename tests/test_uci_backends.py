@@ -89,6 +89,7 @@ GAPS: dict[str, dict[str, float]] = {
         "flare": 0.8,
         "voting": 6.5,
         "zoo": 0.8,
+        "tumor": 4.2,
         "hypothyroid": 1.8,
         "mushroom": 14.0,
     },

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTree:
-    """Returns the best tree of all labels of the cliques; it scores -inf if no labels have scores.
+    """Returns the best tree of all labels under which cliques and separators have scores; without any, -inf.
 
     Args:
         scores: of sets of up to `largest` variables.
