@@ -408,7 +408,7 @@ def test_stops_with_the_tree_at_hand(patience: int) -> None:
 
 def test_says_so_if_no_start_gives_a_tree() -> None:
     constraints = Constraints(required_edges=frozenset({0b011, 0b101, 0b110}), max_treewidth=1)
-    outcome = lns().solve(named(gaussian(0, 4), constraints), Limits(), Recording())
+    outcome = lns(region=8).solve(named(gaussian(0, 9, 3), constraints), Limits(), Recording())
     assert outcome.tree is None
     assert "no start" in outcome.stats["note"]
 
@@ -548,3 +548,24 @@ def test_a_run_that_begins_too_late_has_the_first_start_s_tree(name: str) -> Non
     problem = named(gaussian(0, 12, 3))
     result = solve(problem, REGISTRY[name], Run(Limits(time=1e-9, threads=1)))
     assert (result.status, result.stop) == (Status.FEASIBLE, Stop.TIME)
+
+
+# Bounds.
+
+
+@pytest.mark.parametrize("name", ["lns", "merging", "portfolio"])
+@pytest.mark.parametrize("hair", [0.0, 1e-13, 1e-7])
+def test_no_tree_exceeds_a_bound_by_a_hair(name: str, hair: float) -> None:
+    random, solved = repeatable(0), 0
+    for _ in range(20):
+        sets = [1 << v for v in range(5) if random.random() < 0.7]
+        sets += [varset(random.sample(range(5), random.choice([2, 2, 3]))) for _ in range(5)]
+        scores = {mask: -mask.bit_count() / 3 + random.choice([-1, 0, 1]) * hair for mask in sets}
+        problem = named(SparseScores(5, scores))
+        best = solve(problem, Brute())
+        found = solve(problem, REGISTRY[name], Run(Limits(threads=1)))
+        assert found.bound >= best.bound
+        # Five variables are one region: there is a proof, even where no heuristic finds a first tree.
+        assert found.status == best.status
+        solved += best.tree is not None
+    assert 10 < solved < 20

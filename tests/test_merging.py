@@ -257,11 +257,11 @@ def test_a_region_of_all_variables_is_a_proof() -> None:
     assert outcome.stats["merges"] == 0
 
 
-def test_without_a_greedy_tree_there_is_none() -> None:
+def test_without_a_first_tree_the_other_search_has_all_the_time() -> None:
     problem = named(gaussian(0, 9, 3))
-    outcome = replace(SMALL, greedy=REGISTRY.parse("brute"), forest=None).solve(
-        problem, Limits(), Recording()
-    )
+    treeless = replace(SMALL, greedy=REGISTRY.parse("brute"), forest=None)
+    assert treeless.solve(problem, Limits(), Recording()).tree is not None
+    outcome = replace(treeless, otherwise=None).solve(problem, Limits(), Recording())
     assert outcome.tree is None
     assert outcome.stop is Stop.FINISHED
 

@@ -230,7 +230,7 @@ class _EdgeSelection:
                 growth = self.exchange(u, v).growth
                 heappush(
                     self.queue,
-                    CandidateEdge(repairs=False, cost=0, loss=loss, u=u, v=v, shared=0, growth=growth),
+                    CandidateEdge(False, 0, 0, loss, u, v, shared=0, growth=growth),
                 )
         return bool(self.queue)
 
@@ -306,7 +306,8 @@ class _EdgeSelection:
         cost = added - self.bad(exchange.cliques_out, exchange.separators_out)
         if self.max_cliques < self.problem.n:
             cost += exchange.growth
-        return CandidateEdge(repairs, cost if repairs else 0, loss, u, v, shared, exchange.growth)
+        costs = (cost, added) if repairs else (0, 0)
+        return CandidateEdge(repairs, *costs, loss, u, v, shared, exchange.growth)
 
     def is_significant(self, u: int, v: int, shared: VarSet, gain: float) -> bool:
         """Tells whether an edge with this gain, in nats, passes the likelihood-ratio test, if any."""

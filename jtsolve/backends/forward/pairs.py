@@ -88,6 +88,7 @@ class CandidateEdge(NamedTuple):
         repairs: whether it can only serve to repair an infeasible graph: it adds a bad part, or gains
             nothing.
         cost: then, the bad parts (and cliques, if bounded) that it adds minus those that it removes.
+        added: then, the bad parts that it adds.
         loss: minus the gain, in nats.
         u: the lower end.
         v: the upper end.
@@ -97,6 +98,7 @@ class CandidateEdge(NamedTuple):
 
     repairs: bool
     cost: int
+    added: int
     loss: float
     u: int
     v: int

@@ -120,7 +120,8 @@ def _leaves_room_for_bonuses(problem: Problem) -> str | None:
 class LargeNeighbourhoodSearch:
     """Large-neighbourhood search: exact solves of parts of a tree. Heuristic, the strongest one here.
 
-    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+    It returns a tree that meets all constraints or none at all. Without a first tree, it solves problems that
+    fit into one region; only there can it prove that there is none.
 
     Args:
         exact: solves the regions.
@@ -184,6 +185,8 @@ class LargeNeighbourhoodSearch:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         best = best_start(self.start, problem, limits, report)
+        if best is None and problem.n <= self.region and report.stop is None:
+            return self.exact.solve(problem, limits, report)  # one region, which needs no tree around it
         if best is None:
             return Outcome(None, stop=report.stop or Stop.FINISHED, stats={"note": "no start gave a tree"})
         options, steps = self, 0

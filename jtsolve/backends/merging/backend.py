@@ -117,7 +117,8 @@ _TUNING = _Tuning()
 class Merging:
     """Merges trees of many descents into the best tree of their cliques. Heuristic, for tens to hundreds.
 
-    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+    It returns a tree that meets all constraints or none at all. Without a first tree, `otherwise` has all
+    the time.
 
     Args:
         forest: backend for the best forest, the first tree; None for none, or where it objects.
@@ -221,6 +222,8 @@ class _Rounds:
         bound = self.begin()
         self.last_gain, self.last_score, self.current = self.elapsed, self.score, self.best
         otherwise = self.options.otherwise
+        if self.best is None and bound == inf and otherwise is not None and self.report.stop is None:
+            return otherwise.solve(self.problem, self.limits, self.report)
         while self.best is not None and bound == inf and self.report.stop is None:
             # In order: another trajectory; the final local search; a turn of the other search; a round.
             stuck = self.idle > self.options.rounds
