@@ -482,6 +482,21 @@ def test_names_that_are_no_texts_come_back_as_they_went_in(kind: str, folder: Pa
         assert list(one.impute(frame).columns) == NAMES[kind]
     assert list(model.query([first, second]).columns) == [first, second, "probability"]
     assert list(model.sample(1).columns) == NAMES[kind]
+    pair = (first, second)
+    for source in (frame, {name: frame[name].to_numpy() for name in NAMES[kind]}):
+        found = jt.learn(source, treewidth=1, forbid=[(first, third)])
+        assert found.cliques == [pair, (second, third)]
+        assert found.separators == [(second,)]
+        assert list(found.graph().edges) == [pair, (second, third)]
+        assert jt.triangulate(found.graph()).cliques == found.cliques
+        assert jt.triangulate(iter(found.cliques)).cliques == found.cliques
+        assert jt.fit(source, graph=found.graph()).names == model.names
+        selected = jt.select(source, "pc", kind="states")
+        assert list(selected.graph()) == NAMES[kind]
+        assert set(selected.edges) == set(selected.graph().edges) == set(selected.superset)
+        assert jt.triangulate(selected).graph().edges == selected.graph().edges
+    edges = jt.learn(frame, treewidth=1, forbid=[(first, third)]).edges()
+    assert list(edges["first"]) == [first, second]
     assert list(model.mpe().columns) == [*NAMES[kind], "log_probability"]
     assert list(dict.fromkeys(model.query()["variable"])) == NAMES[kind]
     assert np.allclose(model.loglik(model.sample(9)), model.model.log_likelihood(model.model.sample(9)))

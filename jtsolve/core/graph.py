@@ -12,7 +12,7 @@ from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import networkx as nx
     from numpy.typing import NDArray
@@ -242,8 +242,10 @@ class UndirectedGraph:
         return graph
 
     @classmethod
-    def from_networkx(cls, graph: nx.Graph, source: str = "graph") -> UndirectedGraph:
-        """Returns the graph of networkx; its nodes, in their order, are the variables, named by `str`.
+    def from_networkx(
+        cls, graph: nx.Graph, source: str = "graph", written: Callable[[Any], str] = str
+    ) -> UndirectedGraph:
+        """Returns the graph of networkx; its nodes, in their order, are the variables, named as written.
 
         Raises:
             InputError: it is directed, a multigraph, or no graph, or has loops or nodes of the same name.
@@ -255,7 +257,9 @@ class UndirectedGraph:
             kind = "directed" if graph.is_directed() else "a multigraph"
             raise InputError(source, "", f"the graph is {kind}", "give an undirected simple graph")
         place = {node: v for v, node in enumerate(graph.nodes)}
-        return cls.from_edges(tuple(map(str, graph.nodes)), ((place[u], place[v]) for u, v in graph.edges))
+        return cls.from_edges(
+            tuple(map(written, graph.nodes)), ((place[u], place[v]) for u, v in graph.edges)
+        )
 
     def _require_same(self, other: UndirectedGraph) -> None:
         if self.names != other.names:

@@ -55,22 +55,27 @@ class SelectedGraph:
     style: FrameStyle = FrameStyle()  # noqa: RUF009 - a frozen value
 
     @property
-    def edges(self) -> list[tuple[str, str]]:
+    def edges(self) -> list[tuple[Any, Any]]:
         """The edges, by names."""
-        return self.selection.graph.named_edges
+        return self._labelled(self.selection.graph)
 
     @property
-    def superset(self) -> list[tuple[str, str]]:
+    def superset(self) -> list[tuple[Any, Any]]:
         """The edges that were decided: those that passed the screen."""
-        return self.selection.superset.named_edges
+        return self._labelled(self.selection.superset)
+
+    def _labelled(self, graph: UndirectedGraph) -> list[tuple[Any, Any]]:
+        """Returns the edges of a graph by the user's names."""
+        labels = self.style.names
+        return [(labels.get(one, one), labels.get(other, other)) for one, other in graph.named_edges]
 
     def graph(self) -> nx.Graph:
         """Returns the graph of networkx; edges of numbers have their partial correlation as `strength`."""
-        selection = self.selection
-        if selection.strengths is None:
-            return selection.graph.to_networkx()
-        pairs = zip(selection.graph.edges, selection.strengths, strict=True)
-        return selection.graph.to_networkx({edge: {"strength": value} for edge, value in pairs})
+        import networkx as nx
+
+        graph, strengths = self.selection.graph, self.selection.strengths or ()
+        attributes = {edge: {"strength": value} for edge, value in zip(graph.edges, strengths, strict=False)}
+        return nx.relabel_nodes(graph.to_networkx(attributes), self.style.names)
 
     def cpdag(self) -> nx.DiGraph:
         """Returns the directed graph of networkx; an edge without direction is two arcs, one each way.
@@ -80,7 +85,10 @@ class SelectedGraph:
         """
         if self.selection.arcs is None:
             raise ChoiceError("the graph has no directions; select it with the method 'pc:direct=true'")
-        return self.selection.graph.to_networkx(arcs=self.selection.arcs)
+        import networkx as nx
+
+        digraph = self.selection.graph.to_networkx(arcs=self.selection.arcs)
+        return nx.relabel_nodes(digraph, self.style.names)
 
     def fit(self, *, ess: float | None = None) -> Model:
         """Returns the model of the min-fill triangulation of the graph, fitted to the data.

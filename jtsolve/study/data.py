@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
-from jtsolve.tables.frames import FRAME, FrameStyle, is_path
+from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
 from jtsolve.tables.options import SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked
@@ -111,6 +111,11 @@ class Data:
                 strict=strict,
                 run=run,
             )
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """The names of columns that are not as they are written here, by the latter."""
+        return {} if self.cluster is not None else labels_in(self.source)
 
     def style(self, table: AnyTable) -> FrameStyle:
         """Returns how the data hold their values, for answers in the same form."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
-from jtsolve.tables.frames import is_listing, is_path
+from jtsolve.tables.frames import is_listing, is_path, relabelled
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
@@ -42,7 +42,18 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
         names = tuple(dict.fromkeys(name for pair in pairs for name in pair))
         index = {name: v for v, name in enumerate(names)}
         return UndirectedGraph.from_edges(names, [(index[a], index[b]) for a, b in pairs]), False, "the graph"
-    return UndirectedGraph.from_networkx(given, "graph"), False, "the graph"
+    return UndirectedGraph.from_networkx(given, "graph", label_of), False, "the graph"
+
+
+def labels_of_graph(given: Any) -> dict[str, Any]:
+    """Returns the names of variables that the user's graph has otherwise than `graph_in`, by the latter."""
+    if is_path(given) or isinstance(given, UndirectedGraph):
+        return {}
+    if hasattr(given, "selection"):
+        return dict(given.style.names)
+    if hasattr(given, "nodes"):
+        return relabelled(given.nodes)
+    return relabelled(dict.fromkeys(name for pair in given for name in pair))
 
 
 def graph_for(given: Any, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:

@@ -148,7 +148,8 @@ class Solution:
         """The tree by names; raises as `require_tree` if there is none."""
         tree = require_tree(self.result)
         facts = {"backend": self.result.backend, "status": self.status}
-        return NamedTree(tree, self.result.names, "the tree", facts)
+        labels = {} if self.study is None else self.study.data.labels
+        return NamedTree(tree, self.result.names, "the tree", facts, labels=labels)
 
     @property
     def tree(self) -> JunctionTree:
@@ -161,12 +162,12 @@ class Solution:
         return self.named.treewidth
 
     @property
-    def cliques(self) -> list[tuple[str, ...]]:
+    def cliques(self) -> list[tuple[Any, ...]]:
         """The maximal cliques."""
         return self.named.cliques
 
     @property
-    def separators(self) -> list[tuple[str, ...]]:
+    def separators(self) -> list[tuple[Any, ...]]:
         """The separators, one for each edge of the tree."""
         return self.named.separators
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jtsolve.errors import InputError, at, public
 from jtsolve.io.documents import names_of
 from jtsolve.options import Door
+from jtsolve.tables.frames import is_listing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import VarSet
 
 
 @public
@@ -29,6 +31,7 @@ class NamedTree:
         source: of the tree in messages: a file, or a phrase.
         facts: remarks for the provenance of a model on it.
         gaussian: whether its graph was learned from real numbers.
+        labels: of the columns that the user names otherwise, such as by numbers or tuples, by name.
 
     >>> import jtsolve as jt
     >>> jt.triangulate([("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]).cliques
@@ -40,16 +43,22 @@ class NamedTree:
     source: str = "the tree"
     facts: Mapping[str, Any] = field(default_factory=dict)
     gaussian: bool = False
+    labels: Mapping[str, Any] = field(default_factory=dict)
+
+    def _labelled(self, sets: Sequence[VarSet]) -> list[tuple[Any, ...]]:
+        """Returns sets by the user's names."""
+        shown = [self.labels.get(name, name) for name in self.names]
+        return [tuple(names_of(one, shown)) for one in sets]
 
     @property
-    def cliques(self) -> list[tuple[str, ...]]:
+    def cliques(self) -> list[tuple[Any, ...]]:
         """The maximal cliques."""
-        return [tuple(names_of(clique, self.names)) for clique in self.tree.cliques]
+        return self._labelled(self.tree.cliques)
 
     @property
-    def separators(self) -> list[tuple[str, ...]]:
+    def separators(self) -> list[tuple[Any, ...]]:
         """The separators, one for each edge of the tree."""
-        return [tuple(names_of(separator, self.names)) for separator in self.tree.separators]
+        return self._labelled(self.tree.separators)
 
     @property
     def treewidth(self) -> int:
@@ -74,7 +83,8 @@ class NamedTree:
         """Returns the chordal graph, a networkx graph whose nodes are the names."""
         import networkx as nx
 
-        return nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.names)))
+        graph = nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.names)))
+        return nx.relabel_nodes(graph, self.labels)
 
     def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
         """Draws the tree, or the graph of the variables, into a file (.svg, .png), or prints it as text.
@@ -144,8 +154,10 @@ def triangulate(graph: Any) -> NamedTree:
     [('b', 'd')]
     """
     from jtsolve.core.triangulation import triangulation
-    from jtsolve.study.graphs import graph_in
+    from jtsolve.study.graphs import graph_in, labels_of_graph
 
+    if is_listing(graph) and not hasattr(graph, "nodes"):
+        graph = list(graph)
     found, gaussian, source = graph_in(graph)
     tree = triangulation(found)
     facts = {
@@ -154,4 +166,4 @@ def triangulate(graph: Any) -> NamedTree:
         "edges": found.size,
         "fill": len(tree.graph_edges) - found.size,
     }
-    return NamedTree(tree, found.names, source, facts, gaussian)
+    return NamedTree(tree, found.names, source, facts, gaussian, labels_of_graph(graph))

@@ -113,6 +113,21 @@ def written(names: Iterable[Any]) -> list[str]:
     return ["" if is_missing(name) else label_of(name) for name in names]
 
 
+def relabelled(names: Iterable[Any]) -> dict[str, Any]:
+    """Returns the names that are not as they are written here, by the latter."""
+    held = list(names)
+    return {name: one for name, one in zip(written(held), held, strict=True) if name != one}
+
+
+def labels_in(data: Frame) -> dict[str, Any]:
+    """Returns `relabelled` of the columns of a frame; of a path, nothing."""
+    if is_path(data):
+        return {}
+    if hasattr(data, "collect_schema"):  # of polars; lazy ones are not read
+        return relabelled(data.collect_schema().names())
+    return relabelled(data.columns if is_pandas(data) else named_columns(data)[0])
+
+
 def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
     """Returns the names, of any type, and the columns of a frame, uncopied; an array has V1, V2, …."""
     import polars as pl
@@ -259,8 +274,7 @@ class FrameStyle:
             if name in columns and (found := _originals(name, column, columns[name])):
                 values[name] = found
                 dtypes[name] = getattr(column, "dtype", None)
-        pairs = zip(names, originals, strict=True)
-        return cls(is_pandas(data), values, dtypes, {name: one for name, one in pairs if name != one})
+        return cls(is_pandas(data), values, dtypes, relabelled(originals))
 
     def like(self, data: Frame, columns: Mapping[str, States] = MappingProxyType({})) -> FrameStyle:
         """Returns the style of answers about a frame: its container and, of the columns in it, its values.
