@@ -405,6 +405,8 @@ def test_python_selects_states_and_fits_them(states: Path) -> None:
     assert selected.graph().number_of_edges() == 1
     model = selected.fit()
     assert model.query("b", given={"a": "1"})["probability"].max() > 0.6
+    smooth = selected.fit(smoothing=1e9).query("b", given={"a": "1"})["probability"]
+    assert smooth.max() == pytest.approx(smooth.min(), abs=1e-5)
 
 
 def test_vertices_get_the_region_of_most_of_their_neighbours() -> None:

@@ -90,11 +90,11 @@ class SelectedGraph:
         digraph = self.selection.graph.to_networkx(arcs=self.selection.arcs)
         return nx.relabel_nodes(digraph, self.style.names)
 
-    def fit(self, *, ess: float | None = None) -> Model:
+    def fit(self, *, smoothing: float | None = None) -> Model:
         """Returns the model of the min-fill triangulation of the graph, fitted to the data.
 
         Args:
-            ess: equivalent sample size of the prior; None for 1 for states, 0 for numbers.
+            smoothing: equivalent sample size of the prior; None for 1 for states, 0 for numbers.
 
         Raises:
             InputError: there are too few rows for the largest clique.
@@ -103,8 +103,8 @@ class SelectedGraph:
         facts = {"graph": self.selection.method["name"], "triangulation": "min-fill"}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
-            return Model(fit_gaussian(tree, table, ess=ess or 0.0), self.style)
-        return Model(fit(tree, table, ess=1.0 if ess is None else ess), self.style)
+            return Model(fit_gaussian(tree, table, ess=smoothing or 0.0), self.style)
+        return Model(fit(tree, table, ess=1.0 if smoothing is None else smoothing), self.style)
 
     def constraints(self, *, require: bool = False) -> Constraints:
         """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
