@@ -714,14 +714,24 @@ def test_a_backend_of_an_installed_package_is_one_like_ours(
         ("brute = jtsolve.backends.brute:Brute", "jtsolve has a backend of this name"),
         ("fake = types:SimpleNamespace", "no attribute 'capabilities'"),
         ("foreign = patient_backend:foreign", "its capabilities are none of jtsolve's"),
+        ("raises = patient_raises:Backend", r"RuntimeError('two\nlines')"),
+        ("ends = patient_ends:Backend", "SystemExit(3)"),
     ],
 )
-def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_with_a_warning(
-    entry: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_backend_of_a_package_that_cannot_be_used_is_left_out_in_one_line(
+    entry: str,
+    fault: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    (tmp_path / "patient_raises.py").write_text("raise RuntimeError('two\\nlines')", encoding="utf-8")
+    (tmp_path / "patient_ends.py").write_text("raise SystemExit(3)", encoding="utf-8")
     monkeypatch.syspath_prepend(install(tmp_path, entry))
-    with pytest.warns(UserWarning, match=f"^the backend '{entry.split(maxsplit=1)[0]}' .*{re.escape(fault)}"):
-        assert set(REGISTRY.everything()) == set(REGISTRY)
+    assert set(REGISTRY.everything()) == set(REGISTRY)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"the backend '{entry.split(maxsplit=1)[0]}' from ")
+    assert fault in line
 
 
 def test_the_words_for_a_missing_value_are_remembered(tmp_path: Path) -> None:

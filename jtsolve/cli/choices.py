@@ -8,7 +8,7 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import Json
-from jtsolve.cli.output import emit, murmur
+from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -107,7 +107,7 @@ def _show(
         facts: returns further members of a value's JSON object.
         words: returns what to print after a value's name, and lines after its summary.
     """
-    values = registry.everything(murmur) if name is None else {name: registry.find(name)}
+    values = registry.everything() if name is None else {name: registry.find(name)}
     if json:
         from json import dumps
 

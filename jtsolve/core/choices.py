@@ -19,14 +19,15 @@ points, by name only: iterating over a registry leaves them out.
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, is_dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from warnings import warn
 
 from jtsolve.core.choice_texts import MAIN, pairs, split, split_options
 from jtsolve.core.choice_types import (
@@ -37,7 +38,7 @@ from jtsolve.core.choice_types import (
     fields_without_default,
     value_of,
 )
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,8 @@ T = TypeVar("T")
 
 FILES = frozenset({"certificate"})
 """Options that name a file to write."""
+_LONGEST_LINE = 500
+"""Characters of a line on standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +155,18 @@ class Registry(MutableMapping[str, T]):
         """The names of all values, of other packages too; nothing is imported."""
         return [*self._held, *(name for name in self._entry_points() if name not in self._held)]
 
-    def everything(self, tell: Callable[[str], None] = warn) -> dict[str, T]:
-        """Returns all values by name; one of another package that cannot be used is omitted.
+    def everything(self) -> dict[str, T]:
+        """Returns all values by name.
 
-        Args:
-            tell: called with a sentence for each that is omitted.
+        One of another package that cannot be used is omitted, with a line on standard error.
         """
         usable = dict(self)
         for name, entry in self._entry_points().items():
             try:
                 usable[name] = self._plug_in(entry)
             except ChoiceError as error:
-                tell(f"{error}; it is left out")
+                with suppress(AttributeError, OSError):  # standard error may be closed
+                    sys.stderr.write(on_one_line(f"{error}; it is left out", _LONGEST_LINE) + "\n")
         return usable
 
     def parse(self, text: str, *, files: bool = True) -> T:
@@ -352,7 +355,7 @@ class Registry(MutableMapping[str, T]):
             fault = self._fault(value)
             if fault is None and _name_of(value) != entry.name:
                 fault = f"it is called '{_name_of(value)}', unlike its entry point"
-        except Exception as error:  # noqa: BLE001 - a fault in another package must not stop this one
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - faults elsewhere must not end this program
             fault = repr(error)
         if fault is None and entry.name in self._held:
             fault = f"jtsolve has a {self.kind} of this name"
