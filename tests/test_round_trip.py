@@ -378,6 +378,17 @@ def test_the_state_for_a_missing_value_is_no_answer(folder: Path) -> None:
         assert one.impute(frame, missing="sum")["x"].tolist() == ["?", "no", "no", "no"] * 5
         predicted = one.predict(frame.assign(y=["u", "v", "v", "v"] * 5)[["y"]], "x")
         assert predicted.tolist() == ["?", "no", "no", "no"] * 5
+    path, rows, output = (str(folder / name) for name in ("summed.json", "rows.csv", "out.parquet"))
+    model.write(path)
+    frame.replace("?", "no").to_csv(rows, index=False)
+    for missing in ("state", "sum"):
+        assert run(["loglik", path, rows, "--missing", missing, "--output", output], 0.0) == 0
+        of_python = model.loglik(rows, missing=missing)
+        assert pl.read_parquet(output)["loglik"].to_list() == of_python.to_list()
+        assert run(["impute", path, rows, "--missing", missing, "--output", output], 0.0) == 0
+        gaps = pl.read_parquet(output)["x"].null_count()
+        assert gaps == (0 if missing == "sum" else 5)
+    assert run(["impute", path, rows, "--missing", "drop-rows"], 0.0) == 2
     with pytest.raises(InputError, match="a missing value is no state of it"):
         model.query(given={"y": None})
     words = jt.fit(frame.replace("?", "yes"), treewidth=1, smoothing=0, missing="state")

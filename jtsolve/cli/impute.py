@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import LOCAL, Data, DataOptions, Executor, Model, Threads, grouped
+from jtsolve.cli.options import LOCAL, Data, Executor, Model, RowOptions, Threads, grouped
 from jtsolve.cli.output import emit, murmur
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
@@ -29,14 +29,14 @@ def impute(
             help="Write them here (.csv, .tsv, .parquet, .arrow); of partitions, a folder; default: print.",
         ),
     ] = None,
-    columns: DataOptions,
+    columns: RowOptions,
     executor: Executor = LOCAL,
     threads: Threads = None,
 ) -> None:
     """Fill in the missing values of rows: the most probable completion of each, given its other values.
 
     Writes the columns of the model, as its states, or prints them as CSV. A row that is impossible under the
-    model keeps its gaps.
+    model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
     --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
     """
     from jtsolve.cli.models import rows_of
@@ -45,6 +45,8 @@ def impute(
     from jtsolve.core.machine import cores
     from jtsolve.models.files.opening import open_model
 
+    if columns.missing not in (None, "sum", "state"):
+        raise ChoiceError(f"--missing {columns.missing}: every row is completed; give sum or state")
     cluster = Cluster.of(executor, threads or cores())
     if cluster is None:
         claim_outputs(output, kind=TABLE)
@@ -65,7 +67,7 @@ def impute(
     emit(f"{output}: {filled} values filled in")
 
 
-def _of_partition(frame: Any, shared: "tuple[Distribution, DataOptions]", place: str) -> int:
+def _of_partition(frame: Any, shared: "tuple[Distribution, RowOptions]", place: str) -> int:
     """Writes the rows of a partition, and returns how many values were filled in; called on a worker."""
     from jtsolve.cli.models import rows_of
     from jtsolve.core.files import write_atomically
@@ -77,14 +79,14 @@ def _of_partition(frame: Any, shared: "tuple[Distribution, DataOptions]", place:
     return filled
 
 
-def _completed(data: "Frame", model: "Distribution", options: DataOptions) -> tuple[Any, int]:
+def _completed(data: "Frame", model: "Distribution", options: RowOptions) -> tuple[Any, int]:
     """Returns the completed rows in the coding of the model, and how many values were filled in."""
     import numpy as np
 
     from jtsolve.models.rows import open_rows
 
     file = open_rows(data, model.names, habits=options.habits(model))
-    rows = file.coded(model.columns)
+    rows = file.coded(model.columns, sums=options.sums)
     filled = model.complete(rows)
     before, left = (np.isnan(one) if model.is_continuous else one < 0 for one in (rows, filled))
     return filled, int(before.sum() - left.sum())

@@ -11,11 +11,11 @@ import typer
 from jtsolve.cli.options import (
     LOCAL,
     Data,
-    DataOptions,
     Executor,
     Json,
     LimitOptions,
     Model,
+    RowOptions,
     Threads,
     grouped,
 )
@@ -23,7 +23,7 @@ from jtsolve.cli.output import emit, murmur
 from jtsolve.core.formats import LIKELIHOODS
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, SCHEMA, STATES
+from jtsolve.tables.options import CLASS_COLUMN, DISCRETISE, MAX_STATES, MISSING_IN_ROWS, SCHEMA, STATES
 
 if TYPE_CHECKING:
     from jtsolve.cluster import Cluster
@@ -47,16 +47,16 @@ def loglik(
             " of partitions, a folder of Parquet files.",
         ),
     ] = None,
-    columns: DataOptions,
+    columns: RowOptions,
     executor: Executor = LOCAL,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
 
-    Missing values are summed out, and so are the columns that --drop or --columns leaves out; --missing
-    drop-rows leaves out rows with missing values, and --missing refuse refuses them. --weights counts the
-    rows. States, and how numbers are cut, are those of the model; options about them change nothing.
+    Missing values are summed out, unless they are a state, and so are the columns that --drop or --columns
+    leaves out; --missing sum sums over all of them, drop-rows leaves out rows with some, and refuse refuses
+    them. --weights counts the rows. States, and how numbers are cut, are those of the model.
 
     --executor dask takes Parquet files by partitions.
     """
@@ -66,11 +66,9 @@ def loglik(
     cluster = Cluster.of(executor, threads or cores())
     if output is not None and cluster is None:
         claim_outputs(output, kind=LIKELIHOODS)
-    if columns.missing not in (None, "refuse", "drop-rows", "state"):
-        raise ChoiceError(
-            f"--missing {columns.missing}: rows are not changed here; give refuse, drop-rows or state, or "
-            "leave it out, to sum missing values out"
-        )
+    if columns.missing not in (None, *MISSING_IN_ROWS.choices):
+        known = ", ".join(MISSING_IN_ROWS.choices)
+        raise ChoiceError(f"--missing {columns.missing}: rows are not changed here; give {known}")
     given = columns.given()
     unused = [
         f"{option.within} {option.name}" if option.within else option.flag
@@ -126,7 +124,7 @@ def _sums(rows: Any, times: Any) -> LikelihoodSums:
 
 
 def _by_partitions(
-    cluster: "Cluster", model: "Distribution", data: Path, options: DataOptions, output: Path | None
+    cluster: "Cluster", model: "Distribution", data: Path, options: RowOptions, output: Path | None
 ) -> LikelihoodSums:
     """Returns the sums over all partitions; writes a file for each into a folder."""
     from jtsolve.tables.partitions import over_frames
@@ -141,9 +139,7 @@ def _by_partitions(
     )
 
 
-def _of_partition(
-    frame: Any, shared: "tuple[Distribution, DataOptions]", place: str | None
-) -> LikelihoodSums:
+def _of_partition(frame: Any, shared: "tuple[Distribution, RowOptions]", place: str | None) -> LikelihoodSums:
     """Returns the sums over a partition, and writes ln P of its rows; called on a worker."""
     model, options = shared
     if not len(frame):
@@ -169,7 +165,7 @@ def _write(rows: Any, path: str | Path) -> None:
     write_atomically(path, data)
 
 
-def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) -> tuple[Any, Any]:
+def _log_likelihood(model: "Distribution", data: "Frame", options: RowOptions) -> tuple[Any, Any]:
     """Returns ln P of each row that counts, and how often it does."""
     import numpy as np
 
@@ -192,7 +188,7 @@ def _log_likelihood(model: "Distribution", data: "Frame", options: DataOptions) 
         strict=how.strict,
         run=LimitOptions().run(monotonic()) if isinstance(data, Path) else None,
     )
-    values = file.coded(model.columns)
+    values = file.coded(model.columns, sums=options.sums)
     times = file.times
     counted = (times > 0) & _complete(values[kept], file, options)
     values, times = values[:, counted], times[counted]
@@ -211,7 +207,7 @@ def _kept(names: tuple[str, ...], coding: "Coding", hidden: list[str]) -> Any:
     return kept
 
 
-def _complete(values: Any, file: "FileRows", options: DataOptions) -> Any:
+def _complete(values: Any, file: "FileRows", options: RowOptions) -> Any:
     """Returns which rows count as far as missing values are concerned; refuses them if asked to."""
     import numpy as np
 

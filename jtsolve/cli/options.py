@@ -30,7 +30,7 @@ from jtsolve.options import (
     TREEWIDTH,
     Option,
 )
-from jtsolve.tables.options import CLASS_COLUMN, DATA, SCHEMA, STATES, names_in
+from jtsolve.tables.options import CLASS_COLUMN, DATA, MISSING_IN_ROWS, SCHEMA, STATES, names_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,6 +231,25 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
         from jtsolve.tables.options import Habits
 
         return Habits.over(model, self.reading(), self.given())
+
+
+@dataclass(frozen=True)
+class RowOptions(DataOptions):
+    """How to read other rows for a model."""
+
+    missing: Annotated[str | None, declared(MISSING_IN_ROWS, OF_DATA)] = field(
+        default=None, metadata={"option": MISSING_IN_ROWS}
+    )
+
+    @property
+    def sums(self) -> bool:
+        """Whether missing values are summed over even where they are a state."""
+        return self.missing == "sum"
+
+    def given(self) -> dict[str, Any]:
+        """Returns those that are known for all data."""
+        found = super().given()
+        return {name: value for name, value in found.items() if name != "missing" or not self.sums}
 
 
 def _read_in(texts: "Sequence[str]") -> dict[str, Any]:

@@ -359,11 +359,7 @@ class Model:
 
         if missing not in get_args(Missing):
             raise ChoiceError(f"missing={missing!r}: choose among {', '.join(get_args(Missing))}")
-        rows: NDArray[Any] = read_rows(data, columns, habits=Habits.of(self.model))
-        if missing == "sum":
-            for row, column in zip(rows, columns, strict=True):
-                if column.gap and column.states is not None:
-                    row[row == len(column.states) - 1] = GAP
+        rows: NDArray[Any] = read_rows(data, columns, habits=Habits.of(self.model), sums=missing == "sum")
         return rows
 
     def _frame(self, rows: NDArray[Any], style: FrameStyle, like: Frame = None) -> Any:

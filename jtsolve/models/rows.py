@@ -95,14 +95,24 @@ class FileRows:
                     found[column.name] = new
         return found
 
-    def coded(self, columns: Sequence[Column | RealColumn], *, unseen: int | None = None) -> Any:
+    def coded(
+        self, columns: Sequence[Column | RealColumn], *, unseen: int | None = None, sums: bool = False
+    ) -> Any:
         """Returns the rows in the coding of a model, shape (columns, rows); see `Column.read`.
+
+        Args:
+            columns: of the model.
+            unseen: see `Column.read`.
+            sums: whether missing values are missing even where their column has a state for them.
 
         Raises:
             InputError: a value does not suit its column.
         """
         pairs = zip(self.columns, columns, strict=True)
         found = np.array([column.read(raw, self.gaps, self.source, unseen) for raw, column in pairs])
+        for row, column in zip(found, columns, strict=True):
+            if sums and column.gap and column.states is not None:
+                row[row == len(column.states) - 1] = GAP
         if found.dtype.kind == "f":  # beside real numbers, a missing state is missing as they are
             for row, column in zip(found, columns, strict=True):
                 if column.states is not None:
@@ -184,10 +194,11 @@ def read_rows(
     columns: Sequence[Column | RealColumn],
     *,
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
+    sums: bool = False,
 ) -> Any:
     """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`."""
     names, hidden = [column.name for column in columns], hidden_of(columns)
-    return open_rows(data, names, habits=habits, hidden=hidden).coded(columns)
+    return open_rows(data, names, habits=habits, hidden=hidden).coded(columns, sums=sums)
 
 
 def _raw_columns(

@@ -127,6 +127,14 @@ MISSING = Option(
     "HOW",
     choices=TREATMENTS,
 )
+MISSING_IN_ROWS = Option(
+    "missing",
+    str,
+    "Missing values: sum, over all; state (default): over those that are none; loglik: refuse, drop-rows.",
+    metavar="HOW",
+    choices=("sum", "state", "refuse", "drop-rows"),
+)
+"""Of other rows for a model."""
 MISSING_VALUES = Option(
     "missing_values",
     tuple,
