@@ -30,7 +30,13 @@ import jtsolve as jt
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.estimator import DataWarning, JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
+from jtsolve.estimator import (
+    DataWarning,
+    JunctionTreeClassifier,
+    JunctionTreeDensity,
+    JunctionTreeImputer,
+    JunctionTreeRegressor,
+)
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.mixture import Mixture
@@ -95,6 +101,7 @@ def tree_of(estimator: Any) -> JunctionTreeModel:
         JunctionTreeClassifier(threads=1),  # without processes for the members of a portfolio
         JunctionTreeClassifier(trees="class-conditional", backend="forward"),
         JunctionTreeImputer(threads=1),
+        JunctionTreeRegressor(threads=1),
     ],
     ids=str,
 )
@@ -640,3 +647,71 @@ def test_decimal_commas_in_columns_of_text_are_numbers_if_one_says_so() -> None:
     words = numbers.assign(x=[str(value).replace(".", ",") for value in values])
     found = JunctionTreeDensity(decimal="comma").fit(words).score_samples(words)
     assert np.allclose(found, JunctionTreeDensity().fit(numbers).score_samples(numbers))
+
+
+def people(count: int = 400) -> pd.DataFrame:
+    """A category and two real numbers, some below 0."""
+    generator = np.random.default_rng(0)
+    sex = generator.choice(["f", "m"], count)
+    height = generator.normal(-4, 6, count) + 12 * (sex == "m")
+    return pd.DataFrame({"sex": sex, "height": height, "weight": height + generator.normal(0, 4, count)})
+
+
+MIXED: dict[str, Any] = {"local_score": "cg", "discretise": None, "backend": "dp"}
+
+
+def test_real_columns_beside_categories_have_densities_draws_and_classes() -> None:
+    frame = people()
+    density = JunctionTreeDensity(**MIXED).fit(frame)
+    learned = jt.fit(frame, treewidth=2, backend="dp")
+    assert density.score_samples(frame) == pytest.approx(learned.loglik(frame).to_numpy())
+    odd = pd.DataFrame({"sex": [None, "x"], "height": [-2.0, -2.0], "weight": [-1.0, None]})
+    shared = density.score_samples(odd) - learned.loglik(odd.assign(sex=None)).to_numpy()
+    assert shared == pytest.approx([0, log(1 / (3 * 401))])
+    drawn = density.sample(400, random_state=0)
+    assert set(drawn["sex"]) == {"f", "m"}
+    assert drawn["weight"].corr(drawn["height"]) == pytest.approx(
+        frame["weight"].corr(frame["height"]), abs=0.1
+    )
+    numbers = frame[["height", "weight"]]
+    classifier = JunctionTreeClassifier(**MIXED).fit(numbers, frame["sex"])
+    expected = classifier.model_.predict(numbers, "sex", probabilities=True)
+    assert classifier.predict_proba(numbers) == pytest.approx(expected.to_numpy())
+    assert classifier.score(numbers, frame["sex"]) > 0.8
+    with pytest.raises(ChoiceError, match="cut real columns"):
+        JunctionTreeClassifier(trees="class-conditional", **MIXED).fit(numbers, frame["sex"])
+    with pytest.raises(ChoiceError, match="real columns do not support"):
+        JunctionTreeDensity(**MIXED).fit(frame, sample_weight=np.ones(400))
+
+
+@pytest.mark.parametrize("strategy", ["mode", "joint", "mean"])
+def test_gaps_in_real_columns_become_conditional_means(strategy: Any) -> None:
+    frame = people()
+    holed = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.15)
+    imputer = JunctionTreeImputer(strategy=strategy, max_iter=3, **MIXED).fit(holed)
+    filled = imputer.transform(holed)
+    assert not filled.isna().any(axis=None)
+    assert filled.where(holed.notna()).equals(holed)
+    gaps = holed["weight"].isna()
+    errors = (filled["weight"] - frame["weight"])[gaps]
+    assert errors.std() < 0.8 * frame["weight"].std()
+
+
+def test_a_regressor_predicts_the_posterior_mean() -> None:
+    frame = people()
+    features, target = frame[["sex", "height"]], frame["weight"]
+    regressor = JunctionTreeRegressor(backend="dp").fit(features, target)
+    assert regressor.target_name_ == "weight"
+    expected = regressor.model_.predict(features, "weight")
+    assert regressor.predict(features) == pytest.approx(expected.to_numpy())
+    signal = 1 - 16 / target.var()
+    assert regressor.score(features, target) == pytest.approx(signal, abs=0.05)
+    assert cross_val_score(regressor, features, target, cv=3).mean() == pytest.approx(signal, abs=0.1)
+    unknown = regressor.predict(pd.DataFrame({"sex": [None], "height": [None]}))
+    assert unknown == pytest.approx([target.mean()], abs=0.1)
+    few = JunctionTreeRegressor(backend="dp").fit(features, (frame["sex"] == "m").astype(int))
+    assert few.score(features, frame["sex"] == "m") > 0.9
+    with pytest.raises(ChoiceError, match="is of states; choose cg"):
+        JunctionTreeRegressor(local_score="bic").fit(features, target)
+    with pytest.raises(ValueError, match="y is None"):
+        JunctionTreeRegressor().fit(features, None)

@@ -1,7 +1,7 @@
-"""scikit-learn estimators: `JunctionTreeDensity`, `JunctionTreeClassifier`, `JunctionTreeImputer`.
+"""scikit-learn estimators: density, classifier, regressor, imputer.
 
 They learn as `jtsolve fit` does, with its defaults, from arrays and data frames by the rules of `jt.learn`,
-and follow scikit-learn's conventions: `check_estimator` passes for all three.
+and follow scikit-learn's conventions: `check_estimator` passes for all.
 """
 
 import re
@@ -22,5 +22,12 @@ from jtsolve.estimator.base import DataWarning
 from jtsolve.estimator.classifier import JunctionTreeClassifier
 from jtsolve.estimator.density import JunctionTreeDensity
 from jtsolve.estimator.imputer import JunctionTreeImputer
+from jtsolve.estimator.regressor import JunctionTreeRegressor
 
-__all__ = ["DataWarning", "JunctionTreeClassifier", "JunctionTreeDensity", "JunctionTreeImputer"]
+__all__ = [
+    "DataWarning",
+    "JunctionTreeClassifier",
+    "JunctionTreeDensity",
+    "JunctionTreeImputer",
+    "JunctionTreeRegressor",
+]

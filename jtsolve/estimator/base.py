@@ -20,7 +20,7 @@ from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
 from jtsolve.options import BACKEND, Door
 from jtsolve.options import UNSEEN as UNSEEN_VALUES
-from jtsolve.scoring.score import DEFAULT_SCORE, is_discrete
+from jtsolve.scoring.score import DEFAULT_SCORE, is_gaussian
 from jtsolve.study.arguments import backend_of, score_of, treewidth_of
 from jtsolve.study.data import Data
 from jtsolve.study.fitting import fitted
@@ -30,7 +30,7 @@ from jtsolve.tables.options import DATA, MAX_STATES, Habits
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.reading import reading_of
 from jtsolve.tables.selection import in_units
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.table import DataTable, MixedTable
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
-    from jtsolve.models.columns import Column
+    from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.rows import FileRows
-    from jtsolve.scoring.score import DiscreteScore, LocalScore
+    from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.options import Decimal, Discretisation, Missing
 
 UNSEEN = -2
@@ -71,6 +71,11 @@ class Classes(NamedTuple):
     values: NDArray[Any]
     codes: NDArray[np.intp]
 
+    @property
+    def role(self) -> dict[str, Any]:
+        """The option of data that declares the column."""
+        return {"class_column": self.name}
+
     def column(self) -> pl.Series:
         """Returns the column, of declared states."""
         import polars as pl
@@ -79,11 +84,27 @@ class Classes(NamedTuple):
         return pl.Series(labels, dtype=pl.Enum(labels)).gather(self.codes)
 
 
+class Target(NamedTuple):
+    """A real variable to predict: its name, and its value in each row."""
+
+    name: str
+    values: NDArray[np.float64]
+
+    @property
+    def role(self) -> dict[str, Any]:
+        """The option of data that declares the column."""
+        return {"real": (self.name,)}
+
+    def column(self) -> NDArray[np.float64]:
+        """Returns the column."""
+        return self.values
+
+
 class Training(NamedTuple):
     """Rows to learn from.
 
     Attributes:
-        study: of the features, and of the classes if there are any.
+        study: of the features, and of the classes or target if there are any.
         table: the rows of positive weight, merged if they are many.
         rows: their features, uncoded and never merged.
         times: shape (rows,), their weights as counts of `table.unit`; None for 1 each.
@@ -91,7 +112,7 @@ class Training(NamedTuple):
     """
 
     study: Study
-    table: DataTable
+    table: DataTable | MixedTable
     rows: FileRows
     times: NDArray[np.int64] | None
     style: FrameStyle
@@ -102,7 +123,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, whose fields are parameters of all; `JunctionTreeDensity` explains them."""
 
     treewidth: int = field(default=2, kw_only=False)
-    local_score: str | DiscreteScore = DEFAULT_SCORE
+    local_score: str | LocalScore = DEFAULT_SCORE
     smoothing: float | None = None
     backend: str | Backend = BACKEND.default
     discretise: str | Discretisation | None = "quantile:4"
@@ -128,7 +149,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         features: Mapping[str, Any],
         run: Run,
         sample_weight: Any = None,
-        classes: Classes | None = None,
+        further: Classes | Target | None = None,
         missing: Missing | None = None,
     ) -> Training:
         """Returns the rows to learn from, after the data check.
@@ -138,17 +159,17 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             features: its columns, by name.
             run: of the fit.
             sample_weight: shape (rows,), or None.
-            classes: of the rows, a further column; or None.
+            further: column, to predict; or None.
             missing: see `Coding`; None for the parameter of this name.
         """
         given = {option.name: getattr(self, option.name) for option in DATA if hasattr(self, option.name)}
         given["missing_values"] = self._gaps
         given |= {} if missing is None else {"missing": missing}
         columns = values = dict(features)
-        if classes is not None:
-            given["class_column"] = classes.name
-            columns = {**columns, classes.name: classes.column()}
-            values = {**values, classes.name: classes.values}
+        if further is not None:
+            given |= further.role
+            columns = {**columns, further.name: further.column()}
+            values = {**values, further.name: further.values}
         weights = weights_of(sample_weight, len(next(iter(features.values()))))
         if weights is not None:
             given["weights"] = unused_name(_WEIGHTS, columns)
@@ -156,7 +177,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         data = Data(columns, reading_of(given))
         study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
         table = study.read(run)
-        assert isinstance(table, DataTable), "of states"
+        assert isinstance(table, DataTable | MixedTable), "as the score says"
         self._habits = Habits.of(table)
         rows, times = open_rows(features, list(features), habits=self._habits), None
         if weights is not None:
@@ -192,9 +213,10 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _score(self) -> LocalScore:
         score = score_of(self.local_score)
-        if not is_discrete(score):
+        if is_gaussian(score):
             raise ChoiceError(
-                f"the score '{score.name}' is of real numbers; choose a discrete one, such as bic"
+                f"the score '{score.name}' is of real numbers alone; choose a discrete one, such as bic, or "
+                "a mixed one, such as cg"
             )
         return score
 
@@ -206,15 +228,18 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return fitted(kind, study, run, table=training.table, smoothing=self.smoothing).model
 
     @at(Door.ESTIMATOR)
-    def _codes(self, X: Any, columns: Sequence[Column]) -> NDArray[np.int32]:
-        """Returns codes, shape (columns, rows): `GAP` for missing and hidden values, `UNSEEN` for unseen."""
+    def _codes(self, X: Any, columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
+        """Returns codes and real numbers, shape (columns, rows).
+
+        Missing and hidden values are `GAP`, or NaN beside real numbers; unseen states are `UNSEEN`.
+        """
         check_is_fitted(self)
         given, hidden = features_of(self, X, reset=False).values(), hidden_of(columns)
         names = [column.name for column in columns]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
         unseen = UNSEEN if self.unseen == "share" else None
         rows = open_rows(features, names, habits=self._habits, hidden=hidden)
-        codes: NDArray[np.int32] = rows.coded(columns, unseen=unseen)
+        codes: NDArray[Any] = rows.coded(columns, unseen=unseen)
         return codes
 
     def __sklearn_tags__(self) -> Any:
@@ -260,6 +285,7 @@ def unused_name(name: str, names: Mapping[str, Any]) -> str:
     return name
 
 
-def known(codes: NDArray[np.int32]) -> NDArray[np.int32]:
+def known(codes: NDArray[Any], columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
     """Returns codes with unseen values missing, to be summed over."""
-    return np.maximum(codes, np.int32(GAP))
+    coded = np.array([[column.states is not None] for column in columns])
+    return np.where(coded, np.maximum(codes, np.int32(GAP)), codes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -24,6 +24,7 @@ from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.models.messages import log_sum
 from jtsolve.tables.raw import GAP
+from jtsolve.tables.table import MixedTable
 from jtsolve.tables.values import is_missing
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
+    from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.protocol import StateDistribution
 
 CLASS = "class"
 """Name of the class column, unless y has a name."""
@@ -112,7 +115,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             training = self._read(X, features, run, sample_weight, classes)
             self.class_name_, self.classes_ = classes.name, classes.values
             if self.trees == "joint":
-                self._models: tuple[JunctionTreeModel, ...] = (self._learned(training, run),)
+                self._models: tuple[JunctionTreeModel | MixedTreeModel, ...] = (self._learned(training, run),)
                 self.model_ = Model(self._models[0], training.style)
                 shares = self._models[0].marginals()[-1]
             else:
@@ -154,6 +157,10 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
     def _fit_each(self, training: Training, run: Run) -> NDArray[np.float64]:
         """Fits a model for each class; returns P(class), smoothed like the tables."""
         table = training.table
+        if isinstance(table, MixedTable):
+            raise ChoiceError(
+                'trees="class-conditional" is for states; cut real columns, or take trees="joint"'
+            )
         *rest, classes = table.codes
         times = np.ones(table.rows, dtype=np.int64) if table.weights is None else table.weights
         models: list[JunctionTreeModel] = []
@@ -185,12 +192,15 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         check_is_fitted(self)
         if self.trees == "joint":
             (model,) = self._models
-            codes = known(self._codes(X, model.columns[:-1]))
+            columns = model.columns[:-1]
+            codes = known(self._codes(X, columns), columns)
             gaps = np.full((1, codes.shape[1]), GAP, dtype=np.int32)
-            logs = state_log_probabilities(model, np.vstack([codes, gaps]), len(codes))
+            logs = state_log_probabilities(
+                cast("StateDistribution", model), np.vstack([codes, gaps]), len(codes)
+            )
             logs += self.class_log_prior_ - self._log_shares
         else:
-            codes = known(self._codes(X, self._models[0].columns))
+            codes = known(self._codes(X, self._models[0].columns), self._models[0].columns)
             each = [model.log_likelihood(codes) for model in self._models]
             logs = np.array(each).T + self.class_log_prior_
         normalised: NDArray[np.float64] = logs - log_sum(logs, axis=1)[:, None]

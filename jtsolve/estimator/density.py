@@ -20,9 +20,9 @@ from jtsolve.study.arguments import model_kind_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.columns import Column
+    from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.protocol import StateDistribution
+    from jtsolve.models.protocol import Distribution
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,7 +34,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
 
     Args:
         treewidth: of the trees; at least 0.
-        local_score: name of a discrete score ("bic", "bdeu", …), or the score itself; `score` is a method.
+        local_score: name of a discrete score ("bic", "bdeu", …) or a mixed one ("cg"), or the score itself;
+            `score` is a method.
         smoothing: equivalent sample size a of the prior of the tables, above 0; None for that of the score,
             else 1.
         backend: searches for the tree: a name as on the command line, or a `Backend`. "auto" chooses, and
@@ -42,7 +43,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         model: the kind of model with options, as in "mixture:components=4" or "features:support=50", or the
             kind itself; `jtsolve models` lists them. Kinds without trees of a treewidth ignore `treewidth`.
         discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
-            None to refuse them. Columns of at most 20 different numbers, or 31 whole ones, are not cut.
+            None to refuse them, or to keep them real with a mixed score. Columns of at most 20 different
+            numbers, or 31 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
         schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
             file of them, as for `--schema`.
@@ -95,20 +97,24 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         with self._running() as run:
             kind = model_kind_of(self.model)
             training = self._read(X, features, run, sample_weight)
-            self._model: StateDistribution = self._learned(training, run, kind)
+            self._model: Distribution = self._learned(training, run, kind)
         self.model_ = Model(self._model, training.style)
         self._values = values_of(training)
         self._is_frame = is_frame(X)
         a, rows = self._smoothing, training.table.total
-        arities = np.array([column.arity for column in self._model.columns])
-        self._log_shares = np.log(a / ((arities + 1) * (rows + a)))
+        self._log_shares = np.array(
+            [
+                0.0 if column.states is None else np.log(a / ((len(column.states) + 1) * (rows + a)))
+                for column in self._model.columns
+            ]
+        )
         return self
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """Returns ln P(x) for every row, in nats, shape (rows,)."""
         check_is_fitted(self)
         codes = self._codes(X, self._model.columns)
-        logs: NDArray[np.float64] = self._model.log_likelihood(known(codes))
+        logs: NDArray[np.float64] = self._model.log_likelihood(known(codes, self._model.columns))
         logs += self._log_shares @ (codes == UNSEEN)
         return logs
 
@@ -139,14 +145,14 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         return np.column_stack(drawn if kinds <= set("biuf") else [column.astype(object) for column in drawn])
 
     def _framed(
-        self, columns: list[Column], codes: NDArray[np.integer[Any]], drawn: list[NDArray[Any]]
+        self, columns: list[Column | RealColumn], codes: NDArray[Any], drawn: list[NDArray[Any]]
     ) -> Any:
         """Returns drawn rows as a frame."""
         style = self.model_.style
         made = []
         for column, values, row, numbers in zip(columns, self._values, codes, drawn, strict=True):
             if values.edges is None:
-                made.append(style.column(column.name, column.values, row))
+                made.append(column.series(style, row))
             else:
                 made.append(style.numbers(column.name, numbers))
         return style.frame(made)

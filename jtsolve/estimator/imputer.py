@@ -10,7 +10,7 @@ well columns with many gaps are predicted, since completions are never surprisin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -22,15 +22,18 @@ from jtsolve.estimator.base import TreeEstimator, known
 from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
-from jtsolve.models.inference.completion import completed
 from jtsolve.models.inference.prediction import state_log_probabilities
+from jtsolve.scoring.score import is_mixed
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
+from jtsolve.tables.table import DataTable, MixedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.estimator.base import Training
+    from jtsolve.models.protocol import Distribution, StateDistribution
+    from jtsolve.tables.options import Missing
 
 STRATEGIES = ("mode", "joint", "mean")
 
@@ -40,7 +43,8 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     """Fills in missing values (None, NaN, NA) given the observed values of their row.
 
     Observed values are returned as they are, in a frame if X is one. A range of a cut column stands for the
-    median of its training rows.
+    median of its training rows. Real columns, of a mixed score, get conditional means, and training begins
+    with the complete rows.
 
     Args:
         treewidth: of the tree; at least 0.
@@ -103,16 +107,18 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             )
         features = features_of(self, X, reset=True)
         with self._running() as run:
-            training = self._read(X, features, run, sample_weight, missing="impute-mode")
-            model: JunctionTreeModel = self._learned(training, run)
+            missing: Missing = "drop-rows" if is_mixed(self._score) else "impute-mode"
+            training = self._read(X, features, run, sample_weight, missing=missing)
+            model: Distribution = self._learned(training, run)
             observed = training.rows.coded(model.columns)
+            previous = observed if isinstance(training.table, MixedTable) else training.table.codes
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
-                filled = completed(model, observed)
-                if np.array_equal(filled, training.table.codes):
+                filled = model.complete(observed)
+                if np.array_equal(filled, previous):
                     break
-                table = replace(training.table, codes=filled, weights=training.times)
-                training = training._replace(table=table)
+                previous = filled
+                training = training._replace(table=_filled(training, filled))
                 model = self._learned(training, run)
                 self.n_iter_ += 1
         self.model_, self._model = Model(model, training.style), model
@@ -124,15 +130,19 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         check_is_fitted(self)
         model = self._model
         codes = self._codes(X, model.columns)
-        gaps = codes == GAP
-        filled = completed(model, known(codes)) if self.strategy == "joint" else None
+        gaps = (codes == GAP) if codes.dtype.kind == "i" else np.isnan(codes)
+        codes = known(codes, model.columns)
+        filled = model.complete(codes) if self.strategy == "joint" else None
         fills: dict[int, tuple[NDArray[np.intp], NDArray[Any]]] = {}
         for v in np.flatnonzero(gaps.any(axis=1)).tolist():
             at, values = np.flatnonzero(gaps[v]), self._values[v]
             if filled is not None:
                 fills[v] = at, values.at(filled[v, at])
                 continue
-            logs = state_log_probabilities(model, known(codes[:, at]), v)
+            if model.columns[v].states is None:
+                fills[v] = at, model.predict(codes[:, at], v)
+                continue
+            logs = state_log_probabilities(cast("StateDistribution", model), codes[:, at], v)
             if self.strategy == "mean" and values.means is not None:
                 fills[v] = at, np.exp(logs) @ values.means
             else:
@@ -141,3 +151,13 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         # scikit-learn would make object columns of a polars frame.
         wants_pandas = _get_output_config("transform", self)["dense"] == "pandas"
         return as_pandas(out) if wants_pandas and is_frame(out) and not is_pandas(out) else out
+
+
+def _filled(training: Training, rows: NDArray[Any]) -> DataTable | MixedTable:
+    """Returns the table with other rows, in its coding."""
+    table = training.table
+    if isinstance(table, DataTable):
+        return replace(table, codes=rows, weights=training.times)
+    real = np.array([states is None for states in table.states])
+    discrete = table.discrete and replace(table.discrete, codes=rows[~real].astype(np.int32))
+    return replace(table, discrete=discrete, real=replace(table.real, values=rows[real]))

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.estimator.rows import is_frame
-from jtsolve.models.columns import RealColumn, columns_of
+from jtsolve.models.columns import Column, RealColumn, columns_of, mixed_columns_of
 from jtsolve.tables.frames import is_pandas
+from jtsolve.tables.table import MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,12 +36,12 @@ class Values:
     means: NDArray[np.float64] | None
     edges: NDArray[np.float64] | None
 
-    def at(self, codes: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    def at(self, codes: NDArray[Any]) -> NDArray[Any]:
         """Returns the typical value of each code."""
-        values: NDArray[Any] = _array(self.typical)[codes]
+        values: NDArray[Any] = _array(self.typical)[np.asarray(codes, dtype=np.int64)]
         return values
 
-    def drawn(self, codes: NDArray[np.integer[Any]], generator: np.random.RandomState) -> NDArray[Any]:
+    def drawn(self, codes: NDArray[Any], generator: np.random.RandomState) -> NDArray[Any]:
         """Returns a value for each code: that of the state, or a uniform number from its range."""
         codes = np.asarray(codes, dtype=np.int64)
         if self.edges is None:
@@ -49,6 +50,20 @@ class Values:
         low, high = edges[codes], edges[codes + 1]
         made: NDArray[np.float64] = high - (high - low) * generator.random_sample(codes.shape)
         return made
+
+
+class RealValues:
+    """What the numbers of a real column stand for: themselves."""
+
+    means = edges = None
+
+    def at(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the numbers."""
+        return numbers
+
+    def drawn(self, numbers: NDArray[np.float64], _generator: np.random.RandomState) -> NDArray[np.float64]:
+        """Returns the numbers."""
+        return numbers
 
 
 def _array(values: Sequence[Any]) -> NDArray[Any]:
@@ -61,10 +76,15 @@ def _array(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def values_of(training: Training) -> tuple[Values, ...]:
+def values_of(training: Training) -> tuple[Values | RealValues, ...]:
     """Returns the values of the features."""
-    found = []
-    for column, raw in zip(columns_of(training.table), training.rows.columns, strict=False):  # before classes
+    found: list[Values | RealValues] = []
+    table = training.table
+    columns = mixed_columns_of(table) if isinstance(table, MixedTable) else columns_of(table)
+    for column, raw in zip(columns, training.rows.columns, strict=False):  # before classes
+        if not isinstance(column, Column):
+            found.append(RealValues())
+            continue
         if column.cuts is None:
             known = training.style.values[column.name]
             present = [known.get(label, label) for label in column.values.own]

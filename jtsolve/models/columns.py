@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.raw import RawColumn
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import Codes, DataTable, MixedTable
     from jtsolve.tables.values import Kind
 
 
@@ -264,6 +264,12 @@ def position(names: Sequence[str], name: str) -> int:
     if name not in names:
         raise InputError("model", "variables", f"there is no '{name}'", f"use one of {name_list(names)}")
     return names.index(name)
+
+
+def mixed_columns_of(table: MixedTable) -> tuple[Column | RealColumn, ...]:
+    """Returns the columns of a table of states and real numbers."""
+    known = {} if table.discrete is None else {one.name: one for one in columns_of(table.discrete)}
+    return tuple(known.get(name) or RealColumn(name) for name in table.names)
 
 
 def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:

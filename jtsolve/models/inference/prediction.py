@@ -65,8 +65,8 @@ def state_log_probabilities(model: StateDistribution, rows: Codes, v: int) -> ND
     out = np.empty((rows.shape[1], states))
     block = max(1, _BLOCK // states)
     for start in range(0, rows.shape[1], block):
-        part = rows[:, start : start + block].astype(np.int32)
-        each = np.repeat(part, states, axis=1)
+        part = rows[:, start : start + block]
+        each = np.repeat(part if part.dtype.kind == "f" else part.astype(np.int32), states, axis=1)
         each[v] = np.tile(np.arange(states, dtype=np.int32), part.shape[1])
         logs = model.log_likelihood(each).reshape(-1, states)
         with np.errstate(invalid="ignore"):

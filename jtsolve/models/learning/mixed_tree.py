@@ -19,7 +19,7 @@ import numpy as np
 from jtsolve.core.marks import strongly_rooted
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import Column, RealColumn, columns_of
+from jtsolve.models.columns import mixed_columns_of
 from jtsolve.models.inference.mixed import MixedClique
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import CellMoments
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.columns import Column, RealColumn
     from jtsolve.tables.table import MixedTable
 
 _MEAN = 0.5
@@ -55,8 +56,7 @@ def fit_mixed(
         raise InputError("tree", "", reason, "give the tree of this table")
     if not (np.isfinite(ess) and ess >= 0):
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
-    known = {} if table.discrete is None else {one.name: one for one in columns_of(table.discrete)}
-    columns = tuple(known.get(name) or RealColumn(name) for name in table.names)
+    columns = mixed_columns_of(table)
     try:
         nodes = strongly_rooted(tree, table.real_variables)
     except ValueError:
