@@ -18,9 +18,9 @@ def test_a_process_without_a_place_for_a_cache_compiles_for_itself(
 ) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setattr(compiling, "_is_writable", lambda _folder: False)
-    monkeypatch.setattr("tempfile.mkdtemp", lambda prefix: str(tmp_path / prefix))
+    monkeypatch.setattr(compiling, "locked_folder", lambda: (-1, tmp_path / "kernels"))
     compiling._ensure_cache()
-    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "jtsolve-kernels-")
+    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "kernels")
     monkeypatch.delenv("NUMBA_CACHE_DIR")
 
 

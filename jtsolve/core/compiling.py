@@ -32,6 +32,8 @@ from numba.core import event
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import IndexDataCacheFile
 
+from jtsolve.core.temporary import locked_folder
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -54,9 +56,9 @@ def _ensure_cache() -> None:
     """Gives numba a temporary cache if no default place is writable."""
     places = (Path(__file__).parent / "__pycache__", Path.home() / ".cache")
     if "NUMBA_CACHE_DIR" not in os.environ and not any(map(_is_writable, places)):
-        folder = tempfile.mkdtemp(prefix="jtsolve-kernels-")
+        _, folder = locked_folder()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        os.environ["NUMBA_CACHE_DIR"] = folder
+        os.environ["NUMBA_CACHE_DIR"] = str(folder)
         numba.config.reload_config()
 
 

@@ -11,7 +11,6 @@ import lzma
 import os
 import stat
 import sys
-import tempfile
 import zipfile
 import zlib
 from contextlib import contextmanager, suppress
@@ -22,6 +21,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias, cast
 from jtsolve.core.formats import files_in, require_readable
 from jtsolve.core.outputs import note_input
 from jtsolve.core.run import Run
+from jtsolve.core.temporary import locked_file
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -244,16 +244,16 @@ def _replace(target: Path, data: bytes, mode: int | None) -> None:
     """Writes `data` beside `target` and renames it; `mode` is that of an existing file."""
     if target.is_symlink():  # though resolved: a circle, which is an error by itself only before Python 3.13
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".jtsolve-", suffix=".tmp")
+    handle, path = locked_file(target.parent)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
-        Path(name).chmod(_default_mode() if mode is None else stat.S_IMODE(mode))
-        Path(name).replace(target)
+            path.chmod(_default_mode() if mode is None else stat.S_IMODE(mode))
+            path.replace(target)
     except BaseException:  # including an interruption
-        Path(name).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
 
 

@@ -19,7 +19,6 @@ References:
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +27,7 @@ from jtsolve.backends.support.solver import SolverCall, estimated, require_relax
 from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.temporary import temporary_folder
 from jtsolve.encodings.family import FEATURES
 from jtsolve.errors import ChoiceError
 
@@ -87,8 +87,8 @@ class IntegerProgramming:
         solver = self._installed_solver(limits, report)
         if solver is None:
             return Outcome(None, stop=report.stop or Stop.TIME)
-        with tempfile.TemporaryDirectory(prefix="jtsolve-") as folder:
-            options = {"solver": solver, "folder": folder}
+        with temporary_folder() as folder:
+            options = {"solver": solver, "folder": str(folder)}
             call = SolverCall(_KIND, f"{_PROCESS}:solve", "family", options)
             return solve_prepared(self, call, problem, limits, report)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import pickle
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.portfolio.member import Assignment, pack
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import start_python
+from jtsolve.core.temporary import temporary_folder
 from jtsolve.errors import InternalError
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+    from pathlib import Path
 
     from jtsolve.backends.portfolio.ledger import Job, Ledger
     from jtsolve.core.problem import Problem
@@ -60,9 +60,9 @@ class Pool:
 
     def run(self, ledger: Ledger) -> None:
         """Runs until all jobs have ended or the ledger says stop; leaves no process."""
-        with tempfile.TemporaryDirectory(prefix="jtsolve-") as folder:
-            packed = pack(self.problem, Path(folder) / "scores")
-            best = Path(folder) / "incumbent"
+        with temporary_folder() as folder:
+            packed = pack(self.problem, folder / "scores")
+            best = folder / "incumbent"
             room = self.limits.memory_bytes - resident_memory()
             try:
                 while (self.waiting or self.running) and ledger.stop is None:

@@ -11,14 +11,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,9 +27,12 @@ from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import describe
 from jtsolve.core.processes import ProcessTree, end_with_parent
 from jtsolve.core.run import Console
+from jtsolve.core.temporary import temporary_folder
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jtsolve.core.result import Incumbent
 
 _POLL = 0.05
@@ -77,8 +78,8 @@ def supervise(
     watcher = watcher or Watcher()
     began = datetime.now(UTC).isoformat(timespec="seconds")
     watcher.started(spec)
-    with tempfile.TemporaryDirectory(prefix="jtsolve-") as name:
-        files = _Files(Path(name))
+    with temporary_folder() as folder:
+        files = _Files(folder)
         files.spec.write_bytes(to_json(spec))
         command = [*program, str(files.spec), str(files.row), str(files.trace)]
         with files.log.open("wb") as log:
