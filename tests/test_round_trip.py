@@ -327,6 +327,14 @@ def test_numbers_are_equal_as_numbers(value: Any, folder: Path) -> None:
     assert dict(zip(answer["answer"], answer["probability"], strict=True))["v"] == pytest.approx(5 / 6)
 
 
+@pytest.mark.parametrize("learned", CONTAINERS)
+def test_the_zero_of_a_float_has_no_sign(learned: str, folder: Path) -> None:
+    columns: dict[str, list[Any]] = {"x": [-0.0, -0.0, 1.0, 0.0], "y": ["u", "v", "v", "u"]}
+    model = fitted(contained(learned, columns, folder))
+    for asked in CONTAINERS:
+        assert np.allclose(model.loglik(contained(asked, columns, folder)), logs(columns))
+
+
 @pytest.mark.parametrize("value", [1, "1", "yes", 1.0])
 def test_truth_values_are_no_numbers(value: Any, folder: Path) -> None:
     model = of_text(FLAGS, folder)

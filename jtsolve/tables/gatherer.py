@@ -16,7 +16,7 @@ from jtsolve.tables.distinct import DistinctRows
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.options import COLUMNS
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
-from jtsolve.tables.values import labels_of
+from jtsolve.tables.values import labels_of, text_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -199,7 +199,7 @@ class Encoder:
 
     def code(self, value: str) -> int:
         """Returns the code of a text; `GAP` of a blank one."""
-        label = value.strip()
+        label = text_label(value)
         return self.known.setdefault(label, len(self.known)) if label else GAP
 
     def codes(self, values: pl.Series) -> NDArray[Any]:

@@ -75,7 +75,17 @@ def label_of(value: Any) -> str:
         return str(int(number)) if whole else repr(number)
     if isinstance(value, datetime | np.datetime64):
         return time_label(str(value))
-    return str(value).strip()
+    return text_label(str(value))
+
+
+def text_label(text: str) -> str:
+    """Returns a text without blanks around it; the zero of a float, as programs write it, has no sign.
+
+    >>> [text_label(text) for text in (" a b ", "-0.0", "-0")]
+    ['a b', '0.0', '-0']
+    """
+    label = text.strip()
+    return "0.0" if label == "-0.0" else label
 
 
 def time_label(text: str) -> str:
