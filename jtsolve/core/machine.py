@@ -28,32 +28,39 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-_ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
-"""Bytes that the process may hold during the current call; None for no limit."""
+class _Call:
+    """One call of the user: the bytes that the process may hold until it ends; None for no limit."""
+
+    most: int | None = None
+
+
+_CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 def allow_memory(most: int | None) -> None:
-    """Limits what `free_memory` returns in this context.
+    """Limits what `free_memory` returns until the call ends; outside `memory_of_call`, does nothing.
 
     Args:
         most: bytes that the process may hold; None for no limit.
     """
-    _ALLOWED.set(most)
+    if (call := _CALL.get()) is not None:
+        call.most = most
 
 
 @contextmanager
 def memory_of_call() -> Iterator[None]:
     """Ends the limit that the body, or the function decorated, sets by `allow_memory`."""
-    token = _ALLOWED.set(None)
+    token = _CALL.set(_Call())
     try:
         yield
     finally:
-        _ALLOWED.reset(token)
+        _CALL.reset(token)
 
 
 def allowed_memory() -> int | None:
     """Returns the bytes that the process may hold during the current call; None without a limit."""
-    return _ALLOWED.get()
+    call = _CALL.get()
+    return None if call is None else call.most
 
 
 def free_memory() -> int:
@@ -67,7 +74,7 @@ def free_memory() -> int:
     if space != resource.RLIM_INFINITY and table.is_file():
         pages = int(table.read_text(encoding="ascii").split()[0])
         free = min(free, space - pages * resource.getpagesize())
-    if (allowed := _ALLOWED.get()) is not None:
+    if (allowed := allowed_memory()) is not None:
         free = min(free, allowed - resident_memory())
     limit, used = _CONTROL_GROUP / "memory.max", _CONTROL_GROUP / "memory.current"
     if limit.is_file() and used.is_file() and (most := limit.read_text(encoding="ascii").strip()) != "max":
