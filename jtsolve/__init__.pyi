@@ -13,6 +13,7 @@ from jtsolve.api import average as average
 from jtsolve.api import example as example
 from jtsolve.api import explain as explain
 from jtsolve.api import fit as fit
+from jtsolve.api import population as population
 from jtsolve.api import read as read
 from jtsolve.api import select as select
 from jtsolve.api import triangulate as triangulate
@@ -34,6 +35,7 @@ __all__ = [
     "explain",
     "fit",
     "learn",
+    "population",
     "read",
     "select",
     "solve",

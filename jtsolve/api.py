@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from jtsolve.averaging.method import AveragingMethod
+    from jtsolve.averaging.population import PopulationPosterior
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
@@ -70,6 +71,7 @@ __all__ = [
     "explain",
     "fit",
     "learn",
+    "population",
     "read",
     "select",
     "solve",
@@ -433,3 +435,46 @@ def average(
     if not found.converged:
         LOGGER.warning("the chains have not converged: their figures must not be used")
     return found
+
+
+@at(Door.PYTHON)
+@one_call()
+def population(
+    lists: Frame,
+    *,
+    most: int | None = None,
+    delta: float | None = None,
+    time: float | None = None,
+    memory: float | None = None,
+    show_progress: bool | None = None,
+    **reading: Any,
+) -> PopulationPosterior:
+    """Estimates the size of a population from overlapping lists, averaged over all decomposable graphs.
+
+    Args:
+        lists: data as in `learn`: a row for each case, or for each set of lists, counted by the column
+            `weights`; a column for each list, 1 where it has the case, else 0.
+        most: the largest number of unobserved cases; None for that of the observed, or 300.
+        delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
+        time: see `learn`; so are the others.
+        memory: gigabytes.
+        show_progress: on standard error.
+        reading: how the data are read.
+
+    Returns:
+        The posterior of the size, and the probability that two lists are dependent.
+
+    Raises:
+        InputError: the data cannot be read, or a column is no list.
+        ChoiceError: a number makes no sense, or there is one list.
+        LimitError: the sums do not fit the limits.
+
+    >>> import jtsolve as jt
+    >>> hares = {"May": [1, 1, 0], "June": [1, 0, 1], "count": [20, 30, 40]}
+    >>> jt.population(hares, weights="count").interval()
+    (91, 187)
+    """
+    from jtsolve.study.population import population_of
+
+    run = run_of(time, memory, None, 0, show_progress)
+    return population_of(data_of(lists, reading, None, None), run, most, delta)

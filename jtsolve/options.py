@@ -225,3 +225,7 @@ CONSTRAINT = Option(
 )
 METHOD = Option("method", str, metavar="NAME")
 CRITERION = Option("criterion", str, metavar="HOW")
+MOST = Option(
+    "most", int, "The largest number of unobserved cases; default: that of the observed, or 300.", metavar="N"
+)
+DELTA = Option("delta", float, "Prior cases of a cell; default: one in all cells.", metavar="X")

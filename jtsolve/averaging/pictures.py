@@ -205,6 +205,21 @@ def traces(
     return figure
 
 
+def population(
+    sizes: NDArray[np.int64], probabilities: NDArray[np.float64], interval: tuple[int, int]
+) -> Any:
+    """Returns the posterior of a population's size, its interval shaded, as a `matplotlib.figure.Figure`."""
+    axes = _axes(7.0, 3.5, "")
+    within = (sizes >= interval[0]) & (sizes <= interval[1])
+    axes.fill_between(sizes[within], probabilities[within], color=_OTHER, alpha=0.3, linewidth=0)
+    axes.plot(sizes, probabilities, color=_OTHER)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("size of the population; shaded: 95 %")
+    axes.set_ylabel("posterior probability")
+    axes.spines[["top", "right"]].set_visible(False)
+    return axes.figure
+
+
 def _axes(width: float, height: float, title: str) -> Any:
     """Returns the axes of a new figure; a warning is its title."""
     from matplotlib.figure import Figure

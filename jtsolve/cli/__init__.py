@@ -37,7 +37,7 @@ COMMANDS = {
     **dict.fromkeys(("backends", "scores", "models", "methods"), "choices"),
     **{name: name for name in ("explain", "recommend", "compare", "report")},
     "run": "single_run",
-    **{name: name for name in ("convert", "encode", "decode", "show", "select", "average")},
+    **{name: name for name in ("convert", "encode", "decode", "show", "select", "average", "population")},
     **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},
 }
 """The module of each command, in the order of the help."""

@@ -1,0 +1,185 @@
+"""The sums over all decomposable graphs for many candidates at once, `population` says why.
+
+A number of `averaging.sums` is a row here: one for each candidate, times a power of 2 that the row shares.
+The pair (S, R) of disjoint sets is row start[V∖S] + R of F, L and P, R being renamed within V∖S, and row
+start[S∪R] + S of X, S being renamed within S ∪ R: the terms of a sum lie side by side.
+"""
+
+from __future__ import annotations
+
+from math import frexp, ldexp
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+EMPTY = -(1 << 40)
+"""The exponent of a row of zeros."""
+NEGLIGIBLE = -1000
+"""Bits by which a term may be smaller than a sum without being left out."""
+
+
+@kernel(allocates=False)
+def _set(out, a, factor):
+    """Makes a row factor · a."""
+    for t in range(out.shape[1]):
+        out[0, t] = factor * a[0, t]
+
+
+@kernel(allocates=False)
+def _add(out, exponent, a, i, b, j, added, sign):
+    """Adds sign · a[i] · b[j] · 2^added to the row out[0] · 2^exponent, and returns its new exponent."""
+    if added > exponent:
+        factor = ldexp(1.0, exponent - added) if exponent - added > NEGLIGIBLE else 0.0
+        for t in range(out.shape[1]):
+            out[0, t] *= factor
+        exponent = added
+    if added - exponent > NEGLIGIBLE:
+        factor = sign * ldexp(1.0, added - exponent)
+        i, j = np.uint64(i), np.uint64(j)  # never from the end: lanes run in parallel
+        for t in range(np.uint64(out.shape[1])):
+            out[0, t] += factor * a[i, t] * b[j, t]
+    return exponent
+
+
+@kernel(allocates=False)
+def _store(table, exponents, row, sums, exponent):
+    """Writes a row, its largest number between 1/2 and 1."""
+    largest = 0.0
+    for t in range(sums.shape[1]):
+        largest = max(largest, abs(sums[0, t]))
+    if largest == 0.0:
+        exponents[row] = EMPTY
+        for t in range(sums.shape[1]):
+            table[row, t] = 0.0
+        return
+    _, shift = frexp(largest)
+    factor = ldexp(1.0, -shift)
+    for t in range(sums.shape[1]):
+        table[row, t] = sums[0, t] * factor
+    exponents[row] = exponent + shift
+
+
+@kernel(allocates=False)
+def _renamed(part, whole):
+    """Returns the part of a set with the members of the set renamed 0, 1, …."""
+    found, place = 0, 1
+    while whole:
+        if part & whole & -whole:
+            found |= place
+        place <<= 1
+        whole &= whole - 1
+    return found
+
+
+@kernel(allocates=False)
+def _unnamed(part, whole):
+    """Returns the part of a set before `_renamed`."""
+    found = 0
+    while part:
+        if part & 1:
+            found |= whole & -whole
+        part >>= 1
+        whole &= whole - 1
+    return found
+
+
+@kernel
+def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, ones, sums):
+    """Fills the rows of all R of one size, after those of the smaller ones; see `averaging.sums`.
+
+    Args:
+        size: |R|, at least 1.
+        start: shape (2^n,): see above.
+        sizes: shape (2^n,): |A|.
+        local: shape (2^n, candidates): s(A) over 2^powers[A].
+        powers: shape (2^n,).
+        inverse: 1/local.
+        tables: F, L, P and X, each of shape (3^n, candidates); those with R = ∅ are filled.
+        exponents: of the rows of each.
+        ones: shape (1, candidates).
+        sums: shape (2^n, 1, candidates), for the rows in work.
+    """
+    f, connected, p, x = tables
+    fe, le, pe, xe = exponents
+    row = sums[0]
+    everything = start.size - 1
+    # B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D), in the place of X(S,R)
+    for union in range(start.size):
+        full = (1 << sizes[union]) - 1
+        for s in range(full + 1):
+            if sizes[full ^ s] != size:
+                continue
+            _set(row, row, 0.0)
+            e = EMPTY
+            d = full ^ s
+            while d:
+                cell = start[union] + (s | d)
+                e = _add(row, e, x, cell, ones, 0, xe[cell], 1.0)
+                d = (d - 1) & (full ^ s)
+            _store(x, xe, start[union] + s, row, e)
+    # F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K)
+    for s in range(start.size):
+        outside = everything ^ s
+        begin = start[outside]
+        for r in range(1 << sizes[outside]):
+            if sizes[r] != size:
+                continue
+            union = s | _unnamed(r, outside)
+            cell = start[union] + _renamed(s, union)
+            _set(row, row, 0.0)
+            e = _add(row, EMPTY, x, cell, ones, 0, xe[cell], 1.0)
+            k = (r - 1) & r
+            while k:
+                part, rest = begin + k, begin + (r ^ k)
+                e = _add(row, e, f, part, p, rest, fe[part] + pe[rest], -1.0)
+                k = (k - 1) & r
+            _store(f, fe, begin + r, row, e)
+    # L(S,R) = Σ_{Q⊆S} F(Q,R)/s(Q), variable by variable
+    own = np.empty(start.size, np.int64)
+    for r in range(start.size):
+        if sizes[r] != size:
+            continue
+        outside = everything ^ r
+        count = 1 << sizes[outside]
+        for place in range(count):
+            q = _unnamed(place, outside)
+            cell = start[everything ^ q] + _renamed(r, everything ^ q)
+            _set(sums[place], sums[place], 0.0)
+            own[place] = _add(sums[place], EMPTY, f, cell, inverse, q, fe[cell] - powers[q], 1.0)
+        bit = 1
+        while bit < count:
+            for place in range(count):
+                if place & bit:
+                    less = place ^ bit
+                    own[place] = _add(sums[place], own[place], sums[less], 0, ones, 0, own[less], 1.0)
+            bit <<= 1
+        for place in range(count):
+            s = _unnamed(place, outside)
+            cell = start[everything ^ s] + _renamed(r, everything ^ s)
+            _store(connected, le, cell, sums[place], own[place])
+    for s in range(start.size):
+        outside = everything ^ s
+        begin = start[outside]
+        for r in range(1 << sizes[outside]):
+            if sizes[r] != size:
+                continue
+            # P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K)
+            _set(row, row, 0.0)
+            e = EMPTY
+            others = r & (r - 1)
+            k = others
+            while True:
+                part, rest = begin + (r ^ others | k), begin + (others ^ k)
+                e = _add(row, e, connected, part, p, rest, le[part] + pe[rest], 1.0)
+                if k == 0:
+                    break
+                k = (k - 1) & others
+            _store(p, pe, begin + r, row, e)
+            # X(S,R) = s(S) P(S,R) − B(S,R)
+            union = s | _unnamed(r, outside)
+            cell = start[union] + _renamed(s, union)
+            _set(row, row, 0.0)
+            e = _add(row, EMPTY, x, cell, ones, 0, xe[cell], -1.0)
+            e = _add(row, e, local, s, p, begin + r, powers[s] + pe[begin + r], 1.0)
+            _store(x, xe, cell, row, e)

@@ -1,0 +1,257 @@
+"""The size of a population from overlapping lists, averaged over all decomposable graphs.
+
+D. Madigan and J. C. York, Bayesian methods for estimation of the size of a closed population, Biometrika 84,
+1997. Of N cases each is on some of k lists; n₀, those on none, are unobserved. Under a decomposable graph G
+of dependence between the lists, with a hyper Dirichlet prior of δ cases for each of the 2^k cells,
+
+    P(n₀, G | data) ∝ p(n₀) · N!/n₀! · Π s(C) / Π s(S)      over the cliques C and separators S of G
+    s(A) = Γ(δ2^k)/Γ(N + δ2^k) · Π_a Γ(n(a) + δ_A)/Γ(δ_A)  over the cells a of A's margin; δ_A = δ2^(k−|A|)
+
+with p(n₀) ∝ 1/n₀ for n₀ = 1, 2, …, and all graphs equally likely. Of the counts n(a), only that of the cell
+without any list depends on n₀. So the sums over all graphs Z(n₀) are those of `averaging.sums` with one row
+of numbers for each set, and the graphs in which {u,v} is complete have the sum s({u,v}) P({u,v}, V∖{u,v}).
+
+Time: some 3·4^k products for each candidate n₀. Memory: four tables of 3^k rows of at most `_LANES` numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import RASTER
+from jtsolve.core.notebook import as_html
+from jtsolve.errors import ChoiceError
+from jtsolve.listing import table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from jtsolve.core.run import Run
+
+    Array = NDArray[np.float64]
+
+_CELLS = 1 << 24
+"""Numbers in one table, about."""
+_LANES = 512
+"""Candidates at a time, at most."""
+_SPREAD = 450
+"""Bits by which a row may vary between candidates, at most: less than half of what a double has."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class PopulationPosterior:
+    """The posterior of the size of a population.
+
+    Attributes:
+        names: of the lists.
+        observed: the number of cases on any list.
+        probabilities: of 1, 2, … unobserved cases.
+        dependence: shape (lists, lists): the probability that two lists are adjacent in the graph.
+        delta: the prior cases of a cell.
+    """
+
+    names: tuple[str, ...]
+    observed: int
+    probabilities: Array
+    dependence: Array
+    delta: float
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The candidate sizes of the population, one for each probability."""
+        return self.observed + 1 + np.arange(self.probabilities.size)
+
+    @property
+    def mean(self) -> float:
+        """The posterior mean of the size of the population."""
+        return float(self.probabilities @ self.sizes)
+
+    def interval(self, level: float = 0.95) -> tuple[int, int]:
+        """Returns the sizes between which the population lies, with equal tails.
+
+        Raises:
+            ChoiceError: the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise ChoiceError(f"the level of the interval is {level}; give one between 0 and 1")
+        low, high = np.searchsorted(np.cumsum(self.probabilities), [(1 - level) / 2, (1 + level) / 2])
+        last = self.probabilities.size - 1
+        return int(self.sizes[min(low, last)]), int(self.sizes[min(high, last)])
+
+    def to_document(self) -> dict[str, Any]:
+        """Returns the posterior as JSON values."""
+        return {
+            "lists": list(self.names),
+            "observed": self.observed,
+            "delta": self.delta,
+            "mean": self.mean,
+            "interval": list(self.interval()),
+            "probabilities": self.probabilities.tolist(),
+            "dependence": self.dependence.tolist(),
+        }
+
+    def draw(self, path: str | Path) -> None:
+        """Draws the posterior of the size (.svg, .png).
+
+        Raises:
+            ChoiceError: the suffix is another.
+            InputError: the file cannot be written.
+        """
+        from jtsolve.averaging.pictures import population, render
+
+        kind = RASTER.format_to_write(path)
+        write_atomically(path, render(population(self.sizes, self.probabilities, self.interval()), kind))
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        pairs = sorted(combinations(range(len(self.names)), 2), key=lambda pair: -self.dependence[pair])
+        rows = [[self.names[u], self.names[v], f"{self.dependence[u, v]:.3f}"] for u, v in pairs]
+        return (
+            f"population {self.mean:.1f}, 95 % between {low} and {high}; {self.observed} observed\n\n"
+            f"{table(['list', 'list', 'P(dependent)'], rows)}"
+        )
+
+    def __repr__(self) -> str:
+        low, high = self.interval()
+        return f"PopulationPosterior({self.mean:.1f}, 95 % between {low} and {high})"
+
+    def _repr_html_(self) -> str | None:
+        return as_html(str(self).splitlines())
+
+
+def population_posterior(
+    names: Sequence[str], counts: NDArray[np.int64], most: int, delta: float, run: Run
+) -> PopulationPosterior:
+    """Returns the posterior of the size of a population.
+
+    Args:
+        names: of the k lists.
+        counts: shape (2^k,): the cases by the set of their lists, a bit mask; those of no list are ignored.
+        most: the largest number of unobserved cases.
+        delta: the prior cases of a cell.
+        run: limits and progress.
+
+    Raises:
+        LimitError: the sums need more memory or time than allowed.
+    """
+    from scipy.special import gammaln
+
+    k, observed = len(names), int(counts[1:].sum())
+    missing = np.arange(1, most + 1)
+    totals, pairs = log_sums(log_scores(counts, missing, delta), run)
+    sizes = observed + missing
+    posterior = totals + gammaln(sizes + 1) - gammaln(missing + 1) - np.log(missing)
+    posterior = np.exp(posterior - posterior.max())
+    posterior /= posterior.sum()
+    dependence = np.zeros((k, k))
+    for (u, v), logarithms in zip(combinations(range(k), 2), pairs, strict=True):
+        dependence[u, v] = dependence[v, u] = min(1.0, posterior @ np.exp(logarithms - totals))
+    return PopulationPosterior(tuple(names), observed, posterior, dependence, delta)
+
+
+def require_room(k: int, most: int, run: Run) -> None:
+    """Checks that the scores and the sums for k lists fit the memory.
+
+    Raises:
+        LimitError: they do not.
+    """
+    lanes = min(_LANES, most, max(1, _CELLS // 3**k))
+    need = 4 * 8 * (3**k * (lanes + 1) + 2**k * most)
+    run.require_memory(need, "the sums over all graphs need", "fewer lists or candidates")
+
+
+def log_scores(counts: NDArray[np.int64], missing: NDArray[np.int64], delta: float) -> Array:
+    """Returns ln s(A), shape (2^k, candidates), in nats, for each candidate number of unobserved cases."""
+    from scipy.special import gammaln
+
+    k = counts.size.bit_length() - 1
+    cells = np.flatnonzero(counts[1:]) + 1
+    times = counts[cells]
+    masks = np.arange(counts.size)
+    prior = delta * 2.0 ** (k - np.bitwise_count(masks).astype(float))
+    seen, none = np.empty(counts.size), np.empty(counts.size)
+    for a in masks.tolist():
+        margin = np.bincount(cells & a, times, counts.size)
+        none[a] = margin[0]
+        margin = margin[1:][margin[1:] > 0]
+        seen[a] = (gammaln(margin + prior[a]) - gammaln(prior[a])).sum()
+    first = gammaln((none + prior)[:, None] + missing) - gammaln(prior)[:, None]
+    every = gammaln(prior[0]) - gammaln(times.sum() + missing + prior[0])
+    scores: Array = seen[:, None] + first + every
+    return scores
+
+
+def log_sums(scores: Array, run: Run) -> tuple[Array, Array]:
+    """Returns ln of the sums over all graphs, and over those with each edge, for every candidate.
+
+    Args:
+        scores: shape (2^k, candidates): ln s(A), that of the empty set 0.
+        run: limits and progress.
+
+    Returns:
+        Shapes (candidates,) and (pairs, candidates), the pairs as `combinations` has them, in nats.
+
+    Raises:
+        LimitError: the sums need more memory or time than allowed.
+    """
+    count, candidates = scores.shape
+    k = count.bit_length() - 1
+    masks = np.arange(count)
+    offset = np.zeros(candidates)  # relative to single variables, as in `weights`
+    relative = scores / np.log(2)
+    for v in range(k):
+        own = relative[1 << v].copy()
+        relative[masks >> v & 1 > 0] -= own
+        offset += own
+    # A graph's weight is Π_v s(P_v∪v)/s(P_v), so between two candidates its factor is within that of each v.
+    steps = np.diff(relative, axis=1)
+    reach = np.zeros(candidates)
+    for v in range(k):
+        before = masks[masks >> v & 1 == 0]
+        reach[1:] += np.abs(steps[before | 1 << v] - steps[before]).max(axis=0)
+    reach = np.cumsum(reach)
+    lanes = min(_LANES, candidates, max(1, _CELLS // 3**k))
+    found = np.empty((1 + k * (k - 1) // 2, candidates))
+    with run.phase("summing over all graphs"):
+        first = 0
+        while first < candidates:
+            fitting = int(np.searchsorted(reach, reach[first] + _SPREAD, "right"))
+            chosen = slice(first, min(first + lanes, fitting))
+            found[:, chosen] = _sums(relative[:, chosen], run)
+            first = chosen.stop
+    found = (found + offset) * np.log(2)
+    return found[0], found[1:]
+
+
+def _sums(logarithms: Array, run: Run) -> Array:
+    """Returns the sums for some candidates, to base 2, as `log_sums` does."""
+    from jtsolve.averaging.kernels.population import EMPTY, sum_layer
+
+    count, lanes = logarithms.shape
+    k = count.bit_length() - 1
+    sizes = np.bitwise_count(np.arange(count)).astype(np.int64)
+    start = np.cumsum(1 << sizes) - (1 << sizes)
+    powers = np.floor(logarithms.max(axis=1)).astype(np.int64)
+    local = np.exp2(logarithms - powers[:, None])
+    tables = tuple(np.zeros((3**k, lanes)) for _ in range(4))
+    exponents = tuple(np.full(3**k, EMPTY) for _ in range(4))
+    _, _, p, x = tables
+    _, _, pe, xe = exponents
+    p[start], pe[start] = 1.0, 0  # R = ∅
+    whole = start + (1 << sizes) - 1
+    x[whole], xe[whole] = local, powers
+    ones, sums = np.ones((1, lanes)), np.zeros((count, 1, lanes))
+    for size in range(1, k + 1):
+        run.require_time("the sums over all graphs", "fewer lists or candidates")
+        sum_layer(size, start, sizes, local, powers, 1.0 / local, tables, exponents, ones, sums)
+    complete = np.array([0, *(1 << u | 1 << v for u, v in combinations(range(k), 2))])
+    rows = whole[count - 1 ^ complete]
+    return np.asarray(np.log2(p[rows]) + pe[rows][:, None] + logarithms[complete])

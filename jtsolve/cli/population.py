@@ -1,0 +1,55 @@
+"""`jtsolve population`: the size of a population from overlapping lists."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, ResultFile, declared, grouped
+from jtsolve.cli.output import emit
+from jtsolve.core.formats import RASTER, RESULT
+from jtsolve.core.outputs import claim_outputs
+from jtsolve.options import DELTA, MOST
+
+
+@grouped
+def population(
+    context: typer.Context,
+    *,
+    data: Data,
+    most: Annotated[int | None, declared(MOST)] = None,
+    delta: Annotated[float | None, declared(DELTA)] = None,
+    table: DataOptions,
+    spend: LimitOptions,
+    output: ResultFile = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(readable=False, metavar="FILE", help="Draw the posterior of the size (.svg, .png)."),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Estimate the size of a population from overlapping lists.
+
+    A row is a case, or a set of lists with its count (--weights); a column is a list, 1 where it has the
+    case, else 0. The estimate averages over all decomposable graphs of dependence between the lists.
+    """
+    claim_outputs(output, kind=RESULT)
+    claim_outputs(plot, kind=RASTER)
+
+    from jtsolve.cli.models import json_text
+    from jtsolve.core.files import write_atomically
+    from jtsolve.study.data import Data as StudyData
+    from jtsolve.study.population import population_of
+
+    run = spend.run(context.obj, silent=json, quiet=quiet)
+    found = population_of(StudyData(data, table.reading()), run, most, delta)
+    document = json_text(found.to_document())
+    if output is not None:
+        write_atomically(output, document.encode())
+    if plot is not None:
+        found.draw(plot)
+    if json:
+        emit(document)
+    elif not quiet:
+        emit(str(found))
