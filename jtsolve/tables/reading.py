@@ -1,15 +1,14 @@
 """Reads data files into tables of states or of real numbers, and schemas.
 
-    .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; header optional;
-                                       also as R's write.table writes them
+    .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; R's write.table
     .dat                               GOBNILP and blip: names, numbers of states, then rows of states
     .arff                              Weka
     .parquet .arrow .feather .ipc      typed columns, read by polars
 
 A folder, or a pattern such as 'folder/*.parquet', stands for all its Parquet files, one after the other. Data
 frames are read like these; see `frames`. Any single file may be packed. Text is UTF-8; blanks around values
-and blank lines do not count. Every row must have as many values as there are columns. A first column without
-a name is an index, as pandas writes it, and left out.
+and blank lines do not count. The header may be missing. Every row must have as many values as there are
+columns. A first column without a name is an index, as pandas writes it, and left out.
 """
 
 from __future__ import annotations
