@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import subprocess
@@ -187,7 +188,6 @@ DAMAGE: list[tuple[str, Callable[[bytes], bytes]]] = [
     ("certificate", lambda text: text.replace(b'"graphs":[]', b'"graphs":null')),
     ("certificate", lambda text: text.replace(b'"last":', b'"graph":1.0, "last":')),
     ("certificate", lambda text: text.replace(b'"last":', b'"graph":null, "last":')),
-    ("certificate", lambda text: b"\xef\xbb\xbf" + text),
     ("certificate", lambda text: text + b"}"),
     ("certificate", lambda text: gzip.compress(text)[:-9]),
     ("certificate", lambda text: gzip.compress(text)[:20] + b"\0" + gzip.compress(text)[21:]),
@@ -210,6 +210,12 @@ def test_the_verifiers_refuse_the_same_malformed_files(tmp_path: Path) -> None:
         paths[kind].write_bytes(damaged)
         assert (run(both, 0.0), SECOND.main(words)) == (2, 1), damaged
         paths[kind].write_bytes(whole)
+    for path in paths.values():
+        whole = path.read_bytes()
+        for marked in (codecs.BOM_UTF8 + whole, whole.decode().encode("utf-16")):
+            path.write_bytes(marked)
+            assert (run(both, 0.0), SECOND.main(words)) == (0, 0), marked
+        path.write_bytes(whole)
 
 
 def test_a_set_of_forty_variables_is_too_large_to_verify() -> None:

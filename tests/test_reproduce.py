@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "benchmarks"
 SHARED = {"reproduce.py", "journals.py", "labels.py", "log_linear.py", "processor_clock.py", "publishing.py"}
 """What stands in the folder and measures nothing."""
-HUNTS = {"forge.py", "fuzz.py", "kills.py"}
-"""What looks for faults as long as it is let; it makes no table of the documentation."""
+HUNTS = {"forge.py", "fuzz.py", "gpu.py", "kills.py"}
+"""What searches for faults, or needs a device; it makes no table of the page."""
 
 
 def test_every_script_has_its_row() -> None:

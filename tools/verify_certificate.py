@@ -60,7 +60,9 @@ def read(path: str) -> Any:
         need(abs(value := float(text)) <= LARGEST, "a number is not finite")
         return value
 
-    text = (gzip.decompress(data) if packed else data).decode()
+    data = gzip.decompress(data) if packed else data
+    marked = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # of UTF-16
+    text = data.decode("utf-16" if marked else "utf-8-sig")
     pairs = lambda listed: dict(listed) if distinct(key for key, _ in listed) else {}  # noqa: E731
     value = json.loads(text, object_pairs_hook=pairs, parse_float=real, parse_constant=real)
     if "\\u" in text:  # half a pair of surrogates is no text
