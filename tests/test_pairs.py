@@ -106,6 +106,7 @@ def test_the_digest_is_that_of_the_weights() -> None:
     [
         ({("A", "C"): 1.0}, {"A": 2, "B": 2}, "no pair of two variables"),
         ({("A", "A"): 1.0}, {"A": 2, "B": 2}, "no pair of two variables"),
+        ({("A", "B"): 1.0, ("B", "A"): 2.0}, {"A": 2, "B": 2}, "occurs twice"),
         ([[0.0, 1.0], [2.0, 0.0]], {"A": 2, "B": 2}, "not finite and symmetric"),
         ([[0.0, inf], [inf, 0.0]], {"A": 2, "B": 2}, "not finite and symmetric"),
         ([[0.0]], {"A": 2, "B": 2}, "shape"),

@@ -31,6 +31,8 @@ from jtsolve.core.varset import VarSet, largest_within, members
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from numpy.typing import NDArray
 
 _PAIR = 2
@@ -142,6 +144,28 @@ class PairScores:
                 most = min(most, _knapsack(gain, np.log(arity[others]), log(self.max_cells / arity[v])))
             found.append(most)
         return tuple(found)
+
+
+def weight_matrix(
+    weights: Iterable[tuple[Sequence[str], float]], names: Sequence[str], source: str = "weights"
+) -> NDArray[np.float64]:
+    """Returns weights by names as a symmetric matrix, shape (n, n); 0 for the pairs that are not given.
+
+    Raises:
+        InputError: a pair is not one of two variables, or is given twice.
+    """
+    index = {name: v for v, name in enumerate(names)}
+    matrix, given = np.zeros((len(names), len(names))), set()
+    for pair, weight in weights:
+        ends = [index.get(name, -1) for name in pair]
+        if len(ends) != _PAIR or min(ends) < 0 or ends[0] == ends[1]:
+            remedy = f"use two names, such as {', '.join(names[:_PAIR])}"
+            raise InputError(source, f"{pair}", "it is no pair of two variables", remedy)
+        if frozenset(ends) in given:
+            raise InputError(source, f"{pair}", "the pair occurs twice", "give one weight a pair")
+        given.add(frozenset(ends))
+        matrix[ends, ends[::-1]] = weight
+    return matrix
 
 
 def _knapsack(gains: NDArray[np.float64], sizes: NDArray[np.float64], capacity: float) -> float:

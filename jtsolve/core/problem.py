@@ -18,7 +18,7 @@ import numpy as np
 
 from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
-from jtsolve.core.pairs import PairScores
+from jtsolve.core.pairs import PairScores, weight_matrix
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
 from jtsolve.core.varset import VarSet, is_subset, largest_within, members, varset
 from jtsolve.errors import ChoiceError, InputError
@@ -364,17 +364,9 @@ class Problem:
         """
         names = tuple(states)
         if hasattr(weights, "keys") and not hasattr(weights, "to_numpy"):
-            index, table = {one: v for v, one in enumerate(names)}, np.zeros((len(names), len(names)))
-            for pair, weight in weights.items():
-                ends = [index.get(one, -1) for one in pair]
-                if len(ends) != 2 or min(ends) < 0 or ends[0] == ends[1]:  # noqa: PLR2004 - a pair
-                    place, remedy = f"{pair}", f"use names such as {', '.join(names[:5])}"
-                    raise InputError("weights", place, "it is no pair of two variables", remedy)
-                table[ends, ends[::-1]] = weight
-        else:
-            table = np.asarray(weights, dtype=np.float64)
+            weights = weight_matrix(weights.items(), names)
         size = None if max_treewidth is None else max_treewidth + 1
-        scores = PairScores(table, tuple(states.values()), noise, price, max_clique_cells, size)
+        scores = PairScores(weights, tuple(states.values()), noise, price, max_clique_cells, size)
         constraints = Constraints(max_treewidth=max_treewidth, max_clique_cells=max_clique_cells)
         return cls(tuple(map(Variable, names, scores.states)), scores, constraints, name)
 

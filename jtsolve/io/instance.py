@@ -20,7 +20,7 @@ import numpy as np
 
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.formats import INSTANCE, stem_of
-from jtsolve.core.pairs import PairScores
+from jtsolve.core.pairs import PairScores, weight_matrix
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
@@ -232,24 +232,14 @@ def _scores(
 
 
 def _pair_scores(document: PairLayout, variables: Sequence[Variable], source: str) -> PairScores:
-    states = {variable.name: variable.arity for variable in variables}
-    for name, arity in states.items():
-        if arity is None:
-            raise InputError(source, "$.variables", f"'{name}' has no states", "give the states of each one")
-    weights = {(u, v): weight for u, v, weight in document.pairs}
-    if len({frozenset(pair) for pair in weights}) < len(document.pairs):
-        raise InputError(source, "$.scores.pairs", "a pair occurs twice", "give one weight a pair")
-    width = None if document.max_size is None else document.max_size - 1
-    scores = Problem.from_pairs(
-        weights,
-        states,  # type: ignore[arg-type]  # all are known, as just checked
-        noise=document.noise,
-        price=document.price,
-        max_clique_cells=document.max_cells,
-        max_treewidth=width,
-    ).scores
-    assert isinstance(scores, PairScores), "as it is made"
-    return scores
+    arities = [variable.arity for variable in variables if variable.arity is not None]
+    if len(arities) < len(variables):
+        unknown = next(variable.name for variable in variables if variable.arity is None)
+        raise InputError(source, "$.variables", f"'{unknown}' has no states", "give the states of each one")
+    pairs = (((u, v), weight) for u, v, weight in document.pairs)
+    weights = weight_matrix(pairs, [variable.name for variable in variables], source)
+    bounds = document.max_cells, document.max_size
+    return PairScores(weights, tuple(arities), document.noise, document.price, *bounds)
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:

@@ -29,7 +29,7 @@ class Explanation:
     Attributes:
         problem: of an infeasible problem, the same under the conflict alone; otherwise as given.
         found: the conflict; None if there is a tree.
-        result: the best tree; None of an infeasible problem.
+        result: the best tree; None of an infeasible problem, or if the limits ended the search for it.
         costs: of each constraint, the most expensive first; of an infeasible problem none.
     """
 
@@ -50,7 +50,7 @@ class Explanation:
 
     @property
     def conflict(self) -> list[str]:
-        """The constraints in conflict, as `--constraint` writes them."""
+        """The constraints in conflict, each as KEY=VALUE with the keys of the instance format."""
         parts = () if self.found is None else self.found.parts
         return [self._text(part) for part in parts]
 
@@ -74,7 +74,7 @@ class Explanation:
         }
 
     def _text(self, part: Constraints) -> str:
-        """Returns one constraint as `--constraint` writes it."""
+        """Returns one constraint as KEY=VALUE, of edges and single sets as `--constraint` reads it."""
         ((key, value),) = constraints_to_document(part, self.problem.names).items()
         if key == "forbidden_graphs":
             return f"{key}={'; '.join(map(','.join, value[0])) or 'without edges'}"
@@ -97,8 +97,10 @@ class Explanation:
             )
             lines = [f"  {text}" for text in self.conflict]
             return "\n".join([f"These constraints together exclude every tree; {known}:", *lines])
+        if self.result is None:
+            return "There is a tree; the limits ended the search for the best one, so no cost is known."
         if not self.costs:
-            return "There is a tree, and no constraint to cost anything."
+            return "There is a tree, and no constraint."
         rows = [[self._text(cost.part), _in_words(cost)] for cost in self.costs]
         return table(["constraint", "costs, nats"], rows)
 
