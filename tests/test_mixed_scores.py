@@ -20,7 +20,7 @@ from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import tabulate
-from jtsolve.tables.ranks import normal_scores
+from jtsolve.tables.normal_scores import normal_scores
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scorer import LEAST_PIVOT, dependent
-from jtsolve.tables.ranks import normal_scores
+from jtsolve.tables.normal_scores import normal_scores
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
