@@ -508,6 +508,9 @@ def test_an_unknown_encoding_and_a_wrong_one_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ChoiceError, match="'dot' is not a decimal mark"):
         Coding(decimal="dot")  # type: ignore[arg-type]
     assert getattr(read("latin-1"), "states") == (("é",), ("1",))  # noqa: B009 - of either table
+    for wide in ("utf-16", "utf-16-be", "utf-32"):
+        path.write_text("a,b\né,1\n", encoding=wide)
+        assert getattr(read(wide), "states") == (("é",), ("1",))  # noqa: B009
 
 
 def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) -> None:

@@ -78,7 +78,6 @@ class Source:
                 f"there is no encoding '{encoding}'; give one that Python knows, such as utf-8 or cp1252"
             ) from None
         self.is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
-        self.encoding = encoding
         self.path = path
         self.name = str(path)
         self.files = files_of(path)
@@ -206,11 +205,13 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
     """
     pieces = source.pieces()
     begin = next(pieces, b"")
-    decoder = source.decoder() if begin[:2] not in UTF_16_MARKS else codecs.getincrementaldecoder("utf-16")()
     pieces = chain([begin], pieces)
-    if source.is_utf8 and begin[:2] not in UTF_16_MARKS:
+    # The mark of UTF-32 begins with one of UTF-16, and goes on with zeros.
+    is_utf16 = begin[:2] in UTF_16_MARKS and begin[2:4] != b"\0\0"
+    if source.is_utf8 and not is_utf16:
         yield from pieces
         return
+    decoder = codecs.getincrementaldecoder("utf-16")() if is_utf16 else source.decoder()
     try:
         for piece in pieces:
             if text := decoder.decode(piece):
