@@ -39,9 +39,8 @@ def impute(
     model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
     --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
     """
-    from jtsolve.cli.models import rows_of
+    from jtsolve.cli.models import put_rows
     from jtsolve.cluster import Cluster
-    from jtsolve.core.files import write_atomically
     from jtsolve.core.machine import cores
     from jtsolve.models.files.opening import open_model
 
@@ -53,11 +52,10 @@ def impute(
     found = open_model(model)
     if cluster is None:
         completed, filled = _completed(data, found, columns)
+        put_rows(found, completed, output)
         if output is None:
-            emit(rows_of(found, completed, "csv"))
             murmur(f"{filled} values filled in")
             return
-        write_atomically(output, rows_of(found, completed, TABLE.format_to_write(output)))
     elif output is None:
         raise ChoiceError("partitions are written into a folder; give --output FOLDER")
     else:
@@ -69,13 +67,12 @@ def impute(
 
 def _of_partition(frame: Any, shared: "tuple[Distribution, RowOptions]", place: str) -> int:
     """Writes the rows of a partition, and returns how many values were filled in; called on a worker."""
-    from jtsolve.cli.models import rows_of
-    from jtsolve.core.files import write_atomically
+    from jtsolve.cli.models import put_rows
 
     if not len(frame):
         return 0
     completed, filled = _completed(frame, *shared)
-    write_atomically(place, rows_of(shared[0], completed, "parquet"))
+    put_rows(shared[0], completed, place)
     return filled
 
 

@@ -155,14 +155,12 @@ def _write(rows: Any, path: str | Path) -> None:
     import polars as pl
 
     from jtsolve.core.files import write_atomically
-    from jtsolve.tables.writing import rows_as
+    from jtsolve.tables.writing import write_rows
 
-    kind = LIKELIHOODS.format_to_write(path)
-    if kind == "txt":
-        data = "".join(f"{value!r}\n" for value in rows.tolist()).encode()
+    if LIKELIHOODS.format_to_write(path) == "txt":
+        write_atomically(path, "".join(f"{value!r}\n" for value in rows.tolist()).encode())
     else:
-        data = rows_as(pl.DataFrame({"loglik": rows}), kind)
-    write_atomically(path, data)
+        write_rows(pl.DataFrame({"loglik": rows}), path)
 
 
 def _log_likelihood(model: "Distribution", data: "Frame", options: RowOptions) -> tuple[Any, Any]:

@@ -1,9 +1,12 @@
 """Shared by the commands on models: evidence, rows as a table of labels, JSON."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.formats import EVIDENCE
+from jtsolve.cli.output import emit
+from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import EVIDENCE, TABLE
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -126,6 +129,14 @@ def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
     null = "?" if frame.width == 1 or mark == " " else ""
     text = rows_as(frame, kind, null=null, header=dialect.header, separator=mark)
     return text.decode().encode(dialect.encoding)
+
+
+def put_rows(model: "Distribution", rows: Iterable[Any], output: str | Path | None) -> None:
+    """Writes rows of a model to a file in the format of its suffix, or prints them as CSV."""
+    if output is None:
+        emit(rows_of(model, rows, "csv"))
+    else:
+        write_atomically(output, rows_of(model, rows, TABLE.format_to_write(output)))
 
 
 def json_text(value: Any) -> str:

@@ -30,8 +30,7 @@ def sample(
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
     claim_outputs(output, kind=TABLE)
 
-    from jtsolve.cli.models import evidence, json_text, labelled, rows_of
-    from jtsolve.core.files import write_atomically
+    from jtsolve.cli.models import evidence, json_text, labelled, put_rows
     from jtsolve.errors import ChoiceError
     from jtsolve.models.files.opening import open_model
 
@@ -42,7 +41,5 @@ def sample(
     drawn = found.sample(rows, seed, evidence(found, given, likelihood))
     if json:
         emit(json_text(labelled(found, drawn).to_dict(as_series=False)))
-    elif output is None:
-        emit(rows_of(found, drawn, "csv"))
     else:
-        write_atomically(output, rows_of(found, drawn, TABLE.format_to_write(output)))
+        put_rows(found, drawn, output)
