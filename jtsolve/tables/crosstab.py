@@ -42,18 +42,18 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
         given: options by name. `crosstab`: True or False tells whether it is one; None for `is_crosstab`.
 
     Raises:
-        ChoiceError: it shall be one, and is no frame of pandas.
+        ChoiceError: `crosstab` is True, and the data are no frame of pandas.
         InputError: as `in_rows`.
     """
-    wanted = given.get("crosstab")
-    if isinstance(wanted, str):
+    is_table = given.get("crosstab")
+    if isinstance(is_table, str):
         return data, given
-    if wanted and not is_pandas(data):
+    if is_table and not is_pandas(data):
         raise ChoiceError('crosstab=True is for frames of pandas; name the variable: crosstab="NAME=A,B"')
     rest = {name: value for name, value in given.items() if name != "crosstab"}
-    if wanted is None:
-        wanted = given.get("weights") is None and is_crosstab(data)
-    if not wanted:
+    if is_table is None:
+        is_table = given.get("weights") is None and is_crosstab(data)
+    if not is_table:
         return data, rest
     rows = in_rows(data)
     return rows, {"states": list(rows.columns[:-1]), **rest, "weights": FREQ}  # its labels are no quantities
@@ -92,15 +92,12 @@ def in_rows(data: Any) -> Any:
     if data.ndim > 1:
         ends = [label_of(axis[-1] if axis.nlevels == 1 else axis[-1][0]) for axis in axes]
         _require_no_margins(counts, ends, FRAME)
-    made = {}
-    for level, name in enumerate(names):
-        of_rows = level < data.index.nlevels
-        values = (data.index if of_rows else data.columns).get_level_values(
-            level if of_rows else level - data.index.nlevels
-        )
-        places = np.arange(len(values))
-        places = np.repeat(places, counts.shape[1]) if of_rows else np.tile(places, counts.shape[0])
-        made[name] = values.take(places)
+    places = [place.ravel() for place in np.indices(counts.shape)]
+    made = {
+        name: axis.get_level_values(level).take(place)
+        for axis, place in zip(axes, places, strict=False)  # a Series has one axis
+        for level, name in enumerate(axis.names)
+    }
     return pandas.DataFrame({**made, FREQ: counts.ravel()})
 
 
@@ -123,7 +120,7 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
         raise InputError(source, "crosstab", reason, remedy)
     names = [*(column.name for column in held), name, FREQ]
     if not name or len(set(names)) < len(names):
-        raise InputError(source, "crosstab", f"{name_list(names)} are not distinct", "name the variable anew")
+        raise InputError(source, "crosstab", f"{name_list(names)} are not distinct", "give another name")
     by_name = {column.name: column for column in raw.columns}
     counts = [by_name[one] for one in counted]
     remedy = f"correct it, or name the columns of counts: {CROSSTAB('NAME=FIRST,SECOND')}"
@@ -152,9 +149,9 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
 
 
 def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) -> None:
-    """Checks that neither the last row nor the last column is the sum of the others.
+    """Checks that neither the last row nor the last column is a margin.
 
-    By chance one may be, so that it is a margin if it is called one, or if both are.
+    Either may be the sum of the others by chance: it is a margin if its label says so, or if both are sums.
 
     Args:
         counts: shape (rows, columns).
@@ -162,7 +159,7 @@ def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) 
         source: for messages.
 
     Raises:
-        InputError: it is.
+        InputError: one is.
     """
     sums = [len(table) > 2 and bool((table[:-1].sum(0) == table[-1]).all()) for table in (counts, counts.T)]  # noqa: PLR2004 - of two or more
     for end, is_sum in zip(ends, sums, strict=True):
