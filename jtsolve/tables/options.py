@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.values import Words
 
-_PATTERN = frozenset("*?[")
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "blank": " "}
 """By their names; a blank matches any run of blanks and tabs."""
 UTF_8 = "utf-8"
@@ -471,9 +470,14 @@ def title_of(path: str | Path) -> str:
     ('zoo', 'zoo')
     """
     place = Path(path)
-    while place.name and not _PATTERN.isdisjoint(place.name):
+    while place.name and is_pattern(place.name):
         place = place.parent
     return printable(stem_of(place))
+
+
+def is_pattern(path: str) -> bool:
+    """Tells whether a path is a pattern of paths."""
+    return not {"*", "?", "["}.isdisjoint(path)
 
 
 def is_data(source: object, score: object) -> bool:

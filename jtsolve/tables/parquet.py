@@ -17,6 +17,7 @@ from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
 from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_state
 from jtsolve.tables.gatherer import Gatherer, Intake
+from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
 from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import kind_of_type, labels_of
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Source
     from jtsolve.tables.values import Kind
 
-_PATTERN = frozenset("*?[")
 _ROWS = 1 << 19
 """Most rows converted to text at a time."""
 _VALUES = 1 << 24
@@ -45,9 +45,9 @@ def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
         InputError: a file cannot be read, has other columns or types than the first, or a needed column is of
             a nested or binary type.
     """
-    is_pattern = not _PATTERN.isdisjoint(source.name)  # polars would expand it
+    # Polars would expand a name with the marks of a pattern.
     if len(source.files) > 1 or (
-        source.files[0].is_file() and not is_pattern and not is_packed(source.files[0])
+        source.files[0].is_file() and not is_pattern(source.name) and not is_packed(source.files[0])
     ):
         for _ in source.pieces():  # for the hash
             pass
@@ -85,7 +85,7 @@ def frame_of_slice(path: Path, start: int, rows: int | None) -> pl.DataFrame:
 
 
 def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
-    """Returns a file as a lazy frame, of which the schema is read."""
+    """Returns a file as a lazy frame whose schema has been read."""
     import polars as pl
 
     require_threads()
@@ -151,7 +151,7 @@ def read_frame(data: Frame, intake: Intake) -> RawTable:
     """Returns the table in a data frame.
 
     Raises:
-        InputError: it is not a frame, or a needed column cannot be read; see `frames.polars_frame`.
+        InputError: it is not a frame, or a needed column cannot be read; see `frames.columns_in`.
     """
     found = columns_in(data, intake.wants)
     table = _gathered([found.frame.lazy()], FRAME, intake, found.kinds, found.observed)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import LARGEST, UTF_16_MARKS, opened
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.options import ENCODING
+from jtsolve.tables.options import ENCODING, is_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,16 +37,13 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
     place = Path(path)
     if place.is_dir():
         found = list(place.glob("*.parquet"))
-    elif place.exists() or _PATTERN.isdisjoint(str(path)) or not place.name.endswith(".parquet"):
+    elif place.exists() or not is_pattern(str(path)) or not place.name.endswith(".parquet"):
         return (place,)
     else:
         found = [Path(name) for name in glob(str(path), recursive=True)]  # noqa: PTH207 - from any root
     if not found:
         raise InputError(str(path), "", "there is no Parquet file", "give a folder or pattern with some")
     return tuple(sorted(found, key=_natural))
-
-
-_PATTERN = frozenset("*?[")
 
 
 def _natural(file: Path) -> list[str | int]:
