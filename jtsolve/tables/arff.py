@@ -37,7 +37,6 @@ _ATTRIBUTE = re.compile(
 _NUMBERS = ("numeric", "real", "integer")
 _TEXTS = ("string", "date")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_WEIGHT = "weight"
 
 
 class _Attribute(NamedTuple):
@@ -82,7 +81,7 @@ def read_arff(lines: Lines, intake: Intake) -> RawTable:
             )
     names = [attribute.name for attribute in attributes]
     require_distinct(names, source)
-    weight = _WEIGHT
+    weight = "weight"
     while weight in names:
         weight += "_"
     wanted = replace(intake, wants=lambda name: name == weight or intake.wants(name))
@@ -109,18 +108,14 @@ def _texts(lines: Lines) -> Iterator[tuple[int, str]]:
 
 
 def _attribute(line: str, number: int, source: str) -> _Attribute:
-    match = _ATTRIBUTE.match(line)
-    kind = match[4] if match else ""
-    if match and kind.startswith("{"):
-        name = _unescaped(match[1] or match[2] or match[3] or "")
-        tokens = _tokens(kind, number, source)[1:]
-        end = next((i for i, token in enumerate(tokens) if token.is_brace), None)
-        words = _joined(tokens[:end])
-        states = tuple("?" if word is None else word for word in words)
-        if end is not None and states and len(set(states)) == len(states):
-            return _Attribute(name, states, states[0])
-    elif match:
-        name = _unescaped(match[1] or match[2] or match[3] or "")
+    if match := _ATTRIBUTE.match(line):
+        name, kind = _unescaped(match[1] or match[2] or match[3] or ""), match[4]
+        if kind.startswith("{"):
+            tokens = _tokens(kind, number, source)[1:]
+            end = next((i for i, token in enumerate(tokens) if token.is_brace), None)
+            states = tuple("?" if word is None else word for word in _joined(tokens[:end]))
+            if end is not None and states and len(set(states)) == len(states):
+                return _Attribute(name, states, states[0])
         word = re.split(r"[\s%{\[]", kind.lower(), maxsplit=1)[0]
         if word in (*_NUMBERS, *_TEXTS):
             return _Attribute(name, None, "0" if word in _NUMBERS else None)

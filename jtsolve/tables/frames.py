@@ -243,7 +243,7 @@ def not_a_state(source: str, name: str, kind: object) -> InputError:
 
 @dataclass(frozen=True, slots=True)
 class FrameStyle:
-    """How a frame holds its values, so that frames made of states look like it.
+    """How a frame holds its values, for frames made of states in the same form.
 
     Args:
         pandas: whether frames and columns are those of pandas; otherwise of polars.
@@ -305,13 +305,13 @@ class FrameStyle:
         Texts that are none of the original values, such as ranges, become ordered categories. The state for
         a missing value is missing again.
         """
+        codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
         if not known or any(label not in known for label in states.own):
             known, dtype = states.values(), None
         if not known:
-            codes = np.where(codes == len(states.own), GAP, codes)
             return _categories(self.name(name), states.own, codes, pandas=self.pandas)
-        originals = [*(known[label] for label in states.own), None, None][: len(states.labels) + 1]
+        originals = [*(known[label] for label in states.own), None]
         if self.pandas:
             import pandas as pd
 
@@ -331,15 +331,14 @@ class FrameStyle:
         held = made.drop_nulls()
         if states.places(labels_of(held), kind_of_type(held.dtype)) != list(range(len(states.own))):
             # Nanoseconds, for instance, are beyond values of Python.
-            return _categories(
-                self.name(name), states.own, np.where(codes == len(states.own), GAP, codes), pandas=False
-            )
-        return made.gather(np.where(codes == GAP, len(originals) - 1, codes).astype(np.int64))
+            return _categories(self.name(name), states.own, codes, pandas=False)
+        return made.gather(np.where(codes == GAP, len(states.own), codes))
 
     def words(self, name: str, values: list[str]) -> Any:
-        """Returns a column of texts, as a variable's values are held where it has none of its own."""
-        labels = tuple(dict.fromkeys(values))
-        return _categories(name, labels, _codes_of(values), pandas=self.pandas)
+        """Returns a column of texts, as ordered categories."""
+        place = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        codes = np.array([place[value] for value in values], dtype=np.int64)
+        return _categories(name, tuple(place), codes, pandas=self.pandas)
 
     def variables(self, names: list[str]) -> Any:
         """Returns a column with the names of variables."""
@@ -397,12 +396,6 @@ def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
         return False
     pairs = zip(held, values.values(), strict=True)
     return all(one == other or label_of(one) == label_of(other) for one, other in pairs)
-
-
-def _codes_of(values: list[str]) -> NDArray[np.int64]:
-    """Returns the position of each value among the distinct ones."""
-    place = {value: code for code, value in enumerate(dict.fromkeys(values))}
-    return np.array([place[value] for value in values], dtype=np.int64)
 
 
 def _originals(name: str, column: Any, states: States) -> dict[str, Any]:
