@@ -24,7 +24,7 @@ from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import GAP, RawColumn
-from jtsolve.tables.reading import read_numbers, read_schema, read_states
+from jtsolve.tables.reading import read_declarations, read_numbers, read_states
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -541,7 +541,7 @@ def test_codings_that_are_none_are_refused() -> None:
 def test_a_schema_declares_states_and_cuts(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text('{"a": ["low", "high"], "b": [1, 2.5]}')
-    assert dict(read_schema(path)) == {"a": ("low", "high"), "b": (1.0, 2.5)}
+    assert dict(read_declarations(path)[0]) == {"a": ("low", "high"), "b": (1.0, 2.5)}
 
 
 @pytest.mark.parametrize(
@@ -562,14 +562,14 @@ def test_schemas_that_are_none_are_refused(text: str, message: str, tmp_path: Pa
     path = tmp_path / "schema.json"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
-        read_schema(path)
+        read_declarations(path)
 
 
 def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], tmp_path: Path) -> None:
     table = states(NUMBERS, Coding(discretise=Discretisation("quantile", 3)))
     path = tmp_path / "schema.json"
     path.write_text(json.dumps(table.provenance["cuts"]))
-    assert states(NUMBERS, Coding(schema=read_schema(path))).digest() == table.digest()
+    assert states(NUMBERS, Coding(schema=read_declarations(path)[0])).digest() == table.digest()
 
 
 # Invalid files.

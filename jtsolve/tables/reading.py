@@ -195,13 +195,12 @@ _CODED: dict[Cells, Callable[[RawTable, Coding, str], Table]] = {
 
 def _decisions(remarks: Mapping[str, Any]) -> str:
     """Returns which columns are real and which are cut, and why; empty if none is either."""
-    spiked = remarks.get("spiked", {})
     parts = []
     if real := remarks.get("real"):
         parts.append(f"real: {name_list(real)}, of many different numbers, or declared so")
-    if spiked:
-        told = "; ".join(f"'{name}', where {why}" for name, why in spiked.items())
-        parts.append(f"cut into ranges: {told}")
+    if spiked := remarks.get("spiked"):
+        reasons = "; ".join(f"'{name}', where {why}" for name, why in spiked.items())
+        parts.append(f"cut into ranges: {reasons}")
     return "; ".join([*parts, "the others hold states"] if parts else [])
 
 
@@ -268,11 +267,6 @@ def _described(table: SomeTable, source: Source | Frame, dialect: Dialect) -> So
     )
     facts |= {"rows": table.total, **table.provenance}
     return replace(table, provenance=MappingProxyType(facts))
-
-
-def read_schema(path: str | Path) -> Schema:
-    """Returns declared states and cuts; see `read_declarations`."""
-    return read_declarations(path)[0]
 
 
 def reading_of(given: Mapping[str, Any]) -> Reading:
@@ -398,7 +392,7 @@ def _is_number(value: object) -> bool:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object; refuses a key that occurs twice, of which parsers silently keep one."""
+    """Returns a JSON object; refuses a key that occurs twice: parsers silently keep one."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         keys = [key for key, _ in pairs]
