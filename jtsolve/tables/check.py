@@ -2,7 +2,7 @@
 
 Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
 many states as rows, and every set with it looks informative; constants and copies of other columns add
-edges that say nothing. `examine` looks at every column before anything is coded or scored, and returns a
+edges that say nothing. `examine` inspects every column before anything is coded or scored, and returns a
 `Finding` for each kind of fault; `docs/data.md` explains them one by one.
 
 Time: one pass over the rows for each column. Functions of other columns are sought on a sample of rows, for
@@ -182,7 +182,7 @@ def examine(
         raw: the columns as read.
         coding: what the user has chosen.
         source: the file, for messages.
-        size: the largest wanted clique; None if unknown.
+        size: of the largest clique asked for; None if unknown.
         discrete: whether the columns become states; otherwise numbers, of which fewer things are asked.
         kinds: of findings to look for.
         poll: called for every column; may raise to end the check.
@@ -224,7 +224,7 @@ def examine(
             [one for one in plain if one.name not in crowded], coding.classes, poll
         ):
             found[kind].append((name, reason))
-    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the wanted size is to blame
+    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the size asked for is to blame
         found["crowded"] = found.pop("many-states")
     advice = _Advice(raw, coding, words, len(facts), _widest(plain, coding), discrete)
     findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
@@ -395,7 +395,7 @@ def _has_digit(word: str) -> bool:
 def _overfull(
     plain: Sequence[_ColumnSummary], size: int, coding: Coding
 ) -> Iterator[tuple[_ColumnSummary, str]]:
-    """Yields the columns of which even the smallest clique of the wanted size has more cells than rows."""
+    """Yields the columns whose smallest clique of the size asked for still has more cells than rows."""
     arities = _arities(plain, coding)
     size = min(size, arities.size)
     smallest = np.argsort(arities, kind="stable")[:size].tolist()
@@ -427,7 +427,7 @@ def _dependent(
 ) -> Iterator[tuple[str, str, str]]:
     """Yields copies and functions of other columns, with the column that determines each.
 
-    Of the class column another one is the copy, wherever it stands; what determines it is what one looks for.
+    The class column is never the copy, wherever it stands, and finding what determines it is the task.
     Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
     as the feathers of birds, as a derived column. A function on the data may be chance where the other column
     has many values: the probability that independent columns would show it, Π over its values of Σ_k p_k^m
@@ -452,7 +452,7 @@ def _equal(
 ) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
     """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
     alike: dict[bytes, list[_ColumnSummary]] = defaultdict(list)
-    for one in full:  # copies have the same counts, which are at hand, and begin alike
+    for one in full:  # copies have the same counts, and begin alike
         poll()
         alike[np.sort(one.counts).tobytes() + _canonical(one.column.codes[:_SAMPLE])].append(one)
     for group in alike.values():
@@ -558,7 +558,7 @@ _SENTENCES = {
     "count": "columns that may count how often a row occurs",
     "header": "the first line may be a row, read as the names of columns",
     "many-states": "columns with more states than the rows can feed",
-    "crowded": "cliques of the wanted size have more cells than there are rows",
+    "crowded": "cliques of the size asked for have more cells than there are rows",
     "duplicate": "copies of other columns",
     "function": "functions of other columns",
 }
@@ -575,7 +575,7 @@ class _Advice:
     Args:
         raw: the columns.
         coding: the user's choices.
-        words: among the numbers of columns.
+        words: that may mean a missing value, by column.
         columns: their number.
         treewidth: the largest one that the rows can feed.
         discrete: whether columns become states.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Lines
 
 _LINES_AHEAD = 20
-"""Lines after the first that are looked at to find the separator."""
+"""Lines after the first from which the separator is detected."""
 
 _QUOTED_VALUES = 1 << 19
 """Values of quoted text held as strings at a time: a tenth of a second of work."""

@@ -25,7 +25,7 @@ _NO_ANSWER = re.compile(
 _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
 _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
-"""Times the largest other number, from which a code such as 99 is out of range."""
+"""A code such as 99 is out of range from this multiple of the largest other number on."""
 _COUNT = re.compile(r"freq|frequency|counts?|n|cases|weights?|total", re.IGNORECASE)
 _SURE = re.compile(r"freq|frequency|counts?", re.IGNORECASE)
 
