@@ -134,6 +134,7 @@ class _ColumnSummary:
         column: as read.
         counts: rows of each label that occurs, with their multiplicities.
         occurring: positions of those labels in the column.
+        numbers: the labels that occur as numbers; NaN where one is a word.
         present: number of values, `counts.sum()`.
         total: number of rows.
         handled: whether the user has declared states or cuts.
@@ -143,6 +144,7 @@ class _ColumnSummary:
     column: RawColumn
     counts: NDArray[np.int64]
     occurring: NDArray[np.intp]
+    numbers: NDArray[np.float64]
     present: int
     total: int
     handled: bool
@@ -159,11 +161,6 @@ class _ColumnSummary:
     @property
     def labels(self) -> list[str]:
         return [self.column.labels[i] for i in self.occurring.tolist()]
-
-    @property
-    def numbers(self) -> NDArray[np.float64]:
-        """The labels that occur as numbers; NaN where one is a word."""
-        return self.column.numbers()[self.occurring]
 
 
 def examine(
@@ -297,9 +294,11 @@ def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding)
     counts = np.bincount(codes.astype(np.int64) - GAP, weights, minlength=len(column.labels) + 1)
     occurring = np.flatnonzero(counts[1:])
     times = counts[1:][occurring].astype(np.int64)
+    numbers = column.numbers()[occurring]
     handled = coding.declares(column.name) or column.states is not None
     quantity = not handled and is_quantity(column, coding)
-    return _ColumnSummary(column, times, occurring, int(times.sum()), int(counts.sum()), handled, quantity)
+    present, total = int(times.sum()), int(counts.sum())
+    return _ColumnSummary(column, times, occurring, numbers, present, total, handled, quantity)
 
 
 def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[tuple[str, str]]:

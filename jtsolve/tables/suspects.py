@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.tables.distinct import DistinctRows
 from jtsolve.tables.options import GAPS
 from jtsolve.tables.values import number_in
 
@@ -66,8 +67,12 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
         return False
     if _SURE.fullmatch(name):
         return True
-    rows = np.array([column.codes for column in others])
-    return rows.size > 0 and np.unique(rows, axis=1).shape[1] == rows.shape[1]
+    codes = [column.codes for column in others]
+    if not codes:
+        return False
+    rows = DistinctRows()
+    rows.add(codes)
+    return rows.taken()[1].size == codes[0].size
 
 
 def header_is_row(raw: RawTable) -> bool:
