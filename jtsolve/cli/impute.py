@@ -37,7 +37,7 @@ def impute(
 
     Writes the columns of the model, as its states, or prints them as CSV. A row that is impossible under the
     model keeps its gaps. A missing value that is a state remains one, unless --missing sum fills it in, too.
-    --executor dask takes Parquet files by partitions, and writes one file for each into a folder.
+    --executor dask reads Parquet files by partitions, and writes one file for each into a folder.
     """
     from jtsolve.cli.models import put_rows
     from jtsolve.cluster import Cluster

@@ -58,7 +58,7 @@ def loglik(
     leaves out; --missing sum sums over all of them, drop-rows leaves out rows with some, and refuse refuses
     them. --weights counts the rows. States, and how numbers are cut, are those of the model.
 
-    --executor dask takes Parquet files by partitions.
+    --executor dask reads Parquet files by partitions.
     """
     from jtsolve.cluster import Cluster
     from jtsolve.core.machine import cores

@@ -292,14 +292,12 @@ def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
 def coded_table(
     columns: Sequence[Column], codes: Codes, weights: NDArray[np.int64] | None, unit: float
 ) -> DataTable:
-    """Returns rows in the coding of a model as a table, of which `columns_of` returns these columns."""
+    """Returns rows in the coding of a model as a table whose `columns_of` are these columns."""
+    from jtsolve.tables.coding import kinds_remarks
     from jtsolve.tables.table import DataTable
 
-    remarks = {
-        "cuts": {column.name: list(column.cuts) for column in columns if column.cuts is not None},
-        "kinds": {column.name: column.kind for column in columns},
-        "missing_states": [column.name for column in columns if column.gap],
-    }
+    remarks = kinds_remarks({column.name: column.values for column in columns})
+    remarks["cuts"] = {column.name: list(column.cuts) for column in columns if column.cuts is not None}
     names, states = zip(*((column.name, column.states) for column in columns), strict=True)
     return DataTable(names, states, codes, weights, MappingProxyType(remarks), unit)
 

@@ -55,7 +55,7 @@ class Model:
 
     Args:
         model: the distribution: a junction tree of states or of real numbers, a feature tree, a mixture, or a
-            Bayesian network, of which `query` reads only the relevant part.
+            Bayesian network, whose irrelevant parts `query` leaves out.
         style: how the data held their values.
 
     >>> import jtsolve as jt

@@ -218,18 +218,18 @@ def _raw_columns(
     intake = Intake(lambda one: everything or one in names or one == coding.weights, together=False)
     raw, coding = melted(read_raw(source, intake, dialect), coding, name)
     place = {column.name: i for i, column in enumerate(raw.columns)}
-    wanted = [name for name in names if name in place or name not in hidden]
-    if not dialect.header and not all(name in place for name in wanted):
-        if len(raw.columns) != len(wanted):
+    needed = [name for name in names if name in place or name not in hidden]
+    if not dialect.header and not all(name in place for name in needed):
+        if len(raw.columns) != len(needed):
             raise InputError(
                 name,
                 "",
-                f"it has {len(raw.columns)} columns and no header, but the model has {len(wanted)}",
+                f"it has {len(raw.columns)} columns and no header, but the model has {len(needed)}",
                 "name the columns in a first line",
             )
-        return raw, dict(zip(wanted, raw.columns, strict=True)), coding.weights
-    require_columns(wanted, place, name)
-    return raw, {name: raw.columns[place[name]] for name in wanted}, coding.weights
+        return raw, dict(zip(needed, raw.columns, strict=True)), coding.weights
+    require_columns(needed, place, name)
+    return raw, {name: raw.columns[place[name]] for name in needed}, coding.weights
 
 
 def read_counts(
