@@ -259,12 +259,9 @@ class GaussianTreeModel:
 
     def describe(self) -> Description:
         """Returns sizes, and the entropy, in nats."""
-        from jtsolve.draw.text import Notes
-
-        tree = self.tree
-        sizes = {"variables": self.n, "cliques": len(tree.cliques), "treewidth": tree.treewidth}
+        sizes = {"variables": self.n, "cliques": len(self.tree.cliques), "treewidth": self.tree.treewidth}
         facts = {**sizes, "parameters": self.parameters, "entropy_nats": self.entropy()}
-        return Description(facts, trees=((tree, Notes(("",) * len(tree.cliques), ("",) * len(tree.edges))),))
+        return Description(facts, trees=((self.tree, None),))
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file, less format and provenance."""

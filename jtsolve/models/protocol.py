@@ -308,14 +308,14 @@ class Description:
     Attributes:
         facts: sizes and informations, as JSON values; lists are for programs only.
         parts: facts of each component of a mixture.
-        trees: of the model or its parts, with notes.
+        trees: of the model or its parts, with notes or None.
         boxes: the nodes of feature trees, of the model or its parts.
         remark: a sentence, or empty.
     """
 
     facts: dict[str, Any]
     parts: tuple[dict[str, Any], ...] = ()
-    trees: tuple[tuple[JunctionTree, Notes], ...] = ()
+    trees: tuple[tuple[JunctionTree, Notes | None], ...] = ()
     boxes: tuple[list[Box], ...] = ()
     remark: str = ""
 
