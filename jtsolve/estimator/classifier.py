@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import StateDistribution
 
 CLASS = "class"
 """Name of the class column, unless y has a name."""
@@ -195,9 +194,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             columns = model.columns[:-1]
             codes = known(self._codes(X, columns), columns)
             gaps = np.full((1, codes.shape[1]), GAP, dtype=np.int32)
-            logs = state_log_probabilities(
-                cast("StateDistribution", model), np.vstack([codes, gaps]), len(codes)
-            )
+            logs = state_log_probabilities(model, np.vstack([codes, gaps]), len(codes))
             logs += self.class_log_prior_ - self._log_shares
         else:
             codes = known(self._codes(X, self._models[0].columns), self._models[0].columns)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.goodness import Goodness
-    from jtsolve.models.protocol import Distribution, Explanation, Posterior, StateDistribution
+    from jtsolve.models.protocol import Distribution, Explanation, Posterior
     from jtsolve.tables.frames import Frame
 
     Given = Mapping[str, Any] | str | Path
@@ -266,7 +266,7 @@ class Model:
             raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
         from jtsolve.models.inference.prediction import state_log_probabilities
 
-        logs = state_log_probabilities(cast("StateDistribution", self.model), rows, v)
+        logs = state_log_probabilities(self.model, rows, v)
         found = zip(column.states, logs.T, strict=True)
         return style.frame([style.numbers(label, np.exp(one)) for label, one in found], data)
 

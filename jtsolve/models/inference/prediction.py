@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Evidence, StateDistribution
+    from jtsolve.models.protocol import Distribution, Evidence, Rows, StateDistribution
     from jtsolve.tables.table import Codes
 
 WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
@@ -53,15 +53,15 @@ def posterior_of(
     return StatePosterior(columns, tuple(tables), known.log_probability)
 
 
-def state_log_probabilities(model: StateDistribution, rows: Codes, v: int) -> NDArray[np.float64]:
+def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[np.float64]:
     """Returns ln P(state of v | the rest of the row), shape (rows, states); NaN where the rest is impossible.
 
     Args:
         model: the distribution.
         rows: codes as for `log_likelihood`; those of v do not count.
-        v: the position of a variable.
+        v: the position of a variable of states.
     """
-    states = model.columns[v].arity
+    states = len(model.columns[v].states or ())
     out = np.empty((rows.shape[1], states))
     block = max(1, _BLOCK // states)
     for start in range(0, rows.shape[1], block):
