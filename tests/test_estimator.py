@@ -697,6 +697,23 @@ def test_gaps_in_real_columns_become_conditional_means(strategy: Any) -> None:
     assert errors.std() < 0.8 * frame["weight"].std()
 
 
+def test_an_imputer_of_rows_that_all_have_gaps_advises_to_drop_columns() -> None:
+    frame = people()
+    frame.loc[::2, ["height", "sex"]], frame.loc[1::2, "weight"] = None, None
+    with pytest.raises(InputError, match=r'every row .*: leave out with X.drop\(columns="weight"\)\.$'):
+        JunctionTreeImputer(**MIXED).fit(frame)
+
+
+def test_an_imputer_keeps_states_that_no_complete_row_has() -> None:
+    frame = people()
+    frame.loc[:4, "sex"], frame.loc[:4, "height"] = "other", None
+    filled = JunctionTreeImputer(**MIXED).fit_transform(frame)
+    assert filled["sex"].equals(frame["sex"])
+    assert filled["height"].notna().all()
+    with pytest.raises(InputError, match="'other' is none of its states"):
+        JunctionTreeImputer(unseen="error", **MIXED).fit(frame)
+
+
 def test_a_regressor_predicts_the_posterior_mean() -> None:
     frame = people()
     features, target = frame[["sex", "height"]], frame["weight"]

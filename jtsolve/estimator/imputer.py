@@ -10,7 +10,7 @@ well columns with many gaps are predicted, since completions are never surprisin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.estimator.base import Training
-    from jtsolve.models.protocol import Distribution, StateDistribution
+    from jtsolve.models.protocol import Distribution
     from jtsolve.tables.options import Missing
 
 STRATEGIES = ("mode", "joint", "mean")
@@ -44,7 +44,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
 
     Observed values are returned as they are, in a frame if X is one. A range of a cut column stands for the
     median of its training rows. Real columns, of a mixed score, get conditional means, and training begins
-    with the complete rows.
+    with the complete rows: states that occur in none of them are unseen.
 
     Args:
         treewidth: of the tree; at least 0.
@@ -110,7 +110,8 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             missing: Missing = "drop-rows" if is_mixed(self._score) else "impute-mode"
             training = self._read(X, features, run, sample_weight, missing=missing)
             model: Distribution = self._learned(training, run)
-            observed = training.rows.coded(model.columns)
+            unseen = GAP if self.unseen == "share" else None  # of states that no complete row has
+            observed = training.rows.coded(model.columns, unseen=unseen)
             previous = observed if isinstance(training.table, MixedTable) else training.table.codes
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:
@@ -142,7 +143,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             if model.columns[v].states is None:
                 fills[v] = at, model.predict(codes[:, at], v)
                 continue
-            logs = state_log_probabilities(cast("StateDistribution", model), codes[:, at], v)
+            logs = state_log_probabilities(model, codes[:, at], v)
             if self.strategy == "mean" and values.means is not None:
                 fills[v] = at, np.exp(logs) @ values.means
             else:

@@ -176,11 +176,12 @@ def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: S
     if coding.missing == "drop-columns":
         return replace(selection, columns=[column for column in columns if column.name not in counts])
     if coding.missing == "drop-rows":
-        full = full_rows(columns)
-        if not full.any():
-            remedy = MISSING("state" if "state" in treatments else "drop-columns")
-            raise InputError(source, "missing values", "every row has some", f"give {remedy}")
-        return selection.where(full)
+        missing = ~np.array([column.present() for column in columns])
+        fewest = missing[:, missing.sum(axis=0).argmin()]
+        if fewest.any():
+            names = [column.name for column, gap in zip(columns, fewest, strict=True) if gap]
+            raise InputError(source, "missing values", "every row has some", f"leave out with {DROP(names)}")
+        return selection.where(full_rows(columns))
     return selection  # "state" and "impute-mode" are applied by `coding`
 
 
@@ -229,7 +230,7 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of the
             source,
             f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
             "every value is missing",
-            f"leave out with {DROP(empty)}, or give {MISSING('drop-columns')}",
+            f"leave out with {DROP(empty)}",
         )
 
 
