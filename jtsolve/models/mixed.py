@@ -28,6 +28,7 @@ from jtsolve.models.inference.mixed import (
     log_densities,
     margin,
     moments,
+    shares,
 )
 from jtsolve.models.protocol import (
     Conditioned,
@@ -165,9 +166,6 @@ class MixedTreeModel:
             own = [j for j in range(r) if clique.real[j] in new]
             others = [j for j in range(len(clique.real) - r) if clique.real[r + j] in new]
             covariances = message.spread[0][np.ix_(range(clique.cells), own, own)]
-            weights = np.exp(message.own[0]).reshape(clique.shared_cells, -1)
-            sums = weights.sum(axis=1, keepdims=True)
-            weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), 1.0 / weights.shape[1])
             cliques.append(
                 MixedClique(
                     tuple(new[v] for v in clique.discrete),
@@ -176,7 +174,7 @@ class MixedTreeModel:
                     len(own),
                     clique.parent,
                     clique.dims,
-                    weights.ravel(),
+                    shares(np.exp(message.own[0]), clique.shared_cells),
                     message.shift[0][:, own],
                     message.slope[0][np.ix_(range(clique.cells), own, others)],
                     (covariances + np.swapaxes(covariances, 1, 2)) / 2,
@@ -427,14 +425,11 @@ class MixedTreeModel:
 
     def describe(self) -> Description:
         """Returns sizes, and the entropy, in nats."""
-        from jtsolve.draw.text import Notes
-
         tree = self.tree
         real = sum(column.states is None for column in self.columns)
         sizes = {"variables": self.n, "real_variables": real, "cliques": len(tree.cliques)}
-        facts: dict[str, Any] = {**sizes, "treewidth": tree.treewidth, "parameters": self.parameters}
-        facts["entropy_nats"] = self.entropy()
-        return Description(facts, trees=((tree, Notes(("",) * len(tree.cliques), ("",) * len(tree.edges))),))
+        facts = {"treewidth": tree.treewidth, "parameters": self.parameters, "entropy_nats": self.entropy()}
+        return Description({**sizes, **facts}, trees=((tree, None),))
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file, less format and provenance."""
@@ -468,7 +463,7 @@ def _require_valid(
     if clique.dims != tuple(len(own or ()) for own in states) or any(
         columns[v].states is not None for v in clique.real
     ):
-        raise ValueError(f"clique {i} takes a variable for one of the other kind")
+        raise ValueError(f"clique {i} lists a variable under the wrong kind")
     shapes = (q,), (q, r), (q, r, k - r), (q, r, r)
     arrays = clique.weights, clique.intercepts, clique.slopes, clique.covariances
     if (

@@ -147,7 +147,7 @@ class CountingScorer:
     counted: DataTable | PartitionedTable
     """The rows to count: the distinct ones if they are much fewer."""
     arities: NDArray[np.int64]
-    """The table's, at hand for small batches."""
+    """The table's, computed once."""
     bits: BitColumns | None = None
     """The columns as bit sets, if counting by them is faster."""
     proceed: Callable[[float], object] = proceed_always

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -139,6 +139,13 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
     for part in blocks(cliques, rest.size):
         found[rest[part]] = collect(cliques, rows[:, rest[part]])[0]
     return found
+
+
+def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
+    """Returns P(d_R | d_S) from weights of the cells of a clique; uniform where all weights are 0."""
+    table = weights.reshape(shared_cells, -1)
+    sums = table.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
 
 
 def cell_of(clique: MixedClique, rows: NDArray[np.float64], count: int | None = None) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from jtsolve.core.marks import strongly_rooted
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import mixed_columns_of
-from jtsolve.models.inference.mixed import MixedClique
+from jtsolve.models.inference.mixed import MixedClique, shares
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -28,7 +28,7 @@ from jtsolve.scoring.scores.cg import ConditionalGaussian
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.tree import JunctionTree, RootedClique
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.tables.table import MixedTable
 
@@ -58,7 +58,7 @@ def fit_mixed(
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
     columns = mixed_columns_of(table)
     try:
-        nodes = strongly_rooted(tree, table.real_variables)
+        root, *others = strongly_rooted(tree, table.real_variables)
     except ValueError:
         raise ChoiceError(
             "the graph of the tree is not strongly decomposable: real variables join discrete ones that are "
@@ -68,28 +68,11 @@ def fit_mixed(
     for part, held in ((table.discrete, "codes"), (table.real, "values")):
         if part is not None:
             values[[table.names.index(name) for name in part.names]] = getattr(part, held)
-    cliques = []
+    score, nodes = score or ConditionalGaussian(), [root._replace(parent=-1), *others]
     try:
-        for i, (clique, separator, parent) in enumerate(nodes):
-            shared, own = list(members(separator)), list(members(clique & ~separator))
-            discrete = [v for v in (*shared, *own) if columns[v].states is not None]
-            real = [v for v in (*own, *shared) if columns[v].states is None]
-            inside = sum(columns[v].states is not None for v in shared)
-            free = sum(columns[v].states is None for v in own)
-            above = parent if i else -1
-            cliques.append(
-                _fitted(
-                    columns,
-                    values,
-                    (discrete, real),
-                    (inside, free, above),
-                    ess,
-                    score or ConditionalGaussian(),
-                )
-            )
-        return MixedTreeModel(
-            columns, tuple(cliques), MappingProxyType({**table.provenance, "smoothing_ess": ess})
-        )
+        cliques = tuple(_fitted(columns, values, node, ess, score) for node in nodes)
+        remarks = MappingProxyType({**table.provenance, "smoothing_ess": ess})
+        return MixedTreeModel(columns, cliques, remarks)
     except ValueError as error:
         raise InputError(
             "table",
@@ -99,25 +82,26 @@ def fit_mixed(
         ) from None
 
 
-def _fitted(  # noqa: PLR0917 - one for each part of a clique
+def _fitted(
     columns: tuple[Column | RealColumn, ...],
     values: NDArray[np.float64],
-    parts: tuple[list[int], list[int]],
-    sizes: tuple[int, int, int],
+    node: RootedClique,
     ess: float,
     score: ConditionalGaussian,
 ) -> MixedClique:
     """Returns a clique with the estimates of its table."""
-    (discrete, real), (shared, free, parent) = parts, sizes
+    clique, separator, parent = node
+    above, rest = list(members(separator)), list(members(clique & ~separator))
+    discrete = [v for v in (*above, *rest) if columns[v].states is not None]
+    real = [v for v in (*rest, *above) if columns[v].states is None]
+    shared = sum(columns[v].states is not None for v in above)
+    free = sum(columns[v].states is None for v in rest)
     dims = tuple(len(columns[v].states or ()) for v in discrete)
     q, k, rows = prod(dims), len(real), values.shape[1]
     cell = np.zeros(rows, dtype=np.int64)
     for v, states in zip(discrete, dims, strict=True):
         cell = cell * states + values[v].astype(np.int64)
     counts = np.bincount(cell, minlength=q)
-    table = (counts + ess / q).reshape(prod(dims[:shared]), -1)
-    sums = table.sum(axis=1, keepdims=True)
-    weights = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
     y = values[real].T
     overall = y.mean(axis=0)
     total = np.zeros((q, k))
@@ -145,7 +129,7 @@ def _fitted(  # noqa: PLR0917 - one for each part of a clique
         free,
         parent,
         dims,
-        weights,
+        shares(counts + ess / q, prod(dims[:shared])),
         means[:, :free] - np.einsum("qij,qj->qi", slopes, means[:, free:]),
         slopes,
         (covariances + np.swapaxes(covariances, 1, 2)) / 2,

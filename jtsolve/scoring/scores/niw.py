@@ -30,7 +30,7 @@ from jtsolve.scoring.scores.bge import Bge
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.score import CellMoments, DiscreteScore, GaussianScore
+    from jtsolve.scoring.score import CellMoments, DiscreteScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +65,25 @@ class NormalInverseWishart:
         return Bdeu(self.ess)
 
     @property
-    def gaussian(self) -> GaussianScore:
+    def gaussian(self) -> Bge:
         """See `MixedScore`."""
-        return self._bge
-
-    @property
-    def _bge(self) -> Bge:
         return Bge(self.mean_weight, self.freedom)
 
     def matrices(self, cells: CellMoments) -> NDArray[np.float64]:
         """See `MixedScore`."""
         shift = self.mean_weight * cells.counts / (self.mean_weight + cells.counts)
-        return cells.scatter + self._bge.scale * cells.identity + cells.each(shift) * cells.squares
+        return cells.scatter + self.gaussian.scale * cells.identity + cells.each(shift) * cells.squares
 
     def weights(self, counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
         """See `MixedScore`."""
-        return -(counts + self._bge.freedom_beyond + size) / 2
+        return -(counts + self.gaussian.freedom_beyond + size) / 2
 
     def constant(self, counts: NDArray[np.int64], size: int, q: float) -> float:
         """See `MixedScore`."""
         from scipy.special import gammaln
 
         del q
-        weight, scale = self._bge.freedom_beyond + size, self._bge.scale
+        weight, scale = self.gaussian.freedom_beyond + size, self.gaussian.scale
         found = size / 2 * (np.log(self.mean_weight / (counts + self.mean_weight)) - counts * log(pi))
         for j in range(size):
             found += gammaln((counts + weight - j) / 2) - gammaln((weight - j) / 2)
