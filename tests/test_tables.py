@@ -301,7 +301,9 @@ def test_missing_values_are_treated_as_asked(
 
 def test_columns_with_missing_values_are_dropped(states: Callable[..., DataTable]) -> None:
     assert states(GAPPY, Coding(missing="drop-columns")).names == ("w",)
-    with pytest.raises(InputError, match="every column has some"):
+    with pytest.raises(
+        InputError, match=r'every column has some. Fix: give missing="state" \(or drop-rows, '
+    ):
         states(GAPPY, Coding(missing="drop-columns", drop=("w",)))
 
 

@@ -212,19 +212,20 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of the
     Raises:
         InputError: it refuses them, or its treatment leaves nothing.
     """
+    way, *others = (treatment for treatment in treatments if treatment != "drop-columns")
+    ways = f"{MISSING(way)} (or {', '.join(others)})" if others else MISSING(way)
     if coding.missing == "refuse" and gaps:
         listed = ", ".join(f"{count} in '{name}'" for name, count in gaps.items())
         raise InputError(
             source,
             "missing values",
             f"there are {listed}",
-            f"say what to do: {MISSING(treatments[0])} (or {', '.join(treatments[1:])}); or name the "
-            f"words for one with {MISSING_VALUES}",
+            f"say what to do: {ways}, or leave columns out with {DROP}; or name the words for one with "
+            f"{MISSING_VALUES}",
         )
     if coding.missing == "drop-columns":
         if len(gaps) == columns:
-            others = ", or ".join(treatment for treatment in treatments if treatment != "drop-columns")
-            raise InputError(source, "missing values", "every column has some", f"give {MISSING(others)}")
+            raise InputError(source, "missing values", "every column has some", f"give {ways}")
     elif empty:
         raise InputError(
             source,
