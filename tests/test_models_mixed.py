@@ -307,6 +307,7 @@ def test_what_a_mixed_model_cannot_say_is_refused() -> None:
         (lambda: model.junction_tree("bif"), ChoiceError),
         (lambda: model.condition({real: np.inf}), InputError),
         (lambda: model.condition({discrete: "zebra"}), InputError),
+        (lambda: model.condition({discrete: [1.0]}), InputError),
         (lambda: model.condition({"zebra": 1.0}), InputError),
         (lambda: model.log_likelihood(np.zeros((2, 3))), InputError),
         (lambda: model.log_likelihood(np.full((5, 1), 9.0)), InputError),

@@ -199,7 +199,13 @@ class RealColumn:
     gap: ClassVar[bool] = False
 
     def code(self, value: float) -> float:
-        """Returns the number itself; see `Column.code`."""
+        """Returns the number itself; see `Column.code`.
+
+        Raises:
+            InputError: it is not finite.
+        """
+        if not np.isfinite(value):
+            raise InputError("evidence", f"'{self.name}'", f"{value} is not a finite number", "give a number")
         return value
 
     def observation(self, value: Any) -> float:

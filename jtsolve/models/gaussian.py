@@ -156,9 +156,7 @@ class GaussianTreeModel:
         values, observed = np.zeros(self.n), np.zeros(self.n, dtype=np.bool_)
         for name, value in evidence.items():
             v = position(self.names, name)
-            if not np.isfinite(value):
-                raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
-            observed[v], values[v] = True, value
+            observed[v], values[v] = True, RealColumn(name).code(value)
         if observed.all():
             raise InputError("evidence", "", "it observes every variable", "leave some unobserved")
         found = conditional(self, observed, values)

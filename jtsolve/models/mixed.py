@@ -19,6 +19,7 @@ from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, RealColumn, position
 from jtsolve.models.documents import column_document, packed
+from jtsolve.models.inference.evidence import likelihood
 from jtsolve.models.inference.mixed import (
     MixedClique,
     blocks,
@@ -191,17 +192,9 @@ class MixedTreeModel:
             v = position(self.names, name)
             column = self.columns[v]
             if isinstance(column, Column) and not isinstance(value, str):
-                weights = np.asarray(value, dtype=np.float64)
-                if weights.shape != (column.arity,) or not (np.isfinite(weights) & (weights >= 0)).all():
-                    reason = f"its likelihoods are not {column.arity} finite numbers of 0 or more"
-                    raise InputError("evidence", f"'{name}'", reason, "give one for each state")
-                likelihoods[v] = weights
-            elif isinstance(column, Column):
-                row[v] = column.code(value)
-            elif not np.isfinite(value):
-                raise InputError("evidence", f"'{name}'", f"{value} is not a finite number", "give a number")
+                likelihoods[v] = likelihood(column, value)
             else:
-                row[v] = value
+                row[v] = column.code(value)
         return row, likelihoods
 
     def _collected(
