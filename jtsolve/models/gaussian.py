@@ -173,8 +173,8 @@ class GaussianTreeModel:
 
     def marginal(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the means and covariances of some variables; see `protocol.Distribution`."""
-        wanted = list(targets_of(names, self.columns))
-        return self.mean[wanted], covariance(self, wanted)
+        targets = list(targets_of(names, self.columns))
+        return self.mean[targets], covariance(self, targets)
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None

@@ -16,10 +16,11 @@ import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
-from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column, RealColumn, position
 from jtsolve.models.documents import column_document, packed
 from jtsolve.models.inference.evidence import likelihood
+from jtsolve.models.inference.marginals import require_small, targets_of
 from jtsolve.models.inference.mixed import (
     MixedClique,
     blocks,
@@ -252,11 +253,8 @@ class MixedTreeModel:
         del memory, run
         row, likelihoods = self._row(evidence)
         total, kept = self._collected(row, likelihoods)
-        places = [[position(self.names, name) for name in group] for group in groups]
+        places = [targets_of(group, self.columns) for group in groups]
         for group in places:
-            if not group or len(set(group)) < len(group):
-                reason = "a group is empty, or names a variable twice"
-                raise InputError("targets", "", reason, "name each once")
             if len({self.columns[v].states is None for v in group}) > 1:
                 raise ChoiceError(
                     "joint distributions of both kinds of variables have no table; ask for discrete ones, or "
@@ -290,7 +288,7 @@ class MixedTreeModel:
 
     def _tables(
         self,
-        places: list[list[int]],
+        places: Sequence[tuple[int, ...]],
         row: NDArray[np.float64],
         likelihoods: Sequence[NDArray[np.float64] | None],
         total: float,
@@ -300,9 +298,7 @@ class MixedTreeModel:
         for group in places:
             own = [column for v in group if isinstance(column := self.columns[v], Column)]
             dims = tuple(column.arity for column in own)
-            if prod(dims) > _MOST_CELLS:
-                most = f"{prod(dims)} joint states are more than {_MOST_CELLS}"
-                raise LimitError(f"{most}; ask for fewer variables")
+            require_small(prod(dims), len(group), _MOST_CELLS)
             states = np.indices(dims).reshape(len(dims), -1)
             rows = np.repeat(row[:, None], states.shape[1], axis=1)
             clash = np.zeros(states.shape[1], dtype=np.bool_)

@@ -96,10 +96,10 @@ def targets_of(names: Sequence[str], columns: Sequence[Column | RealColumn]) -> 
         InputError: there is none, one is unknown, or one is named twice.
     """
     known = [column.name for column in columns]
-    wanted = tuple(position(known, name) for name in names)
-    if not wanted or len(set(wanted)) < len(wanted):
+    targets = tuple(position(known, name) for name in names)
+    if not targets or len(set(targets)) < len(targets):
         raise InputError("query", "variables", "there are none, or one is named twice", "name each one once")
-    return wanted
+    return targets
 
 
 @dataclass(frozen=True, slots=True)
