@@ -302,6 +302,7 @@ def test_what_a_mixed_model_cannot_say_is_refused() -> None:
     real, discrete = (model.names[one[0]] for one in (mixture.real, mixture.discrete))
     for ask, kind in (
         (lambda: model.posterior([[real, discrete]], {}), ChoiceError),
+        (lambda: model.posterior([[real, real]], {}), InputError),
         (lambda: asked(model, [[real]], {}).quantiles([1.0]), ChoiceError),
         (lambda: model.explain({}, 2), ChoiceError),
         (lambda: model.junction_tree("bif"), ChoiceError),

@@ -148,10 +148,10 @@ def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
 
 
-def cell_of(clique: MixedClique, rows: NDArray[np.float64], count: int | None = None) -> NDArray[np.int64]:
-    """Returns the cell of each row among those of the first `count` discrete members, all observed."""
+def cell_of(rows: NDArray[np.float64], discrete: Sequence[int], dims: Sequence[int]) -> NDArray[np.int64]:
+    """Returns the cell of each row among those of discrete variables, all observed."""
     cell = np.zeros(rows.shape[1], dtype=np.int64)
-    for v, states in list(zip(clique.discrete, clique.dims, strict=True))[:count]:
+    for v, states in zip(discrete, dims, strict=True):
         cell = cell * states + rows[v].astype(np.int64)
     return cell
 
@@ -160,7 +160,7 @@ def _complete(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> NDAr
     total = np.zeros(rows.shape[1])
     for clique in cliques:
         g, linear, matrix = clique.form
-        cell = cell_of(clique, rows)
+        cell = cell_of(rows, clique.discrete, clique.dims)
         y = rows[list(clique.real)].T
         total += g[cell]
         if y.shape[1]:
@@ -435,7 +435,7 @@ def completed(
     count = rows.shape[1]
     each = np.arange(count)
     for clique, message in zip(cliques, kept, strict=True):
-        shared = cell_of(clique, filled, clique.shared)
+        shared = cell_of(filled, clique.discrete[: clique.shared], clique.dims[: clique.shared])
         per = clique.cells // clique.shared_cells
         cell = shared
         if len(clique.discrete) > clique.shared:

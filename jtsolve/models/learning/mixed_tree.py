@@ -20,7 +20,7 @@ from jtsolve.core.marks import strongly_rooted
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import mixed_columns_of
-from jtsolve.models.inference.mixed import MixedClique, shares
+from jtsolve.models.inference.mixed import MixedClique, cell_of, shares
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -98,9 +98,7 @@ def _fitted(
     free = sum(columns[v].states is None for v in rest)
     dims = tuple(len(columns[v].states or ()) for v in discrete)
     q, k, rows = prod(dims), len(real), values.shape[1]
-    cell = np.zeros(rows, dtype=np.int64)
-    for v, states in zip(discrete, dims, strict=True):
-        cell = cell * states + values[v].astype(np.int64)
+    cell = cell_of(values, discrete, dims)
     counts = np.bincount(cell, minlength=q)
     y = values[real].T
     overall = y.mean(axis=0)
