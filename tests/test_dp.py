@@ -20,7 +20,7 @@ from jtsolve.backends.dp.scores import local_scores
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.problem import Constraints, Problem
+from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.renaming import rename
 from jtsolve.core.renting import Rental
 from jtsolve.core.result import Status, Stop
@@ -93,6 +93,17 @@ def test_numpy_and_the_kernels_give_the_same_tree(
             outcomes.append(backend.solve(problem, Limits(), Recording()))
         assert outcomes[0].tree == outcomes[1].tree
         assert outcomes[0].bound == outcomes[1].bound
+
+
+@pytest.mark.parametrize("precision", ["float64", "int64"])
+@pytest.mark.parametrize("states", [200, 1000, 5000])
+def test_penalties_never_outweigh_required_edges(states: int, precision: Precision) -> None:
+    tiny = gaussian(1, 5, scale=1e-15)
+    required = frozenset({0b11, 0b101, 0b110, 0b1010, 0b1100, 0b10010, 0b10100, 0b11000})
+    variables = tuple(Variable(f"v{i}", states) for i in range(5))
+    problem = Problem(variables, tiny, Constraints(required_edges=required))
+    result = solve(problem, DynamicProgramming(precision=precision))
+    assert (result.status, result.score) == (Status.OPTIMAL, pytest.approx(optimum(problem), abs=1e-20))
 
 
 def test_whole_scores_with_many_ties_agree_exactly() -> None:

@@ -108,7 +108,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     that any tree has. Rounding parts two trees of equal score by less than the smallest penalty, 2n units
     (one if nothing is rounded): of all trees of the best score, only one with the fewest edges, and among
     those with the fewest parameters, can be the optimum. Parameters are left out where the states are
-    unknown or all might cost more than `_FOR_PARAMETERS`, and edges where these might cost `_FOR_EDGES`.
+    unknown or all might cost more than `_FOR_PARAMETERS`, and edges where these might cost `_FOR_EDGES`; and
+    either where it might cost half the span, which would exceed the gain of a required edge.
     """
     n, m = problem.n, problem.n - 1
     own = own_scores(problem.scores)
@@ -143,7 +144,9 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
         unit = 2.0**-shift
         penalty = 1 if whole else 2 * n
         choices = _SizeCounts.of(problem, ranks.width)
-        costs = next((one for one in choices if one.most * penalty * unit <= one.room), None)
+        costs = next(
+            (one for one in choices if one.most * penalty * unit <= min(one.room, reach * unit / 2)), None
+        )
         numbers = units - _sums(ranks, own_units)
         if costs is not None:
             numbers -= penalty * costs.sizes.of_masks(sets)
