@@ -22,8 +22,8 @@ import numpy as np
 
 from jtsolve.backends.dp import backend as dp
 from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.dp.device.cuda import open_device
 from jtsolve.backends.dp.device.plan import RATES, DevicePlan
-from jtsolve.core.device import open_device
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets

@@ -81,7 +81,7 @@ static int run(int blocks, int size) {
 
 
 class Emulator:
-    """As `core.device.Device`, in the memory of the process; a kernel that strides may run fewer blocks."""
+    """As `device.cuda.Device`, in the memory of the process; a kernel that strides may run fewer blocks."""
 
     speed = 1.0
 

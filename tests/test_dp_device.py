@@ -15,11 +15,11 @@ from reference_dp import optimum
 
 from jtsolve.backends.dp import backend as dp
 from jtsolve.backends.dp.backend import DynamicProgramming
+from jtsolve.backends.dp.device.cuda import lacks_device, open_device
 from jtsolve.backends.dp.device.plan import RATES, DevicePlan, Tile
 from jtsolve.backends.dp.device.run import DeviceTables
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import local_scores
-from jtsolve.core.device import lacks_device, open_device
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits
@@ -30,8 +30,8 @@ from jtsolve.solving import solve
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.backends.dp.device.cuda import Device
     from jtsolve.backends.dp.plan import Precision
-    from jtsolve.core.device import Device
 
 emulated = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler g++ on the PATH")
 SMALL = Tile(1, 1, 1, 1)
@@ -135,8 +135,8 @@ def emulator(monkeypatch: pytest.MonkeyPatch) -> Emulator:
     monkeypatch.setattr(dp, "open_device", lambda: device)
     monkeypatch.setattr(dp, "may_have_device", lambda: True)
     monkeypatch.setattr(dp, "needs", lambda *_: lacks_device)
-    monkeypatch.setattr("jtsolve.core.device.may_have_device", lambda: True)
-    monkeypatch.setattr("jtsolve.core.device.open_device", lambda: device)
+    monkeypatch.setattr("jtsolve.backends.dp.device.cuda.may_have_device", lambda: True)
+    monkeypatch.setattr("jtsolve.backends.dp.device.cuda.open_device", lambda: device)
     return device
 
 
@@ -248,7 +248,7 @@ def test_a_missing_device_is_explained(
     cupy = SimpleNamespace(cuda=SimpleNamespace(runtime=runtime), __spec__=driver)
     if driver is not None:
         monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr("jtsolve.core.device.may_have_device", lambda: driver is not None)
+    monkeypatch.setattr("jtsolve.backends.dp.device.cuda.may_have_device", lambda: driver is not None)
     problem = named(gaussian(0, 5))
     with pytest.raises(ChoiceError, match=message):
         CUDA.solve(problem, Limits(), Recording())

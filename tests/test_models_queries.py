@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, projected, random_model, random_tree
 
-from jtsolve.core.renting import Rental
+from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
@@ -328,8 +328,8 @@ def test_messages_in_numpy_and_in_kernels_agree(seed: int, monkeypatch: pytest.M
     model = random_model(seed, 6)
     evidence, _ = evidence_of(model, seed)
     found = []
-    for rents in (True, False):
-        monkeypatch.setattr(Rental, "rents", lambda _rental, _seconds, rents=rents: rents)
+    for numpy in (True, False):
+        monkeypatch.setattr(LazyKernels, "prefer_numpy", lambda _kernels, _seconds, numpy=numpy: numpy)
         logs, disagreement = families(model.values, model.layout)
         assert disagreement < 1e-12
         for v, weight in likelihoods(model.columns, evidence).items():

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.renting import Rental
+from jtsolve.core.lazy_kernels import LazyKernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.layout import Layout
 
-_RENTAL = Rental("jtsolve.models.kernels.messages")
+_KERNELS = LazyKernels("jtsolve.models.kernels.messages")
 _SECONDS_PER_CLIQUE = 2.5e-5
 """Time of numpy for a clique, besides that for its cells; measured on an Intel Xeon (Sapphire Rapids)."""
 _SMALL = 1 << 10
@@ -100,7 +100,7 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
 def _compiled(layout: Layout) -> bool:
     """Returns whether the compiled kernels are to be used: for many small cliques, once they pay."""
     count = len(layout.cliques)
-    return layout.cells <= _SMALL * count and not _RENTAL.rents(_SECONDS_PER_CLIQUE * count)
+    return layout.cells <= _SMALL * count and not _KERNELS.prefer_numpy(_SECONDS_PER_CLIQUE * count)
 
 
 def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:

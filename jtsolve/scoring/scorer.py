@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from jtsolve.core.renting import Rental
+from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.errors import InputError
 from jtsolve.options import SCORE
 from jtsolve.scoring import counting
@@ -36,7 +36,7 @@ WIDEST = 8
 _LOG_LARGEST = 90 * log(10)
 """The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
 
-_RENTAL = Rental("jtsolve.scoring.kernels.counting")
+_KERNELS = LazyKernels("jtsolve.scoring.kernels.counting")
 LEAST_PIVOT = 1e-10
 """A set is singular if a column keeps less than this share of its variance given the others: rounding errors
 are about 10^-16 times the condition number."""
@@ -171,7 +171,7 @@ class CountingScorer:
             return _with_rest(sets, sums, cells, self._rest)
         weights = ONCE if self.counted.weights is None else self.counted.weights
         counted = (sets, self.counted.codes, self.arities, weights, float(shared), float(each))
-        if _RENTAL.rents(counting.seconds(len(sets), self.counted.rows)):
+        if _KERNELS.prefer_numpy(counting.seconds(len(sets), self.counted.rows)):
             sums, cells = counting.sums_over_cells(*counted)
             return _with_rest(sets, self.unit * sums, cells, self._rest)
         if self.bits is not None and sets.shape[1] <= self.bits.width:

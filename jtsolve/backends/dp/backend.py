@@ -33,6 +33,7 @@ import numpy as np
 
 from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
+from jtsolve.backends.dp.device.cuda import fits, lacks_device, may_have_device, open_device, require_room
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.device.run import solve_on_device
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
@@ -40,11 +41,10 @@ from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.trace import Trace
 from jtsolve.backends.support.packages import needs
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
-from jtsolve.core.device import fits, lacks_device, may_have_device, open_device, require_room
+from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
 from jtsolve.core.renaming import rename
-from jtsolve.core.renting import Rental
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.threads import run_tasks
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.backends.dp.device.cuda import Device
     from jtsolve.core.backend import SmallSolver
-    from jtsolve.core.device import Device
     from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
-_RENTAL = Rental("jtsolve.backends.dp.kernels.recurrence")
+_KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
 
 _WORTH = 2.0
 """Predicted seconds that a device has to save before `auto` takes it."""
@@ -300,8 +300,8 @@ class _LayeredRun:
         pool = ThreadPoolExecutor(self.workers)
         try:
             self._timed("tables", self._prepare)
-            rents = _RENTAL.rents(plain.seconds(self.plan))
-            self._timed("layers", self._plain_layers if rents else lambda: self._layers(pool))
+            in_numpy = _KERNELS.prefer_numpy(plain.seconds(self.plan))
+            self._timed("layers", self._plain_layers if in_numpy else lambda: self._layers(pool))
             value, tree = self._timed("tree", self._tree)
         except StoppedError:
             stop = self.report.stop

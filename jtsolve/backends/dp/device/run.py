@@ -21,10 +21,10 @@ from jtsolve.core.scores import StoppedError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.backends.dp.device.cuda import Device
     from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.backends.dp.scores import LocalTables
     from jtsolve.core.backend import Report
-    from jtsolve.core.device import Device
     from jtsolve.core.problem import Problem
 
 _AHEAD = 0.2

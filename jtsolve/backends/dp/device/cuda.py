@@ -1,6 +1,6 @@
 """A CUDA device through CuPy, which is imported only when a device is asked for.
 
-Kernels are CUDA C++ text, compiled for the device at hand at the first run and cached by CuPy.
+Kernels are CUDA C++ text, compiled for the current device at the first run and cached by CuPy.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def open_device() -> Device:
     """Returns the current CUDA device.
 
     Raises:
-        ChoiceError: there is none to be used; with the reason and the ways out.
+        ChoiceError: none can be used; with the reason and the ways out.
     """
     if not may_have_device():
         raise _unusable("the package CuPy is missing", "pip install 'jtsolve[gpu]'")
@@ -112,7 +112,7 @@ def require_room(device: Device, need: int) -> None:
     free, total = device.free()
     if need + _SPARE > free:
         raise LimitError(
-            f"the device needs {need / 1e9:.3g} GB, of its {total / 1e9:.3g} GB {free / 1e9:.3g} are free: "
+            f"the device needs {need / 1e9:.3g} GB; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free: "
             "others and the driver hold the rest. Ways out: end what holds it; fewer bits or a smaller "
             "treewidth; device=cpu."
         )
