@@ -122,7 +122,7 @@ class DynamicProgramming:
             return forest.estimate(problem, limits)
         plan = _plan(problem)
         held = _memory_at_start()
-        if (chosen := self._on_device(plan, limits)) is not None:
+        if (chosen := self._on_device(plan, held, limits)) is not None:
             device, on_device = chosen
             return Estimate(held + on_device.host_memory, on_device.seconds(device.speed))
         precision = self._fitting(plan, limits.memory_bytes - held) or self._smallest
@@ -136,7 +136,7 @@ class DynamicProgramming:
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
         plan = _plan(problem)
         held = _memory_at_start()
-        chosen = self._on_device(plan, limits)
+        chosen = self._on_device(plan, held, limits)
         precision = None if chosen else self.fitting(plan, held, limits.memory_bytes)
         if self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report)
@@ -177,11 +177,11 @@ class DynamicProgramming:
     def _wants_device(self) -> bool:
         return self.device == "cuda" or self.precision == "int48"
 
-    def _on_device(self, plan: TablePlan, limits: Limits) -> tuple[Device, DevicePlan] | None:
-        """Returns the device and the plan of a run on it, or None for the processor.
+    def _on_device(self, plan: TablePlan, held: int, limits: Limits) -> tuple[Device, DevicePlan] | None:
+        """Returns the device and the plan of a run on it beside `held` bytes, or None for the processor.
 
         Raises:
-            ChoiceError: a device is asked for, but none is to be had.
+            ChoiceError: a device is asked for, but none can be used.
             LimitError: it has too little free memory.
         """
         if self.device == "cpu":
@@ -195,7 +195,7 @@ class DynamicProgramming:
             need = next((one for one in plans if fits(device, one.memory)), plans[-1])
             require_room(device, need.memory)
             return device, need
-        here = self._fitting(plan, limits.memory_bytes - _memory_at_start())
+        here = self._fitting(plan, limits.memory_bytes - held)
         spent = plan.seconds(here, limits.workers) if here else inf
         if plan.layered or plan.n > MOST or spent < _WORTH or not may_have_device():
             return None
