@@ -25,6 +25,7 @@ import numpy as np
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import RASTER
 from jtsolve.core.notebook import as_html
+from jtsolve.core.renaming import renaming_tables
 from jtsolve.errors import ChoiceError
 from jtsolve.listing import table
 
@@ -163,9 +164,13 @@ def require_room(k: int, most: int, run: Run) -> None:
     Raises:
         LimitError: they do not.
     """
-    lanes = min(_LANES, most, max(1, _CELLS // 3**k))
-    need = 4 * 8 * (3**k * (lanes + 1) + 2**k * most)
+    need = 4 * 8 * (3**k * (_lanes(k, most) + 1) + 2**k * most)
     run.require_memory(need, "the sums over all graphs need", "fewer lists or candidates")
+
+
+def _lanes(k: int, candidates: int) -> int:
+    """Returns how many candidates the tables hold at a time."""
+    return min(_LANES, candidates, max(1, _CELLS // int(3**k)))
 
 
 def log_scores(counts: NDArray[np.int64], missing: NDArray[np.int64], delta: float) -> Array:
@@ -218,7 +223,7 @@ def log_sums(scores: Array, run: Run) -> tuple[Array, Array]:
         before = masks[masks >> v & 1 == 0]
         reach[1:] += np.abs(steps[before | 1 << v] - steps[before]).max(axis=0)
     reach = np.cumsum(reach)
-    lanes = min(_LANES, candidates, max(1, _CELLS // 3**k))
+    lanes = _lanes(k, candidates)
     found = np.empty((1 + k * (k - 1) // 2, candidates))
     with run.phase("summing over all graphs"):
         first = 0
@@ -249,9 +254,10 @@ def _sums(logarithms: Array, run: Run) -> Array:
     whole = start + (1 << sizes) - 1
     x[whole], xe[whole] = local, powers
     ones, sums = np.ones((1, lanes)), np.zeros((count, 1, lanes))
+    names, inverse = renaming_tables(), 1.0 / local
     for size in range(1, k + 1):
         run.require_time("the sums over all graphs", "fewer lists or candidates")
-        sum_layer(size, start, sizes, local, powers, 1.0 / local, tables, exponents, ones, sums)
+        sum_layer(size, start, sizes, names, local, powers, inverse, tables, exponents, ones, sums)
     complete = np.array([0, *(1 << u | 1 << v for u, v in combinations(range(k), 2))])
     rows = whole[count - 1 ^ complete]
     return np.asarray(np.log2(p[rows]) + pe[rows][:, None] + logarithms[complete])

@@ -1,13 +1,13 @@
 """Subsets renamed within a set, by table look-up: so that one loop serves all sets of the same size.
 
-A mask is cut into pieces of 9 bits. `tables` stands for any named tuple with the entries of `renaming_tables`
+A mask is cut into pieces of 9 bits. `tables` stands for any named tuple with the entries of `RenamingTables`
 that a function reads. `kernels.renaming` has `rename` as a kernel.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,14 +29,20 @@ def rename(mask: Any, among: Any, tables: Any) -> Any:
     )
 
 
-@cache
-def renaming_tables() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-    """Returns the look-up tables of one piece.
+class RenamingTables(NamedTuple):
+    """The look-up tables of one piece."""
 
-    Returns:
-        `squeeze`, shape (512, 512): [x, y] is x ∩ y renamed within y. `spread`, the same shape: [x, y] is the
-        subset of y that is renamed to x. `ones`, shape (512,): the number of members.
-    """
+    squeeze: NDArray[np.int32]
+    """Shape (512, 512): [x, y] is x ∩ y renamed within y."""
+    spread: NDArray[np.int32]
+    """Shape (512, 512): [x, y] is the subset of y that is renamed to x."""
+    ones: NDArray[np.int64]
+    """Shape (512,): the number of members."""
+
+
+@cache
+def renaming_tables() -> RenamingTables:
+    """Returns the look-up tables of one piece."""
     names = np.arange(1 << PIECE)
     squeeze = np.zeros((1 << PIECE, 1 << PIECE), np.int32)
     spread = np.zeros_like(squeeze)
@@ -46,4 +52,4 @@ def renaming_tables() -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.
         squeeze |= (inside[:, None] & inside[None, :]) << place[None, :]
         spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
         place += inside
-    return squeeze, spread, place.astype(np.int64)
+    return RenamingTables(squeeze, spread, place.astype(np.int64))

@@ -1,4 +1,4 @@
-"""The sums over all decomposable graphs for many candidates at once, `population` says why.
+"""The sums over all decomposable graphs for many candidates at once; see `averaging.population`.
 
 A number of `averaging.sums` is a row here: one for each candidate, times a power of 2 that the row shares.
 The pair (S, R) of disjoint sets is row start[V∖S] + R of F, L and P, R being renamed within V∖S, and row
@@ -12,6 +12,7 @@ from math import frexp, ldexp
 import numpy as np
 
 from jtsolve.core.compiling import kernel
+from jtsolve.core.kernels.renaming import rename, unname
 
 EMPTY = -(1 << 40)
 """The exponent of a row of zeros."""
@@ -20,10 +21,10 @@ NEGLIGIBLE = -1000
 
 
 @kernel(allocates=False)
-def _set(out, a, factor):
-    """Makes a row factor · a."""
+def _set(out, a, i, factor):
+    """Makes a row factor · a[i]."""
     for t in range(out.shape[1]):
-        out[0, t] = factor * a[0, t]
+        out[0, t] = factor * a[i, t]
 
 
 @kernel(allocates=False)
@@ -61,37 +62,20 @@ def _store(table, exponents, row, sums, exponent):
 
 
 @kernel(allocates=False)
-def _renamed(part, whole):
-    """Returns the part of a set with the members of the set renamed 0, 1, …."""
-    found, place = 0, 1
-    while whole:
-        if part & whole & -whole:
-            found |= place
-        place <<= 1
-        whole &= whole - 1
-    return found
-
-
-@kernel(allocates=False)
-def _unnamed(part, whole):
-    """Returns the part of a set before `_renamed`."""
-    found = 0
-    while part:
-        if part & 1:
-            found |= whole & -whole
-        part >>= 1
-        whole &= whole - 1
-    return found
+def _row(start, part, whole, names):
+    """Returns the row of a part of a set."""
+    return start[whole] + rename(part, whole, names)
 
 
 @kernel
-def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, ones, sums):
+def sum_layer(size, start, sizes, names, local, powers, inverse, tables, exponents, ones, sums):
     """Fills the rows of all R of one size, after those of the smaller ones; see `averaging.sums`.
 
     Args:
         size: |R|, at least 1.
         start: shape (2^n,): see above.
         sizes: shape (2^n,): |A|.
+        names: see `RenamingTables`.
         local: shape (2^n, candidates): s(A) over 2^powers[A].
         powers: shape (2^n,).
         inverse: 1/local.
@@ -110,7 +94,7 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
         for s in range(full + 1):
             if sizes[full ^ s] != size:
                 continue
-            _set(row, row, 0.0)
+            _set(row, row, 0, 0.0)
             e = EMPTY
             d = full ^ s
             while d:
@@ -125,10 +109,9 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
         for r in range(1 << sizes[outside]):
             if sizes[r] != size:
                 continue
-            union = s | _unnamed(r, outside)
-            cell = start[union] + _renamed(s, union)
-            _set(row, row, 0.0)
-            e = _add(row, EMPTY, x, cell, ones, 0, xe[cell], 1.0)
+            cell = _row(start, s, s | unname(r, outside, names), names)
+            _set(row, x, cell, 1.0)
+            e = xe[cell]
             k = (r - 1) & r
             while k:
                 part, rest = begin + k, begin + (r ^ k)
@@ -143,9 +126,9 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
         outside = everything ^ r
         count = 1 << sizes[outside]
         for place in range(count):
-            q = _unnamed(place, outside)
-            cell = start[everything ^ q] + _renamed(r, everything ^ q)
-            _set(sums[place], sums[place], 0.0)
+            q = unname(place, outside, names)
+            cell = _row(start, r, everything ^ q, names)
+            _set(sums[place], sums[place], 0, 0.0)
             own[place] = _add(sums[place], EMPTY, f, cell, inverse, q, fe[cell] - powers[q], 1.0)
         bit = 1
         while bit < count:
@@ -155,8 +138,7 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
                     own[place] = _add(sums[place], own[place], sums[less], 0, ones, 0, own[less], 1.0)
             bit <<= 1
         for place in range(count):
-            s = _unnamed(place, outside)
-            cell = start[everything ^ s] + _renamed(r, everything ^ s)
+            cell = _row(start, r, everything ^ unname(place, outside, names), names)
             _store(connected, le, cell, sums[place], own[place])
     for s in range(start.size):
         outside = everything ^ s
@@ -165,7 +147,7 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
             if sizes[r] != size:
                 continue
             # P(S,R) = Σ_{K⊆R, K∋min R} L(S,K) P(S,R∖K)
-            _set(row, row, 0.0)
+            _set(row, row, 0, 0.0)
             e = EMPTY
             others = r & (r - 1)
             k = others
@@ -177,9 +159,8 @@ def sum_layer(size, start, sizes, local, powers, inverse, tables, exponents, one
                 k = (k - 1) & others
             _store(p, pe, begin + r, row, e)
             # X(S,R) = s(S) P(S,R) − B(S,R)
-            union = s | _unnamed(r, outside)
-            cell = start[union] + _renamed(s, union)
-            _set(row, row, 0.0)
-            e = _add(row, EMPTY, x, cell, ones, 0, xe[cell], -1.0)
+            cell = _row(start, s, s | unname(r, outside, names), names)
+            _set(row, x, cell, -1.0)
+            e = xe[cell]
             e = _add(row, e, local, s, p, begin + r, powers[s] + pe[begin + r], 1.0)
             _store(x, xe, cell, row, e)
