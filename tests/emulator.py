@@ -38,7 +38,6 @@ static Index threadIdx, blockIdx, blockDim, gridDim;
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int __clz(unsigned x) { return __builtin_clz(x); }
 static int __viaddmax_s32(int a, int b, int c) { return max(a + b, c); }
-static long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
 static double __longlong_as_double(long long y) { double x; memcpy(&x, &y, 8); return x; }
 
 static ucontext_t scheduler;

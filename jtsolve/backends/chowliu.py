@@ -274,11 +274,17 @@ def _prim(
     began, used = monotonic(), thread_time()
     # On the way, a forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
+
+    def linked(some: Any) -> list[tuple[int, VarSet]]:
+        """Returns the families of some of the others, by their best edges so far."""
+        known = zip(others[some].tolist(), gain[some].tolist(), parent[some].tolist(), strict=True)
+        return [(u, 1 << p if g > least else 0) for u, g, p in known]
+
     while others.size:
         tied = np.flatnonzero(gain == gain.max())
         best = int(tied[np.argmin(cost[tied])])
         v = int(others[best])
-        families.append((v, 1 << int(parent[best]) if gain[best] > least else 0))
+        families += linked([best])
         others, gain, parent, cost = (np.delete(array, best) for array in (others, gain, parent, cost))
         if len(families) % _ROWS_PER_REPORT == 0:
             report(done=1 - (others.size / n) ** 2, note="scoring pairs")
@@ -287,14 +293,11 @@ def _prim(
             if stop is Stop.TIME and thread_time() - used < _AT_LEAST:
                 stop = None
             if (elapsed := monotonic() - began) > next_tree:
-                known = zip(others.tolist(), gain.tolist(), parent.tolist(), strict=True)
-                rest = [(u, 1 << p if g > least else 0) for u, g, p in known]
-                report(tree=JunctionTree.from_families([*families, *rest]))
+                report(tree=JunctionTree.from_families([*families, *linked(slice(None))]))
                 next_tree = 2 * elapsed
             if stop is not None:  # of the rest, only required edges may still change
                 free = ~np.isin(others, list(pairs.required))
-                known = zip(others[free].tolist(), gain[free].tolist(), parent[free].tolist(), strict=True)
-                families += [(u, 1 << p if g > least else 0) for u, g, p in known]
+                families += linked(free)
                 others, gain, parent, cost = (array[~free] for array in (others, gain, parent, cost))
         fresh = pairs.row(v, others) if stop is None else pairs.only_required(v, others)
         parameters = pairs.free[v] * pairs.free[others]

@@ -232,7 +232,7 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
         if most is not None:
 
             def keep(sets: NDArray[np.int32]) -> NDArray[np.bool_]:
-                return within_cells(problem.variables, Rows(sets, np.empty(0)), most)
+                return within_cells(problem.variables, Rows(sets, np.full(len(sets), sets.shape[1])), most)
 
         rows, facets, sizes = all_sets(n, width, keep)
     look()

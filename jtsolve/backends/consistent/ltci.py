@@ -66,12 +66,6 @@ def binomials(n: int, most: int) -> NDArray[np.int64]:
     return np.array([[comb(v, j) for j in range(most + 1)] for v in range(n + 1)], dtype=np.int64)
 
 
-def rank(sets: NDArray[np.int64], binomial: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the colex ranks of increasing rows: that of {a < b < c} is C(a,1) + C(b,2) + C(c,3)."""
-    ranks: NDArray[np.int64] = binomial[sets, np.arange(1, sets.shape[1] + 1)].sum(axis=1)
-    return ranks
-
-
 def unrank(ranks: NDArray[np.int64], n: int, size: int) -> NDArray[np.int64]:
     """Returns the subsets of {0..n-1} of a size with these colex ranks as increasing rows.
 

@@ -38,6 +38,7 @@ from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.device.run import solve_on_device
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
 from jtsolve.backends.dp.ranks import rank_tables, table_offsets
+from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
 from jtsolve.backends.support.packages import needs
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
@@ -252,8 +253,6 @@ def _lacks_subsets(problem: Problem) -> str | None:
     """A rule: objects to cliques with subsets that have no score."""
     if isinstance(problem.scores, DenseScores):
         return None
-    from jtsolve.backends.dp.scores import is_closed, local_scores
-
     ranks = rank_tables(problem.n - 1, problem.max_clique_size, 0)
     return None if is_closed(ranks, local_scores(problem, ranks, "float64")[0]) else _HOLES
 
@@ -331,8 +330,6 @@ class _LayeredRun:
 
     def _prepare(self) -> None:
         """Builds the rank tables and the local scores in the number type of the run, and allocates g."""
-        from jtsolve.backends.dp.scores import is_closed
-
         plan = self.plan
         self.ranks = rank_tables(plan.m, plan.width, plan.block)
         self._score()
@@ -353,8 +350,6 @@ class _LayeredRun:
             raise StoppedError
 
     def _score(self) -> None:
-        from jtsolve.backends.dp.scores import local_scores
-
         self.local, self.scale = local_scores(self.problem, self.ranks, self.precision)
 
     def _classes(self, high: int | None = None) -> NDArray[np.int64]:

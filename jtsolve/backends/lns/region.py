@@ -12,8 +12,8 @@ exceeds the difference of any two trees' scores, so an optimal tree covers all o
 The constraints of the problem restrict the region: bounds on sizes unchanged; of the forbidden and required
 edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U that a
 clique outside contains is within a B_j. A clique equal to some B_j will be merged into a neighbour, so it is
-not forbidden here.) A set with too many cells has no score here, which keeps the
-fast solvers of small problems. Only a bound on the number of cliques cannot be expressed within a region.
+not forbidden here.) A set with too many cells has no score here, which keeps the fast solvers of small
+problems. Only a bound on the number of cliques cannot be expressed within a region.
 """
 
 from __future__ import annotations

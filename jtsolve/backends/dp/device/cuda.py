@@ -35,7 +35,7 @@ class Device(Protocol):
         ...
 
     def free(self) -> tuple[int, int]:
-        """Returns the free and all bytes."""
+        """Releases the memory of arrays that are gone; returns the free and all bytes."""
         ...
 
     def compile(self, source: str) -> Callable[..., None]:
