@@ -179,6 +179,8 @@ def test_auto_takes_the_bits_that_fit(emulator: Emulator) -> None:
     for name in ("float64", "int48", "int32"):
         emulator.room = rooms[name]
         assert solve(problem, CUDA).stats["precision"] == name
+    with pytest.raises(LimitError, match=r"backend 'dp' needs .* but the memory limit is 0\.001 GB"):
+        CUDA.solve(problem, Limits(memory=10**6), Recording())
     emulator.room = rooms["int32"] - 1
     with pytest.raises(LimitError, match=r"the device needs .* are free: others .* device=cpu"):
         solve(problem, CUDA)

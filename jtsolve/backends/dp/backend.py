@@ -137,8 +137,11 @@ class DynamicProgramming:
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
         plan = _plan(problem)
         held = _memory_at_start()
-        chosen = self._on_device(plan, held, limits)
-        precision = None if chosen else self.fitting(plan, held, limits.memory_bytes)
+        precision = None
+        if (chosen := self._on_device(plan, held, limits)) is None:
+            precision = self.fitting(plan, held, limits.memory_bytes)
+        else:
+            Estimate(held + chosen[1].host_memory, 0.0).require_memory(self.name, limits)
         if self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report)
             if not report(tree=first.tree, bound=first.bound):
