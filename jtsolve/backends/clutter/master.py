@@ -1,6 +1,6 @@
-"""The master problem: the LP over some families and the rows at hand, kept in HiGHS between solves.
+"""The master problem: the LP over some families and the current rows, kept in HiGHS between solves.
 
-max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the rows at hand, and x ≥ 0. One more column, the
+max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the current rows, and x ≥ 0. One more column, the
 escape, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to no more
 than the price; where no x satisfies the rows, the bound falls as the price rises, to below every tree.
 
@@ -186,7 +186,7 @@ class Master:
         """
         status = self.highspy.HighsModelStatus
         self.report = report
-        # Once from the basis at hand, and once more from scratch if that fails.
+        # Once from the current basis, and once more from scratch if that fails.
         for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
@@ -194,7 +194,7 @@ class Master:
                 break
             if report.stop is not None:
                 return False
-            self.solver.clearSolver()  # from scratch: the basis at hand was numerically bad
+            self.solver.clearSolver()  # from scratch: the current basis was numerically bad
         else:
             raise LPFailure(self.solver.modelStatusToString(found))
         solution = self.solver.getSolution()

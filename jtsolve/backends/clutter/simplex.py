@@ -1,11 +1,11 @@
 """The cutting-plane loop with the simplex method, on the families that the steps left.
 
-Solve the LP over the rows at hand (`master`); evaluate its multipliers in exact arithmetic, which gives a
+Solve the LP over the current rows (`master`); evaluate its multipliers in exact arithmetic, which gives a
 bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When
 none is violated, the LP is solved, and its bound is the best that its rows give.
 
 Of many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten and
-Shanno, Operations Research 1992). Exact evaluation looks at all, and those that gain more than the best
+Shanno, Operations Research 1992). Exact evaluation covers all, and those that gain more than the best
 column of their vertex join. As long as the bound is not the best yet, the LP is then solved again before rows
 are sought.
 

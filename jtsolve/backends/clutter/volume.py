@@ -142,7 +142,7 @@ class Volume:
             target = subproblem.best.target
             if not on_point(self._renew_rows(report), self.last):
                 return False
-            if subproblem.best.target > target:  # a better tree fixes families at the bound at hand
+            if subproblem.best.target > target:  # a better tree fixes families at the current bound
                 multipliers = subproblem.multipliers
                 self._follow(*subproblem.improve(subproblem.evaluate(multipliers), multipliers))
             self._ascend(report)

@@ -343,7 +343,7 @@ class _RegionSearch:
         # Optima never change, so that forgetting them costs only time.
         if len(self.optima) == _TUNING.cache:
             self.optima.clear()
-        # The solver rounds; the region at hand shows that the optimum is no less than `old`.
+        # The solver rounds; the region itself shows that the optimum is no less than `old`.
         self.optima[key] = max(old, optimum.value)
         if optimum.value > old + self.tolerance and self.replace_region(region, optimum, old):
             self.improvements += 1

@@ -357,7 +357,7 @@ class _Rounds:
         found = None if start is None else self.descend(self.options.descent, start).tree
         if found is not None:
             self.fresh.append(found)
-        # Where constraints forbid most starts, a round merges the trees at hand after as many attempts.
+        # Where constraints forbid most starts, a round merges the trees it has after as many attempts.
         return found is not None or self.made <= self.group * (self.merges + 2)
 
     def merge(self, best: JunctionTree, trees: list[JunctionTree]) -> JunctionTree | None:

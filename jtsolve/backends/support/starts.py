@@ -54,8 +54,8 @@ def best_start(
         now = limits.elapsed
         end = inf if best is None else now + max(_AT_LEAST, now - began)
         # A bound at treewidth 1 is none at any other.
-        hears = ending_at(report, limits, end, bounds=own is problem)
-        tree = backend.solve(own, limits, hears).tree
+        until_end = ending_at(report, limits, end, bounds=own is problem)
+        tree = backend.solve(own, limits, until_end).tree
         if tree is not None and (score := tree.score(problem.scores)) > best_score:
             best, best_score = tree, score
             report(tree=best)
