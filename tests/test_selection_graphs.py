@@ -191,6 +191,7 @@ def _graph(**changes: Any) -> bytes:
         ("g.graphml", b"<graphml", "cannot read it as GraphML"),
         ("g.graphml", b"\xff", "cannot read it as GraphML"),
         ("g.graphml", b'<!DOCTYPE x [<!ENTITY a "aa">]><graphml/>', "it declares entities"),
+        ("g.graphml", '<!DOCTYPE x [<!ENTITY a "aa">]><graphml/>'.encode("utf-16"), "it declares entities"),
         ("g.csv", b"a,b\n", "header of an edge list"),
         ("g.csv", b"source,target\na\n", "row 2: it has 1 values"),
         ("g.csv", b"source,target\na,a\n", "joined to itself"),

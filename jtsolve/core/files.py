@@ -9,6 +9,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import stat
 import sys
 import zipfile
@@ -70,6 +71,18 @@ def read_bytes(path: str | Path, run: Run | None = None) -> bytes:
     with opened(path) as stream:
         data = _read_bounded(stream, source, _promised_size(path), run or Run())
     return _require_content(data, path)
+
+
+def read_xml(path: str | Path) -> bytes:
+    """Returns an XML file, which names its encoding itself, without entities.
+
+    Raises:
+        InputError: as `opened`; or it declares entities, which could expand to more text than memory holds.
+    """
+    data = read_bytes(path)
+    if re.search(rb"<!\s*ENTITY", data.replace(b"\0", b"")):  # the letters of UTF-16 are apart
+        raise InputError(str(path), "", "it declares entities", "remove the declarations '<!ENTITY …>'")
+    return data
 
 
 def _require_content(data: bytes, path: str | Path) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.core.files import read_bytes, read_file
+from jtsolve.core.files import read_file, read_xml
 from jtsolve.core.formats import NETWORK
 from jtsolve.networks.bif import parse_bif
 from jtsolve.networks.xmlbif import parse_bifxml
@@ -29,6 +29,6 @@ def read_network(path: str | Path, kind: str | None = None) -> Network:
     if kind == "bif":
         return parse_bif(read_file(path), str(path))
     if kind == "bifxml":
-        return parse_bifxml(read_bytes(path), str(path))  # which names its encoding itself
+        return parse_bifxml(read_xml(path), str(path))
     read_file(path)  # a file that is not there, or of another program, is reported as such
     raise NETWORK.refusal(path)

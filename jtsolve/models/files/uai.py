@@ -20,6 +20,7 @@ from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column
 from jtsolve.models.triangulation import Factor, calibrated
+from jtsolve.networks.rounding import LARGEST_TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
 MOST_VARIABLES = 1_000_000
-LARGEST_TABLE = 1 << 27
-"""Most cells of a table, 1 GiB: a short file must not exhaust the memory."""
 
 
 def to_uai(model: JunctionTreeModel) -> str:
