@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.draw import fonts
+from jtsolve.draw.colours import BACKGROUND, EDGE, EDGE_TEXT
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
-from jtsolve.draw.picture import draw_box, page, render, save, write
+from jtsolve.draw.picture import draw_box, page, save, svg_element, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +94,7 @@ def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: str | None
 
 def branching_svg(boxes: Sequence[Box]) -> str:
     """Returns the drawing of `draw_branching` as an SVG element, to put into HTML."""
-    text = render(_figure(_pruned(boxes)), "svg").decode()
-    return text[text.index("<svg") :]
+    return svg_element(_figure(_pruned(boxes)))
 
 
 def _shared(boxes: Sequence[Box]) -> set[int]:
@@ -178,24 +178,16 @@ def _figure(boxes: Sequence[Box]) -> Any:
         bottom = tops[depth[i]] + heights[i]
         for kid, label in zip(box.kids, box.labels, strict=True):
             top = tops[depth[kid]]
-            axes.plot([middle[i], middle[kid]], [bottom, top], color="#6f7f91", linewidth=1.1, zorder=1)
+            axes.plot([middle[i], middle[kid]], [bottom, top], color=EDGE, linewidth=1.1, zorder=1)
             share = 0.62
             x, y = middle[i] + (middle[kid] - middle[i]) * share, bottom + (top - bottom) * share
             shown = [fonts.shown(label)]
-            write(
-                axes,
-                x,
-                y,
-                shown,
-                SEPARATOR_POINTS,
-                color="#8a4b08",
-                zorder=2,
-                backgroundcolor="#ffffff",
-            )
+            style = {"color": EDGE_TEXT, "backgroundcolor": BACKGROUND}
+            write(axes, x, y, shown, SEPARATOR_POINTS, zorder=2, **style)
         y = tops[depth[i]] + heights[i] / 2
         draw_box(axes, middle[i], y, (widths[i], heights[i]))
         lined = len(texts[i]) > 1  # a tree of cliques: its branches have to stay below each other
         x = middle[i] - widths[i] / 2 + PADDING if lined else middle[i]
         style = {"ha": "left"} if lined else {}
-        write(axes, x, y, texts[i], NAME_POINTS, color="#14202e", zorder=4, **style)
+        write(axes, x, y, texts[i], NAME_POINTS, zorder=4, **style)
     return figure

@@ -1,5 +1,6 @@
 """Colours that pictures share."""
 
+TEXT, EDGE, EDGE_TEXT, BACKGROUND = "#14202e", "#6f7f91", "#8a4b08", "#ffffff"
 POSITIVE, NEGATIVE = "#2b6cb0", "#c0392b"
 _GROUP_FILLS = (
     "#fde8c8",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.draw import fonts
-from jtsolve.draw.layout import SEPARATOR_POINTS, ZOOMABLE
+from jtsolve.draw.layout import LINE, NAME_POINTS, SEPARATOR_POINTS, ZOOMABLE
 from jtsolve.draw.packing import isolated_lines, packed
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-
-POINTS = 9.0
-PADDING = 0.08
-_HEIGHT = POINTS * 1.35 / 72 + 2 * PADDING
+_PADDING = 0.08
+_HEIGHT = NAME_POINTS * LINE / 72 + 2 * _PADDING
 _BETWEEN = 0.18
 """Least space between two nodes."""
-LARGEST = 400
+_LARGEST = 400
 """Most variables in a drawing: beyond, nobody can read it."""
 _ROUNDS = 150
 _PUSHES = 500
@@ -47,7 +45,7 @@ _BENDS = (0.0, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0, 1.6, -1.6)
 _CLEAR = 0.03
 """Least space between an edge and a node that it passes."""
 _STEPS = np.linspace(0.0, 1.0, 65)
-"""Positions on an edge that are looked at."""
+"""Positions on an edge that are tested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
     import networkx as nx
 
     labels = tuple(quoted_name(fonts.shown(name)) for name in names)
-    sizes = np.array([[fonts.width(label, POINTS) + 2 * PADDING, _HEIGHT] for label in labels])
+    sizes = np.array([[fonts.width(label, NAME_POINTS) + 2 * _PADDING, _HEIGHT] for label in labels])
     graph = nx.Graph()
     graph.add_nodes_from(range(n))
     graph.add_edges_from(edges)
@@ -112,9 +110,9 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
     every = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
     parts = [part for part in every if len(part) > 1]
     drawn = tuple(sorted(v for part in parts for v in part))
-    if len(drawn) > LARGEST:
+    if len(drawn) > _LARGEST:
         raise ChoiceError(
-            f"a picture of {len(drawn)} variables would be unreadable (the limit is {LARGEST}); {ZOOMABLE}"
+            f"a picture of {len(drawn)} variables would be unreadable (the limit is {_LARGEST}); {ZOOMABLE}"
         )
     extents: list[tuple[float, float]] = []
     for part in parts:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from jtsolve.draw.branching import branching_svg
-from jtsolve.draw.picture import edges_svg
+from jtsolve.draw.picture import edges_figure, svg_element
 from jtsolve.draw.text import tree_text
 from jtsolve.draw.zoom import zoomable
 
@@ -51,7 +51,7 @@ def as_html(
     if len(tree.cliques) <= _LONGEST_TEXT:
         text = tree_text(tree, names, notes)
     below = f"<details><summary>junction tree</summary><pre>{escape(text)}</pre></details>"
-    return _page(lines, _graph(tree.graph_edges, names) + below)
+    return graph_html(lines, tree.graph_edges, names, below=below)
 
 
 def graph_html(
@@ -60,30 +60,27 @@ def graph_html(
     names: Sequence[str],
     strengths: Sequence[float] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
+    *,
+    below: str = "",
 ) -> str:
-    """Returns lines of text, and a graph, as HTML; see `picture.edges_figure`."""
-    return _page(lines, _graph(edges, names, strengths, arcs))
+    """Returns lines of text, a graph, which zooms if it is large, and what stands below it, as HTML.
+
+    For the graph, see `picture.edges_figure`.
+    """
+    count = len({v for edge in edges for v in edge})
+    if count <= _READABLE:
+        picture = svg_element(edges_figure(edges, names, strengths, None, arcs))
+    elif count <= _ZOOMABLE:
+        page = escape(zoomable(edges, names, strengths=strengths))
+        picture = f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'
+    else:
+        picture = f"<p>{count} variables with edges are too many to draw here; show('graph.html') does</p>"
+    return _page(lines, picture + below)
 
 
 def branching_html(lines: Sequence[Line], boxes: Sequence[Box]) -> str:
     """Returns lines of text, and the boxes of a branching, as HTML."""
     return _page(lines, branching_svg(boxes))
-
-
-def _graph(
-    edges: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    strengths: Sequence[float] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
-) -> str:
-    """Returns the picture of a graph, which zooms if it is large."""
-    count = len({v for edge in edges for v in edge})
-    if count <= _READABLE:
-        return edges_svg(edges, names, strengths, arcs)
-    if count > _ZOOMABLE:
-        return f"<p>{count} variables with edges are too many to draw here; show('graph.html') does</p>"
-    page = escape(zoomable(edges, names, strengths=strengths))
-    return f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'
 
 
 def _page(lines: Sequence[Line], picture: str) -> str:

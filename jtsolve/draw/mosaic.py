@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.draw import fonts
+from jtsolve.draw.colours import NEGATIVE, POSITIVE
 from jtsolve.draw.picture import page, save, write
 from jtsolve.errors import ChoiceError
 
@@ -32,8 +33,8 @@ _SIDE = 5.0
 _GAPS = (0.12, 0.06, 0.03, 0.015)
 """Between the tiles of a split, in inches, by its depth."""
 _POINTS = 9.0
-_SHADES = ((4.0, "#2b6cb0", "#c0392b"), (2.0, "#a9c8ea", "#efb3ac"))
-_PLAIN, _OUTLINE, _TEXT = "#f2f2f2", "#3f4a57", "#14202e"
+_SHADES = ((4.0, POSITIVE, NEGATIVE), (2.0, "#a9c8ea", "#efb3ac"))
+_PLAIN, _OUTLINE = "#f2f2f2", "#3f4a57"
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height, in inches."""
@@ -102,9 +103,9 @@ def draw_mosaic(
         align = {} if across else {"ha": "left" if far else "right"}
         for label, place in zip(labels[depth], places, strict=True):
             x, y = (place, edge) if across else (edge, place)
-            write(axes, x, y, [label], _POINTS, color=_TEXT, **align)
+            write(axes, x, y, [label], _POINTS, **align)
         shown = [fonts.shown(name)]
-        write(axes, *title[:2], shown, _POINTS, color=_TEXT, rotation=title[2], fontweight="bold")
+        write(axes, *title[:2], shown, _POINTS, rotation=title[2], fontweight="bold")
     save(figure, path, format)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import PICTURE, RASTER
 from jtsolve.draw import fonts
-from jtsolve.draw.colours import NEGATIVE, POSITIVE, group_fill
+from jtsolve.draw.colours import BACKGROUND, EDGE, EDGE_TEXT, NEGATIVE, POSITIVE, TEXT, group_fill
 from jtsolve.draw.graph import arrange_edges
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
 from jtsolve.errors import ChoiceError
@@ -29,14 +29,10 @@ _PNG_SIDE = 30_000
 """Most pixels on a side: matplotlib draws up to 2^16, and viewers give up earlier."""
 _PNG_LEAST_DPI = 60.0
 
-_BACKGROUND = "#ffffff"
 _CLIQUE_FILL = "#eaf1fb"
 _CLIQUE_EDGE = "#3d6ea8"
-_TEXT = "#14202e"
-_EDGE = "#6f7f91"
 _FADED = 0.35
 """Opacity of an edge behind a node that it does not join."""
-_SEPARATOR_TEXT = "#8a4b08"
 
 
 def draw_tree(
@@ -110,17 +106,6 @@ def draw_edges(
         save(edges_figure(edges, names, strengths, groups, arcs), path, format)
 
 
-def edges_svg(
-    edges: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    strengths: Sequence[float] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
-) -> str:
-    """Returns the drawing of `draw_edges` as an SVG element, to put into HTML."""
-    text = render(edges_figure(edges, names, strengths, None, arcs), "svg").decode()
-    return text[text.index("<svg") :]
-
-
 def edges_figure(
     edges: Sequence[tuple[int, int]],
     names: Sequence[str],
@@ -148,7 +133,7 @@ def edges_figure(
     figure, axes = page(layout.extent, remarks)
     routes = dict(zip(layout.edges, layout.routes, strict=True))
     for k, (u, v) in enumerate(edges):
-        colour, width = _EDGE, 1.1
+        colour, width = EDGE, 1.1
         if strengths is not None:
             colour = POSITIVE if strengths[k] >= 0 else NEGATIVE
             width = 0.5 + 3.5 * abs(strengths[k]) / strongest
@@ -160,14 +145,14 @@ def edges_figure(
     for u, v in arcs or ():
         course, shares = routes[min(u, v), max(u, v)], (0.54, 0.58)
         tail, head = course.at(np.array(shares if u < v else (1 - shares[0], 1 - shares[1])))
-        style = {"arrowstyle": "-|>", "color": _EDGE, "shrinkA": 0}
+        style = {"arrowstyle": "-|>", "color": EDGE, "shrinkA": 0}
         axes.annotate("", xy=head, xytext=tail, arrowprops=style, zorder=1)
     for v in layout.drawn:
         group = None if groups is None else groups[v]
         fill = _CLIQUE_FILL if group is None else group_fill(group)
         x, y = layout.centres[v]
         draw_box(axes, x, y, layout.sizes[v], fill)
-        write(axes, x, y, [layout.labels[v]], NAME_POINTS, color=_TEXT, zorder=4)
+        write(axes, x, y, [layout.labels[v]], NAME_POINTS, zorder=4)
     return figure
 
 
@@ -190,14 +175,14 @@ def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]
     step = SEPARATOR_POINTS * LINE / 72
     width = max([width, *(fonts.width(line, SEPARATOR_POINTS) + 2 * _MARGIN for line in remarks)])
     height += step * len(remarks)
-    figure = Figure(figsize=(width, height), facecolor=_BACKGROUND)
+    figure = Figure(figsize=(width, height), facecolor=BACKGROUND)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_xlim(-_MARGIN, width - _MARGIN)
     axes.set_ylim(height - _MARGIN, -_MARGIN)
     axes.set_axis_off()
     for k, line in enumerate(reversed(remarks)):
         place = (0.0, height - _MARGIN - step * k)
-        write(axes, *place, [line], SEPARATOR_POINTS, ha="left", va="bottom", color=_TEXT)
+        write(axes, *place, [line], SEPARATOR_POINTS, ha="left", va="bottom")
     return figure, axes
 
 
@@ -219,6 +204,12 @@ def render(figure: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
+def svg_element(figure: Any) -> str:
+    """Returns a picture as an element of HTML."""
+    text = render(figure, "svg").decode()
+    return text[text.index("<svg") :]
+
+
 def save(figure: Any, path: str | Path, format: str | None = None) -> None:  # noqa: A002 - the word for it
     """Writes a picture to a file, atomically, in a format or that of the suffix.
 
@@ -231,7 +222,7 @@ def save(figure: Any, path: str | Path, format: str | None = None) -> None:  # n
 def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
     draw_box(axes, x, y, box.size)
-    write(axes, x, y, box.lines, NAME_POINTS, color=_TEXT, zorder=4)
+    write(axes, x, y, box.lines, NAME_POINTS, zorder=4)
 
 
 def draw_box(axes: Any, x: float, y: float, size: Sequence[float], fill: str = _CLIQUE_FILL) -> None:
@@ -277,7 +268,7 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
         PathPatch(
             Outline([layout.place(*point) for point in points], codes),
             fill=False,
-            edgecolor=_EDGE,
+            edgecolor=EDGE,
             linewidth=1.1,
             zorder=1,
         )
@@ -285,9 +276,9 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
     x, y = layout.place(box.middle, label_depth)
     width, height = box.label_size
     axes.add_patch(
-        Rectangle((x - width / 2, y - height / 2), width, height, facecolor=_BACKGROUND, zorder=1.5)
+        Rectangle((x - width / 2, y - height / 2), width, height, facecolor=BACKGROUND, zorder=1.5)
     )
-    write(axes, x, y, box.label, SEPARATOR_POINTS, color=_SEPARATOR_TEXT, zorder=2)
+    write(axes, x, y, box.label, SEPARATOR_POINTS, color=EDGE_TEXT, zorder=2)
 
 
 def write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
@@ -303,5 +294,5 @@ def write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **
             fontfamily=fonts.FAMILY,
             fontsize=points,
             parse_math=False,
-            **{"ha": "center", "va": "center", **style},
+            **{"ha": "center", "va": "center", "color": TEXT, **style},
         )

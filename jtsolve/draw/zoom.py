@@ -123,13 +123,13 @@ def _least_sparse_stress(graph: Any) -> NDArray[np.float64]:
     places *= squares.mean() ** 0.5 / max(1e-9, float(np.sqrt((places**2).sum(axis=1).mean())))
     places += 0.3 * rng.normal(size=places.shape)
 
-    first, second, wanted = _terms(graph, pivots[:-1], to_pivots, rng)
-    weights = wanted**-2.0
+    first, second, ideal = _terms(graph, pivots[:-1], to_pivots, rng)
+    weights = ideal**-2.0
     total = np.bincount(first, weights, n)
     for _ in range(min(_MOST_ROUNDS, _MOVES // n + 1)):
         steps = places[first] - places[second]
         lengths = np.maximum(np.hypot(*steps.T), 1e-9)
-        aims = places[second] + steps * (wanted / lengths)[:, None]
+        aims = places[second] + steps * (ideal / lengths)[:, None]
         sums = [np.bincount(first, weights * aims[:, axis], n) for axis in range(2)]
         places = (places + np.array(sums).T / total[:, None]) / 2  # half a step: all move at once
     return np.asarray(places)
@@ -138,7 +138,7 @@ def _least_sparse_stress(graph: Any) -> NDArray[np.float64]:
 def _terms(
     graph: Any, pivots: Sequence[int], to_pivots: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
-    """Returns pairs of vertices, of which the first moves, and their distances."""
+    """Returns pairs of vertices, the first to move, and their distances."""
     n = graph.shape[0]
     source = graph.tocoo()
     near = np.repeat(np.arange(n), _PAIRS)
