@@ -15,8 +15,8 @@ from random_models import chain, feature_trees, random_model, random_network
 from test_cli_models import Command
 
 import jtsolve as jt
+from jtsolve.core.formats import MODEL
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.files.opening import FORMATS
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import NetworkModel
@@ -130,7 +130,7 @@ def test_a_mixture_is_shown_part_by_part(capsys: pytest.CaptureFixture[str]) -> 
 # Files
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", MODEL.formats)
 def test_a_file_is_written_in_the_format_of_its_suffix(
     fitted: jt.Model, command: Command, tmp_path: Path, to: str
 ) -> None:

@@ -12,8 +12,6 @@ from jtsolve.core.formats import MODEL
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
-FORMATS = tuple(dict.fromkeys(MODEL.written.values()))
-
 
 def export(
     model: Model,
@@ -22,8 +20,8 @@ def export(
         typer.Option(
             "--to",
             metavar="FORMAT",
-            help=f"{', '.join(FORMATS)}; default: that of the name of --output.",
-            autocompletion=completion.among(lambda: FORMATS),
+            help=f"{', '.join(MODEL.formats)}; default: that of the name of --output.",
+            autocompletion=completion.among(lambda: MODEL.formats),
         ),
     ] = None,
     output: Annotated[
@@ -44,13 +42,15 @@ def export(
     (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it becomes one junction tree, which is
     refused with its size if that is too large.
     """
-    if to is not None and to not in FORMATS:
-        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
+    if to is not None and to not in MODEL.formats:
+        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(MODEL.formats)}")
     if output is not None:
         to = MODEL.format_to_write(output, to)
         claim_outputs(output)
     if to is None:
-        raise ChoiceError(f"say what to print: --to {'|'.join(FORMATS)}; or give an --output with its suffix")
+        raise ChoiceError(
+            f"say what to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
+        )
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically

@@ -1,7 +1,7 @@
 """File formats: one table of the suffixes that are read and written, for every kind of file.
 
 The suffix of a name, before that of a packing, says how a file is read and how it is written. A name that
-says nothing that suits is refused, so that no file holds another format than its name says.
+asks for another format is refused, so that no file holds another format than its name says.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class Kind:
     read: Mapping[str, str]
     written: Mapping[str, str]
 
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """The formats that are written."""
+        return tuple(dict.fromkeys(self.written.values()))
+
     def format_to_read(self, path: str | Path) -> str | None:
         """Returns the format of a file by its suffix; None if the suffix is none of this kind."""
         return self.read.get(suffix_of(path) or _suffix_inside(path))
@@ -52,7 +57,7 @@ class Kind:
         suffix = suffix_of(path, PACKED[:1])
         found = self.written.get(suffix)
         if _is_device(path):
-            return to or next(iter(self.written.values()))
+            return to or self.formats[0]
         if found is not None and to in (None, found):
             return found
         if to is not None and found is None and not _is_known(suffix):
@@ -120,15 +125,14 @@ KINDS = (TABLE, MODEL, GRAPH, INSTANCE, DRAWS, FORMULA, PICTURE, EVIDENCE)
 
 
 _BY_PYAGRUM = "convert it with pyAgrum: pyagrum.saveBN(pyagrum.loadBN('{name}'), '{stem}.bif')"
-_BY_PANDAS = "pass the frame of pandas.{reader}('{name}'), or save that as .csv or .parquet"
 _UNPACKED = "unpack it, and give the file inside"
 
 
-def _by_pandas(reader: str) -> str:
-    return _BY_PANDAS.replace("{reader}", reader)
+def _frame_of(reader: str, arguments: str = "'{name}'") -> str:
+    return f"pass the frame of {reader}({arguments}), or save that as .csv or .parquet"
 
 
-_OF_SHEETS = f"save it as .csv there; or {_by_pandas('read_excel')}"
+_OF_SHEETS = f"save it as .csv there; or {_frame_of('pandas.read_excel')}"
 _OF_R = "load them in R, and save the table: write.csv(x, 'x.csv', row.names = FALSE)"
 _OF_NETICA = ("a network of Netica", "save it there as .net, and convert this with pyAgrum to .bif")
 _PICKLE = ("a pickle, which can run any code", "load it in Python if you trust it, and pass the object")
@@ -145,12 +149,12 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "xls": ("a spreadsheet", _OF_SHEETS),
     "xlsm": ("a spreadsheet", _OF_SHEETS),
     "ods": ("a spreadsheet", _OF_SHEETS),
-    "dta": ("a table of Stata", _by_pandas("read_stata")),
-    "sav": ("a table of SPSS", _by_pandas("read_spss")),
-    "zsav": ("a table of SPSS", _by_pandas("read_spss")),
+    "dta": ("a table of Stata", _frame_of("pandas.read_stata")),
+    "sav": ("a table of SPSS", _frame_of("pandas.read_spss")),
+    "zsav": ("a table of SPSS", _frame_of("pandas.read_spss")),
     "por": ("a table of SPSS", "save it as .sav or .csv there"),
-    "sas7bdat": ("a table of SAS", _by_pandas("read_sas")),
-    "xpt": ("a table of SAS", _by_pandas("read_sas")),
+    "sas7bdat": ("a table of SAS", _frame_of("pandas.read_sas")),
+    "xpt": ("a table of SAS", _frame_of("pandas.read_sas")),
     "rds": ("an object of R", "save it in R: write.csv(readRDS('{name}'), '{stem}.csv', row.names = FALSE)"),
     "rda": ("objects of R", _OF_R),
     "rdata": ("objects of R", _OF_R),
@@ -160,13 +164,13 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "npy": ("an array of numpy", "pass the array of numpy.load('{name}'), or save it as .csv"),
     "npz": ("arrays of numpy", "pass an array of numpy.load('{name}'), or save it as .csv"),
     "mat": ("arrays of Matlab", "save them there with writematrix or writetable as .csv"),
-    "h5": ("a table in HDF5", _by_pandas("read_hdf")),
-    "hdf5": ("a table in HDF5", _by_pandas("read_hdf")),
-    "orc": ("a table in ORC", _by_pandas("read_orc")),
-    "avro": ("a table in Avro", _BY_PANDAS.replace("pandas.{reader}", "polars.read_avro")),
-    "sqlite": ("a database", _by_pandas("read_sql").replace("'{name}'", "query, connection")),
-    "db": ("a database", _by_pandas("read_sql").replace("'{name}'", "query, connection")),
-    "ndjson": ("lines of JSON", _by_pandas("read_json").replace("'{name}'", "'{name}', lines=True")),
+    "h5": ("a table in HDF5", _frame_of("pandas.read_hdf")),
+    "hdf5": ("a table in HDF5", _frame_of("pandas.read_hdf")),
+    "orc": ("a table in ORC", _frame_of("pandas.read_orc")),
+    "avro": ("a table in Avro", _frame_of("polars.read_avro")),
+    "sqlite": ("a database", _frame_of("pandas.read_sql", "query, connection")),
+    "db": ("a database", _frame_of("pandas.read_sql", "query, connection")),
+    "ndjson": ("lines of JSON", _frame_of("pandas.read_json", "'{name}', lines=True")),
     "tar": ("an archive", _UNPACKED),
     "tgz": ("an archive", _UNPACKED),
     "7z": ("an archive", _UNPACKED),
@@ -228,10 +232,10 @@ def require_same(path: str | Path, source: str | Path) -> None:
     Raises:
         ChoiceError: it has another suffix.
     """
-    wanted, found = suffix_of(source), suffix_of(path, PACKED[:1])
-    same = found == wanted or TABLE.read.get(found, "") == TABLE.read.get(wanted)
+    own, found = suffix_of(source), suffix_of(path, PACKED[:1])
+    same = found == own or TABLE.read.get(found, "") == TABLE.read.get(own)
     if not same and not _is_device(path):
-        raise ChoiceError(f"{path}: the file is a .{wanted}, and copied as it is; give such a name")
+        raise ChoiceError(f"{path}: the file is a .{own}, and copied as it is; give such a name")
 
 
 def require_readable(path: str | Path) -> None:
@@ -260,7 +264,7 @@ def one_of(names: list[str]) -> str:
 
 
 def _is_device(path: str | Path) -> bool:
-    """Tells whether a path is that of a device or a pipe (or a folder, which no writer takes)."""
+    """Tells whether a path is that of a device or a pipe (or a folder, which no writer accepts)."""
     return Path(path).exists() and not Path(path).is_file()
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,17 +31,18 @@ _DASHES = ("solid", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 """The first for the first eight backends, the second for the next eight, and so on."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class Chart:
     """A picture, its caption, and the backends in it, each with its position in the comparison."""
 
     caption: str
     legend: Sequence[tuple[int, str]]
-    figure: Any = field(compare=False, repr=False)
-    svg: str = field(init=False, repr=False)
+    figure: Any
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "svg", inline_svg(self.figure, self.caption, "chart"))
+    @cached_property
+    def svg(self) -> str:
+        """The picture as an element of the page."""
+        return inline_svg(self.figure, self.caption, "chart")
 
     def file(self, kind: Literal["pdf", "svg"]) -> bytes:
         """Returns the picture as a file of its own, its legend beside it."""
@@ -48,9 +50,8 @@ class Chart:
         from matplotlib.lines import Line2D
 
         handles = [Line2D([], [], label=name, **_line(place)) for place, name in self.legend]
-        legends = [self.figure.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.0, 1.0))] * bool(
-            handles
-        )
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        legends = [self.figure.legend(handles=handles, **beside)] if handles else []
         buffer = io.BytesIO()
         dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
         with mpl.rc_context({"svg.hashsalt": self.caption}):

@@ -9,6 +9,7 @@ from jtsolve.compare.reporting.pictures import inline_svg
 from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.draw.layout import LARGEST
 from jtsolve.draw.picture import tree_figure
+from jtsolve.errors import printable
 from jtsolve.io.result import tree_of
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ def html(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns the page."""
     # Takes half a second to load, and only the page needs it.
     from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    from jtsolve.errors import printable
 
     environment = Environment(
         loader=PackageLoader("jtsolve.compare.reporting", "templates"),

@@ -14,14 +14,14 @@ from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.core.files import write_atomically
 
-_LONGEST = 40
-"""Characters of a caption in the name of a file."""
-
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from jtsolve.compare.folder import ComparisonPlan, Folder
+
+_LONGEST = 40
+"""Characters of a caption in the name of a file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.protocol import Distribution
 
-FORMATS = tuple(dict.fromkeys(MODEL.written.values()))
 _TEXT_PER_CELL = 60
 """Bytes for each cell of a table while the text is put together."""
 
@@ -76,7 +75,7 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
 
     Args:
         model: the distribution.
-        to: one of `FORMATS`.
+        to: one of `formats.MODEL.formats`.
         root: the root clique of bif and bifxml, by its position.
 
     Raises:
@@ -84,8 +83,8 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
         LimitError: the format needs a junction tree, or a text, too large for the memory; raised before any
             work.
     """
-    if to not in FORMATS:
-        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(FORMATS)}")
+    if to not in MODEL.formats:
+        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(MODEL.formats)}")
     if to == "td":
         from jtsolve.models.files.pace import to_pace
 
