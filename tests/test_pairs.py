@@ -116,3 +116,30 @@ def test_the_digest_is_that_of_the_weights() -> None:
 def test_malformed_pairs_are_refused(weights: Any, states: dict[str, int], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         Problem.from_pairs(weights, states)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"A","B",2.0', '"A","C",2.0', r"i.json: \$.scores.pairs\[0\]: \('A', 'C'\) is no pair"),
+        ('"A","B",2.0', '"A","A",2.0', r"i.json: \$.scores.pairs\[0\]: \('A', 'A'\) is no pair"),
+        (
+            '["A","B",2.0]',
+            '["A","B",2.0], ["B","A",1.0]',
+            r"i.json: \$.scores.pairs\[1\]: the pair \('B', 'A'\) occurs",
+        ),
+        ('"noise":0.0', '"noise":-1.0', r"i.json: \$.scores.noise: -1.0"),
+        ('"max_cells":6', '"max_cells":9007199254740993', r"i.json: \$.scores.max_cells"),
+        ('{"name":"B","states":3}', '"B"', "'B' has no states"),
+    ],
+)
+def test_malformed_pairs_of_a_file_are_refused_at_their_place(
+    old: str, new: str, reason: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "i.json"
+    write_problem(Problem.from_pairs({("A", "B"): 2.0}, {"A": 2, "B": 3}, max_clique_cells=6), path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(InputError, match=reason):
+        read_problem(path)

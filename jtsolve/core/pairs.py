@@ -147,7 +147,7 @@ class PairScores:
 
 
 def weight_matrix(
-    weights: Iterable[tuple[Sequence[str], float]], names: Sequence[str], source: str = "weights"
+    weights: Iterable[tuple[Sequence[str], float]], names: Sequence[str]
 ) -> NDArray[np.float64]:
     """Returns weights by names as a symmetric matrix, shape (n, n); 0 for the pairs that are not given.
 
@@ -156,13 +156,13 @@ def weight_matrix(
     """
     index = {name: v for v, name in enumerate(names)}
     matrix, given = np.zeros((len(names), len(names))), set()
-    for pair, weight in weights:
-        ends = [index.get(name, -1) for name in pair]
+    for i, (pair, weight) in enumerate(weights):
+        ends, place = [index.get(name, -1) for name in pair], f"pairs[{i}]"
         if len(ends) != _PAIR or min(ends) < 0 or ends[0] == ends[1]:
             remedy = f"use two names, such as {', '.join(names[:_PAIR])}"
-            raise InputError(source, f"{pair}", "it is no pair of two variables", remedy)
+            raise _malformed(place, f"{pair} is no pair of two variables", remedy)
         if frozenset(ends) in given:
-            raise InputError(source, f"{pair}", "the pair occurs twice", "give one weight a pair")
+            raise _malformed(place, f"the pair {pair} occurs twice", "give one weight a pair")
         given.add(frozenset(ends))
         matrix[ends, ends[::-1]] = weight
     return matrix

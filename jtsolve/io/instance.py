@@ -21,7 +21,7 @@ import numpy as np
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.formats import INSTANCE, stem_of
 from jtsolve.core.pairs import PairScores, weight_matrix
-from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.problem import MOST_CELLS, Problem, Variable
 from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
@@ -72,7 +72,7 @@ class PairLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fi
     pairs: list[tuple[str, str, float]]
     noise: float = 0.0
     price: float = 0.0
-    max_cells: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_cells: Annotated[int, msgspec.Meta(ge=1, le=MOST_CELLS)] | None = None
     max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
@@ -232,14 +232,17 @@ def _scores(
 
 
 def _pair_scores(document: PairLayout, variables: Sequence[Variable], source: str) -> PairScores:
-    arities = [variable.arity for variable in variables if variable.arity is not None]
-    if len(arities) < len(variables):
-        unknown = next(variable.name for variable in variables if variable.arity is None)
-        raise InputError(source, "$.variables", f"'{unknown}' has no states", "give the states of each one")
-    pairs = (((u, v), weight) for u, v, weight in document.pairs)
-    weights = weight_matrix(pairs, [variable.name for variable in variables], source)
-    bounds = document.max_cells, document.max_size
-    return PairScores(weights, tuple(arities), document.noise, document.price, *bounds)
+    names = [variable.name for variable in variables]
+    states = [variable.arity for variable in variables if variable.arity is not None]
+    if len(states) < len(names):
+        name = next(variable.name for variable in variables if variable.arity is None)
+        raise InputError(source, "$.variables", f"'{name}' has no states", "give the states of each one")
+    bounds = (document.max_cells, document.max_size)
+    try:
+        weights = weight_matrix((((u, v), weight) for u, v, weight in document.pairs), names)
+        return PairScores(weights, tuple(states), document.noise, document.price, *bounds)
+    except InputError as error:
+        raise InputError(source, f"$.scores.{error.place}", error.reason, error.remedy) from None
 
 
 def write_problem(problem: Problem, path: str | Path) -> None:
