@@ -26,7 +26,7 @@ def show(
     result: Annotated[
         Path,
         typer.Argument(
-            readable=False, metavar="RESULT", help="A result, a model, or a network (.bif, .uai)."
+            readable=False, metavar="RESULT", help="A result, model, network, graph or posterior."
         ),
     ],
     graph: Annotated[

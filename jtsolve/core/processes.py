@@ -39,7 +39,7 @@ class ProcessTree:
 
     def memory(self) -> int:
         """Returns the bytes of memory that they hold now."""
-        self._look()
+        self._add_descendants()
         total = 0
         for pid, member in list(self._members.items()):
             try:
@@ -51,7 +51,7 @@ class ProcessTree:
     def kill(self) -> None:
         """Kills them all, and waits for the child to end."""
         if self.process.returncode is None:
-            self._look()
+            self._add_descendants()
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, signal.SIGKILL)
         _kill(self._members.values())  # those in other sessions
@@ -59,8 +59,8 @@ class ProcessTree:
         assert self.process.stdin is not None, "a pipe"
         self.process.stdin.close()
 
-    def _look(self) -> None:
-        """Adds the descendants born since the last look."""
+    def _add_descendants(self) -> None:
+        """Adds the descendants born since the last call."""
         with suppress(psutil.Error):
             child = self._members.setdefault(self.process.pid, psutil.Process(self.process.pid))
             self._members |= {member.pid: member for member in child.children(recursive=True)}

@@ -46,7 +46,7 @@ _BROKEN = "↩"
 LARGEST = 150
 """Maximum number of cliques in a drawing: nobody can read more on one page."""
 ZOOMABLE = f"draw its graph as a page that zooms, with {PAGE('graph.html')}"
-"""What is done with what is too large for a picture."""
+"""The remedy for a tree or graph too large for a picture."""
 
 
 @dataclass(slots=True)

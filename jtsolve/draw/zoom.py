@@ -37,7 +37,7 @@ _PIVOTS = 50
 _PAIRS = 6
 """Pairs with a common neighbour, for each variable and side."""
 _MOST_ROUNDS, _MOVES = 200, 1_000_000
-"""Rounds, as many as let each variable move within a number of moves that takes seconds."""
+"""Most rounds, and most moves of variables in them: some seconds."""
 
 
 def zoomable(

@@ -39,7 +39,7 @@ _BLANKS = b" \t\n\r\v\f"
 """The separators of `bytes.split`."""
 _CHUNK = 1 << 22
 _CHECKED_EVERY = 1 << 13
-"""Lines or sets that are read between two looks at the limits."""
+"""Lines or sets that are read between two checks of the limits."""
 _MOST_SETS = 1 << 40
 """More sets than any file holds: an exact count could take longer than reading the file."""
 

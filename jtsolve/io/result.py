@@ -119,7 +119,7 @@ def tree_of(
     Args:
         document: the result.
         source: of it, for messages.
-        names: of the variables, in the order wanted; None for an order that agrees with every clique.
+        names: of the variables, in order; None for an order that agrees with every clique.
 
     Raises:
         InputError: there is no tree, its variables have other names, or the cliques do not form a

@@ -81,8 +81,8 @@ def to_pyagrum(network: Network) -> Any:
         dims = [len(network.nodes[p].states) for p in node.parents]
         # pyAgrum orders the axes by `names`, reversed, regardless of the order of the arcs.
         axes = [*(network.nodes[p].name for p in node.parents), node.name]
-        wanted = [axes.index(name) for name in reversed(result.cpt(node.name).names)]
-        table = np.transpose(node.table.reshape([*dims, len(node.states)]), wanted)
+        places = [axes.index(name) for name in reversed(result.cpt(node.name).names)]
+        table = np.transpose(node.table.reshape([*dims, len(node.states)]), places)
         result.cpt(node.name).fillWith(table.ravel().tolist())
     return result
 
@@ -97,9 +97,9 @@ def from_pyagrum(network: Any) -> NetworkModel:
         parents = [p for p in order if p in network.parents(node)]
         names = list(reversed(network.cpt(node).names))
         table = np.array(network.cpt(node).tolist(), dtype=np.float64)
-        wanted = [names.index(network.variable(p).name()) for p in parents]
-        wanted.append(names.index(variable.name()))
-        rows = np.transpose(table, wanted).reshape(-1, variable.domainSize())
+        places = [names.index(network.variable(p).name()) for p in parents]
+        places.append(names.index(variable.name()))
+        rows = np.transpose(table, places).reshape(-1, variable.domainSize())
         nodes.append(
             NetworkNode(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows)
         )

@@ -80,8 +80,8 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
 def read_evidence(path: str | Path, model: Distribution) -> dict[str, str]:
     """Returns the evidence in a file of the competitions: states by the names of their variables.
 
-    The file holds a number of pairs, and for each the positions of a variable and of its state; or, as until
-    2010, a number of such sets before them, of which there may be one.
+    The file holds a number of pairs, and for each the positions of a variable and of its state. Until 2010,
+    the number of such sets came first; it has to be 1.
 
     Raises:
         InputError: the file cannot be read, or does not suit the model.
