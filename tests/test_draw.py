@@ -314,3 +314,9 @@ def test_the_command_shows_the_graph(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "<!-- Cough -->" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert show("--json").startswith("{")
+
+
+@pytest.mark.parametrize("name", ["t.svg", "t", "/dev/null"])
+def test_an_unknown_format_is_refused_under_any_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ChoiceError, match="there is no format 'gif'; there are svg, png, html"):
+        draw_tree(path_tree(3), NAMES[:3], tmp_path / name, format="gif")

@@ -42,8 +42,8 @@ def export(
     (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it becomes one junction tree, which is
     refused with its size if that is too large.
     """
-    if to is not None and to not in MODEL.formats:
-        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(MODEL.formats)}")
+    if to is not None:
+        MODEL.require(to)
     if output is not None:
         to = MODEL.format_to_write(output, to)
         claim_outputs(output)

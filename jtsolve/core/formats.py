@@ -44,6 +44,11 @@ class Kind:
         """Returns the format of a file by its suffix; None if the suffix is none of this kind."""
         return self.read.get(suffix_of(path) or _suffix_inside(path))
 
+    def require(self, to: str) -> None:
+        """Raises ChoiceError if a format is none of those that are written."""
+        if to not in self.formats:
+            raise ChoiceError(f"there is no format '{to}'; there are {', '.join(self.formats)}")
+
     def format_to_write(self, path: str | Path, to: str | None = None) -> str:
         """Returns the format to write into a file.
 
@@ -52,8 +57,10 @@ class Kind:
             to: the format, if it is chosen apart from the name; a suffix that is no format's suits it too.
 
         Raises:
-            ChoiceError: the name asks for another format, or for none.
+            ChoiceError: there is no such format; or the name asks for another, or for none.
         """
+        if to is not None:
+            self.require(to)
         suffix = suffix_of(path, PACKED[:1])
         found = self.written.get(suffix)
         if _is_device(path):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.formats import MODEL, NETWORK, TABLE, kind_of
-from jtsolve.errors import ChoiceError
 from jtsolve.models.layout import require_room
 
 if TYPE_CHECKING:
@@ -83,8 +82,7 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
         LimitError: the format needs a junction tree, or a text, too large for the memory; raised before any
             work.
     """
-    if to not in MODEL.formats:
-        raise ChoiceError(f"there is no format '{to}'; there are {', '.join(MODEL.formats)}")
+    MODEL.require(to)
     if to == "td":
         from jtsolve.models.files.pace import to_pace
 
