@@ -424,7 +424,7 @@ def test_an_output_replaces_no_input_and_no_other_output_by_any_option(
         (("solve", instance, "--constraint", limits, "--output", limits), [limits]),
         (("solve", instance, "--constraint", f"within_graph={graph}", "--output", graph), [graph]),
         (("solve", instance, "--constraint", f"require_graph={graph}", "--certificate", graph), [graph]),
-        ((*of_data, "--schema", schema, "--output", schema), [schema]),
+        ((*of_data, "--read", f"schema={schema}", "--output", schema), [schema]),
         (("solve", instance, "--certificate", other, "--output", other), []),
         (("solve", instance, "--backend", f"clutter:certificate={other}", "--output", other), []),
         (("average", instance, "--output", other, "--plot", other), []),

@@ -127,7 +127,7 @@ def test_fit_takes_the_options_of_data_that_score_takes(command: Command, data: 
     )
     read = ("--read", "separator=semicolon,missing_values=none")
     options = ("--columns", "e,a,b", "--missing", "state", *read)
-    cuts = ("--discretise", "mdlp", "--class", "c", "--validate", text)
+    cuts = ("--discretise", "mdlp", "--read", "class_column=c", "--validate", text)
     assert command("fit", text, "--treewidth", "1", *options, *cuts, "--output", out) == 0
     found = discrete(out)
     assert found.names == ("e", "a", "b")

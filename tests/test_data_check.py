@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ROOT = Path(__file__).parents[1]
-READERS = ("solve", "score", "fit", "loglik", "average", "select")
+READERS = ("solve", "score", "fit", "average", "select")
 COMMANDS = (*READERS, "recommend", "check", "show", "query", "mpe", "sample")
 
 
@@ -326,7 +326,7 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
         ("score", path, "--score", "bic", "--max-size", "2", "--output", tmp_path / "i.json"),
         ("fit", path, "--score", "bic", "--treewidth", "1", "--output", tmp_path / "m.json"),
     ):
-        assert command(*first, "--strict") == 2
+        assert command(*first, "--read", "strict=true") == 2
         assert "data check: 3 warnings" in command.err
     grid = tmp_path / "grid.toml"
     grid.write_text(
@@ -418,8 +418,7 @@ def options_of(name: str) -> set[str]:
 
 
 def test_commands_that_read_data_have_the_same_options_for_it() -> None:
-    data = {"--read", "--columns", "--drop", "--weights", "--missing", "--discretise", "--class", "--schema"}
-    data |= {"--states", "--strict"}
+    data = {"--read", "--columns", "--drop", "--weights", "--missing", "--discretise"}
     for name in READERS:
         assert data <= options_of(name)
     for name in ("solve", "score", "fit", "compare", "average", "check"):
@@ -517,10 +516,13 @@ def test_decimal_commas_are_read_everywhere(command: Command, tmp_path: Path) ->
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
     rows = [f"{'ab'[i % 2]};{i * 37 % 100},{i % 10}" for i in range(60)]
     path.write_text("\n".join(["g;x", *rows]) + "\n")
-    more = ["--read", "decimal=comma", "--discretise", "quantile:2"]
-    assert command("fit", path, "--treewidth", "1", *more, "--output", model) == 0
+    more = ["--read", "decimal=comma"]
+    cuts = ["--discretise", "quantile:2"]
+    assert command("fit", path, "--treewidth", "1", *more, *cuts, "--output", model) == 0
+    assert command("loglik", model, path, *more, *cuts, "--json") == 2  # the model has its own coding
+    assert command("loglik", model, path, "--read", "states=g") == 2
+    assert "there is no option 'states'; there are missing_values, decimal" in command.err
     assert command("loglik", model, path, *more, "--json") == 0
-    assert "--discretise: the model has its own coding" in command.err
     assert json.loads(command.out)["impossible_rows"] == 0
     of_file = command.out
     assert command("loglik", model, path, "--json") == 0
@@ -541,7 +543,7 @@ def test_loglik_and_the_rows_for_validation_are_checked(command: Command, tmp_pa
     assert "one row has 84 % of the weight" in command.err
     assert command("loglik", model, rows, "--read", "decimal=comma", "--drop", "g") == 0
     assert "data check" not in command.err
-    assert command("loglik", model, rows, "--read", "decimal=comma", "--strict") == 2
+    assert command("loglik", model, rows, "--read", "decimal=comma,strict=true") == 2
     assert "1 warning: (1) columns that are nearly empty: 'g'" in command.err
     assert (
         command("loglik", model, path, "--read", "header=false") == 2

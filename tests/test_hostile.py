@@ -102,7 +102,7 @@ def test_a_schema_is_read_as_strictly_as_an_instance(
     data.write_text("x,y\n1,2\n3,4\n")
     declared.write_bytes(schema)
     command = ["score", str(data), "--max-size", "2", "--output", str(tmp_path / "b.json")]
-    assert run([*command, "--schema", str(declared)], 0.0) == 2
+    assert run([*command, "--read", f"schema={declared}"], 0.0) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"jtsolve: {declared}: ")
     assert reason in said

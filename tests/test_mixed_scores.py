@@ -284,7 +284,7 @@ def test_files_of_mixed_tables_are_scored_solved_and_checked(tmp_path: Path) -> 
     columns = frame(200)
     rows = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
     data.write_text("\n".join(rows), encoding="utf-8")
-    words = ["--drop", "gain", "--real", "day"]
+    words = ["--drop", "gain", "--read", "real=day"]
     assert command(["score", str(data), *words, "--max-size", "3", "--output", str(instance)], 0.0) == 0
     problem = read_problem(instance)
     assert list(members(problem.constraints.real_variables)) == [1, 2, 3]

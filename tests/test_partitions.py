@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,6 @@ from jtsolve.scoring.scores.qnml import Qnml
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, read_partitioned
 from jtsolve.tables.reading import read_states
-from jtsolve.tables.source import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -276,45 +274,6 @@ def test_the_command_scores_a_pattern_on_workers(
     assert one.name == other.name == folder.name
     assert one.scores.extremes() == other.scores.extremes()
     assert run([*words, str(tmp_path / "c.json"), "--keep", str(tmp_path / "k")], monotonic()) == 2
-
-
-def test_models_are_applied_by_partitions(
-    folder: Path,
-    cluster: Cluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(Cluster, "named", lambda _name, _workers: cluster)
-    model = tmp_path / "model.json"
-    coding: dict[str, Any] = {"columns": ("word", "gaps"), "missing": "drop-rows", "show_progress": False}
-    jt.learn(folder, treewidth=1, score="bdeu", **coding).fit().write(model)
-
-    def said(*words: object) -> str:
-        capsys.readouterr()
-        assert run([str(word) for word in words], monotonic()) == 0
-        return capsys.readouterr().out
-
-    dask = ("--executor", "dask", "--output")
-    one = json.loads(said("loglik", model, folder, "--json", "--output", tmp_path / "one.txt"))
-    parts = json.loads(said("loglik", model, folder, "--json", *dask, tmp_path / "logs"))
-    assert parts == pytest.approx(one, rel=1e-14)
-    rows = pl.read_parquet(sorted((tmp_path / "logs").iterdir()))["loglik"].to_list()
-    assert rows == [float(line) for line in (tmp_path / "one.txt").read_text().split()]
-    said("impute", model, folder, "--output", tmp_path / "full.parquet")
-    assert "values filled in" in said("impute", model, folder, *dask, tmp_path / "full")
-    full = pl.read_parquet(tmp_path / "full.parquet")
-    assert pl.read_parquet(sorted((tmp_path / "full").iterdir())).equals(full)
-    gaps = pl.read_parquet(list(files_of(folder)))["gaps"]
-    assert full["gaps"].null_count() == 0
-    assert full.filter(gaps.is_not_null())["gaps"].cast(pl.Int64).equals(gaps.drop_nulls())
-    assert run(["impute", str(model), str(folder), "--output", str(tmp_path / "x.txt")], monotonic()) == 2
-    before = {file: file.read_bytes() for file in (tmp_path / "full").iterdir()}
-    for used in (tmp_path / "full", tmp_path / "one.txt", tmp_path / "none" / "x"):
-        capsys.readouterr()
-        assert run(["loglik", str(model), str(folder), *dask, str(used)], monotonic()) == 2
-        assert "need a new folder" in capsys.readouterr().err
-    assert before == {file: file.read_bytes() for file in (tmp_path / "full").iterdir()}
 
 
 def test_the_command_fits_by_partitions(

@@ -232,13 +232,13 @@ def test_loglik_sums_out_what_is_left_out_and_counts_weights(
 
     plain, weighted = facts(), facts("--weights", "w")
     assert (plain["rows"], weighted["rows"]) == (2, 4)
-    assert facts("--drop", "b,c,d")["mean"] == pytest.approx(facts("--columns", "a")["mean"])
+    assert facts("--drop", "b,c,d")["mean"] == pytest.approx(facts("--drop", "b", "--drop", "c,d")["mean"])
     assert facts("--drop", "b")["mean"] > plain["mean"]
     assert facts("--missing", "drop-rows")["rows"] == 1
     for words, message in (
         (["--missing", "refuse"], "1 rows have some"),
         (["--missing", "impute-mode"], "rows are not changed here"),
-        (["--drop", "a,b,c,d"], "leave out every variable"),
+        (["--drop", "a,b,c,d"], "--drop leaves out every variable"),
     ):
         code, _, err = command("loglik", model, rows, *words)
         assert (code, message in err) == (2, True)

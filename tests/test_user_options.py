@@ -24,7 +24,6 @@ from jtsolve.tables.options import (
     DROP,
     HEADER,
     MISSING,
-    MISSING_IN_ROWS,
     MISSING_VALUES,
     SEPARATOR,
     STRICT,
@@ -60,7 +59,7 @@ OWN_DEFAULTS = {"discretise": "quantile:4", "missing": "state", "missing_values"
         ),
         (SEED(3), ("--seed 3", "seed=3", "random_state=3")),
         (str(HEADER), ("--read header=false", "header=False", "header=False")),
-        (str(STRICT), ("--strict", "strict=True", "strict=True")),
+        (str(STRICT), ("--read strict=true", "strict=True", "strict=True")),
     ],
 )
 def test_each_door_has_its_own_spelling(reference: str, spelled: tuple[str, ...]) -> None:
@@ -123,16 +122,14 @@ def command_options(name: str) -> dict[str, Any]:
     return {option: one for one in found.commands[name].params for option in one.opts}
 
 
-@pytest.mark.parametrize("name", ["solve", "score", "fit", "loglik", "average", "select"])
+@pytest.mark.parametrize("name", ["solve", "score", "fit", "average", "select"])
 def test_commands_have_all_options_of_data(name: str) -> None:
     own = command_options(name)
     for option in DATA:
         if option.within:
             assert re.search(rf"\b{option.name}\b", own[option.within].help)
         else:
-            # What is missing in rows for a model is treated otherwise than in data to learn from.
-            of_rows = MISSING_IN_ROWS if name == "loglik" and option.name == "missing" else option
-            assert of_rows.help.removesuffix(".") in own[option.flag].help
+            assert option.help.removesuffix(".") in own[option.flag].help
 
 
 def test_grids_have_all_options_of_data() -> None:

@@ -3,7 +3,7 @@
 `grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, make_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -29,8 +29,20 @@ from jtsolve.options import (
     TIME,
     TREEWIDTH,
     Option,
+    options_of,
 )
-from jtsolve.tables.options import CLASS_COLUMN, DATA, MISSING_IN_ROWS, SCHEMA, STATES, names_in
+from jtsolve.tables.options import (
+    CROSSTAB,
+    DATA,
+    DECIMAL,
+    DROP,
+    MISSING_IN_ROWS,
+    MISSING_VALUES,
+    STRICT,
+    WEIGHTS,
+    Dialect,
+    names_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,53 +182,36 @@ class LimitOptions:
         return Run(limits, console)
 
 
-_OF_EXPERTS = (CLASS_COLUMN, SCHEMA, STATES)
-"""Options of data that only `--help-all` lists."""
-
-
 def _group(options: "Sequence[Option]") -> Any:
-    """Returns a dataclass of options: None, or False for a flag, if one is not given."""
-    kinds: dict[type, tuple[Any, Any]] = {tuple: (list[str] | None, None), bool: (bool, False)}
+    """Returns a dataclass of options: None for one that is not given; `--read` holds those within it."""
+    kinds: dict[type, Any] = {tuple: list[str] | None}
     held: list[Any] = []
     for option in options:
-        kind, absent = kinds.get(option.type, (option.type | None, None))
-        entry = field(default=absent, metadata={"option": option})
-        declaration = declared(option, OF_DATA, expert=option in _OF_EXPERTS)
-        held.append((option.name, Annotated[kind, declaration], entry))
-    return make_dataclass("Group", held, frozen=True)
+        if not option.within:
+            kind, declaration = kinds.get(option.type, option.type | None), declared(option, OF_DATA)
+            entry = field(default=None, metadata={"option": option})
+            held.append((option.name, Annotated[kind, declaration], entry))
+    within = {option.name: option for option in options if option.within}
+    words = f"Further options: {', '.join(within)}; may be repeated."
+    read = typer.Option(READ, metavar="KEY=VALUE", help=words, rich_help_panel=OF_DATA)
+    held.append(("read", Annotated[list[str] | None, read], field(default=None)))
+    return make_dataclass("Group", held, frozen=True, namespace={"within": within})
 
 
-_OWN = tuple(option for option in DATA if not option.within)
-_WITHIN = {option.name: option for option in DATA if option.within}
-Read = Annotated[
-    list[str] | None,
-    typer.Option(
-        READ,
-        metavar="KEY=VALUE",
-        help=f"How the file is written: {', '.join(_WITHIN)}; may be repeated.",
-        rich_help_panel=OF_DATA,
-    ),
-]
+class _Given:
+    """What a group of options of data has in common."""
 
-
-@dataclass(frozen=True)
-class DataOptions(_group(_OWN)):  # type: ignore[misc]
-    """How to read a data file: the options of `tables.options`, as the shell takes them."""
-
-    read: Read = None
+    within: Mapping[str, Option]
+    read: list[str] | None
 
     def given(self) -> dict[str, Any]:
         """Returns the given options by name, with the values of a hand-written file."""
-        values = {option: getattr(self, option.name) for option in _OWN}
-        found = {
-            option.name: not option.default if option.type is bool else value
-            for option, value in values.items()
-            if value is not None and value is not False
-        }
-        return found | _read_in(self.read or [])
+        values = {option.name: getattr(self, option.name) for option in options_of(type(self))}
+        found = {name: value for name, value in values.items() if value is not None}
+        return found | _read_in(self.read or [], self.within)
 
     def reading(self) -> "Reading":
-        """Returns how to read it.
+        """Returns how to read them.
 
         Raises:
             ChoiceError: an invalid value or combination.
@@ -226,6 +221,28 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
 
         return reading_of_words(self.given())
 
+
+@dataclass(frozen=True)
+class DataOptions(_group(DATA), _Given):  # type: ignore[misc]
+    """How to read a data file: the options of `tables.options`, as the shell takes them."""
+
+
+_OF_ROWS = (MISSING_IN_ROWS, MISSING_VALUES, DECIMAL, *options_of(Dialect))
+
+
+@dataclass(frozen=True)
+class RowOptions(_group(_OF_ROWS), _Given):  # type: ignore[misc]
+    """How to read other rows for a model, which has its own coding of the columns."""
+
+    @property
+    def sums(self) -> bool:
+        """Whether missing values are summed over even where they are a state."""
+        return bool(self.missing == "sum")
+
+    def given(self) -> dict[str, Any]:
+        """Returns those that are known for all data."""
+        return {name: value for name, value in super().given().items() if name != "missing"}
+
     def habits(self, model: object) -> "Habits":
         """Returns how rows for a model are read: as its data were, unless something else is given."""
         from jtsolve.tables.options import Habits
@@ -234,48 +251,34 @@ class DataOptions(_group(_OWN)):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class RowOptions(DataOptions):
-    """How to read other rows for a model."""
-
-    missing: Annotated[str | None, declared(MISSING_IN_ROWS, OF_DATA)] = field(
-        default=None, metadata={"option": MISSING_IN_ROWS}
-    )
-
-    @property
-    def sums(self) -> bool:
-        """Whether missing values are summed over even where they are a state."""
-        return self.missing == "sum"
-
-    def given(self) -> dict[str, Any]:
-        """Returns those that are known for all data."""
-        found = super().given()
-        return {name: value for name, value in found.items() if name != "missing" or not self.sums}
+class CountedRowOptions(_group((*_OF_ROWS, DROP, WEIGHTS, CROSSTAB, STRICT)), RowOptions):  # type: ignore[misc]
+    """How to read other rows for a model, and how often each counts."""
 
 
-def _read_in(texts: "Sequence[str]") -> dict[str, Any]:
+def _read_in(texts: "Sequence[str]", within: "Mapping[str, Option]") -> dict[str, Any]:
     """Returns the options in texts "separator=tab,decimal=comma"; a part without a key continues a value."""
-    found: dict[str, Any] = {}
+    found: dict[str, list[str]] = {}
     for text in texts:
         key = ""
         for part in text.split(","):
             name, equals, value = part.partition("=")
-            if equals and name in _WITHIN:
-                key, found[name] = name, value
+            if equals and name in within:
+                key = name
+                found.setdefault(key, []).append(value)
             elif key:
-                found[key] += f",{part}"
-            elif name in _WITHIN:
+                found[key][-1] += f",{part}"
+            elif name in within:
                 raise ChoiceError(f"{READ} {text}: '{name}' has no value; write {name}=VALUE")
             else:
                 raise ChoiceError(
-                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(_WITHIN)}"
+                    f"{READ} {text}: there is no option '{name}'; there are {', '.join(within)}"
                 )
-    for name, value in found.items():
-        found[name] = _typed(_WITHIN[name], value)
-    return found
+    return {name: _typed(within[name], values) for name, values in found.items()}
 
 
-def _typed(option: Option, text: str) -> Any:
-    """Returns the value in a text."""
+def _typed(option: Option, texts: list[str]) -> Any:
+    """Returns the value in texts: all of names, and otherwise the last."""
+    text = texts[-1]
     if option.type is bool:
         if text not in ("true", "false"):
             raise ChoiceError(f"{READ} {option.name}={text}: write true or false")
@@ -285,7 +288,7 @@ def _typed(option: Option, text: str) -> Any:
             return int(text)
         except ValueError:  # or Python reads no number of so many digits
             raise ChoiceError(f"{READ} {option.name}={text}: it is not a number") from None
-    return [text] if option.type is tuple else text
+    return texts if option.type is tuple else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +339,8 @@ def edge_in(text: str, option: str) -> tuple[str, str]:
 def flags_given(options: Any) -> list[str]:
     """Returns the flags of a group that differ from their default.
 
-    >>> flags_given(DataOptions(drop=["a"], class_column="b"))
-    ['--drop', '--class']
+    >>> flags_given(DataOptions(drop=["a"], read=["strict=true"]))
+    ['--drop', '--read']
     """
     changed = [entry for entry in fields(options) if getattr(options, entry.name) != entry.default]
     return [

@@ -47,7 +47,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             numbers, or 31 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
         schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
-            file of them, as for `--schema`.
+            file of them, as for `--read schema=FILE`.
         max_states: columns with more states are refused.
         strict: whether findings of the data check are errors; otherwise they are a `DataWarning` each.
         missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.

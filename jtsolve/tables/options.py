@@ -145,17 +145,22 @@ MISSING_VALUES = Option(
 DISCRETISE = Option(
     "discretise", str, "Cut continuous columns: quantile:4, width:4 or mdlp:CLASS.", metavar="HOW"
 )
-SCHEMA = Option("schema", Path, "Declared states, or cuts, of columns (JSON).", metavar="FILE")
+SCHEMA = Option("schema", Path, "Declared states, or cuts, of columns (JSON).", metavar="FILE", within=READ)
 CLASS_COLUMN = Option(
-    "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", flag="class"
+    "class_column", str, "The class column, by which mdlp cuts.", metavar="NAME", within=READ
 )
 MAX_STATES = Option(
     "max_states", int, "The largest number of states of a column.", 1000, "N", least=1, within=READ
 )
 STATES = Option(
-    "states", tuple, "Columns of numbers that are states, not quantities; never cut.", (), "A,B,…"
+    "states",
+    tuple,
+    "Columns of numbers that are states, not quantities; never cut.",
+    (),
+    "A,B,…",
+    within=READ,
 )
-REAL = Option("real", tuple, "Columns of real numbers, which are never cut.", (), "A,B,…")
+REAL = Option("real", tuple, "Columns of real numbers, which are never cut.", (), "A,B,…", within=READ)
 DECIMAL = Option(
     "decimal",
     str,
@@ -165,7 +170,7 @@ DECIMAL = Option(
     choices=DECIMALS,
     within=READ,
 )
-STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False)
+STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False, within=READ)
 
 
 @dataclass(frozen=True, slots=True)

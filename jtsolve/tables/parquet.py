@@ -74,16 +74,6 @@ def read_slice(path: Path, start: int, rows: int, intake: Intake) -> RawTable:
         return _gathered([scanned(path, "parquet").slice(start, rows)], str(path), intake)
 
 
-def frame_of_slice(path: Path, start: int, rows: int | None) -> pl.DataFrame:
-    """Returns consecutive rows of a Parquet file, as they are.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    with readable(str(path), "parquet"):
-        return scanned(path, "parquet").slice(start, rows).collect()
-
-
 def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
     """Returns a file as a lazy frame whose schema has been read."""
     import polars as pl

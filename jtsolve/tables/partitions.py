@@ -31,7 +31,6 @@ from jtsolve.tables.survey import (
     PartitionSurvey,
     added,
     coded_part,
-    framed,
     settled_coding,
     settled_columns,
     surveyed,
@@ -226,48 +225,6 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
     if not parts:
         raise InputError(str(data), "", "there are no rows", "give a table with rows")
     return Path(data).name, tuple(parts)
-
-
-def over_frames(
-    cluster: Cluster,
-    data: str | Path | Frame,
-    function: Callable[..., Any],
-    value: Any,
-    output: Path | None = None,
-) -> list[Any]:
-    """Returns function(frame, value, place) of every partition as it is, not coded, in any order.
-
-    Args:
-        cluster: whose workers see the files.
-        data: see `partitions_of`.
-        function: takes a data frame, of polars or of pandas.
-        value: travels once to each worker.
-        output: a new folder; place is a file in it for the partition, else None.
-
-    Raises:
-        InputError: as `partitions_of`.
-        ChoiceError: the data have no partitions, or there is such a folder already.
-    """
-    _, parts = partitions_of(data)
-    if output is not None:
-        if output.exists() or not output.absolute().parent.is_dir():
-            raise ChoiceError(
-                f"{output}: the files of partitions need a new folder in an existing one; give another name"
-            )
-        output.mkdir()
-    with cluster.connected() as workers:
-        shared = workers.share(value)
-        futures = [
-            _submitted(workers, part, framed, function, shared, _place_in(output, number))
-            for number, part in enumerate(parts)
-        ]
-        with closing(workers.as_completed(futures)) as finished:
-            return [workers.taken(future) for future in finished]
-
-
-def _place_in(folder: Path | None, number: int) -> str | None:
-    """Returns the file of a partition in a folder, for workers whose working folder may be another."""
-    return None if folder is None else str(folder.absolute() / f"part.{number}.parquet")
 
 
 def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *arguments: Any) -> Future:

@@ -19,14 +19,14 @@ from jtsolve.tables.check import examine, plain_finding, report_findings
 from jtsolve.tables.coding import coded_column, kinds_remarks, require_states
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import DROP, SCHEMA
-from jtsolve.tables.parquet import frame_of_slice, read_frame, read_slice, require_same
+from jtsolve.tables.parquet import read_frame, read_slice, require_same
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
 from jtsolve.tables.table import DataTable
 from jtsolve.tables.values import Kind, label_of  # msgspec reads the annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -111,14 +111,6 @@ def _raw(part: Part, frame: Any, coding: Coding) -> RawTable | None:
     require_same([("the first partition", part.kinds), (part.name, kinds)])
     with _named(part.name):
         return read_frame(frame, intake) if len(frame) else None
-
-
-def framed(part: Part, frame: Any, function: Callable[..., Any], *shared: Any) -> Any:
-    """Returns the result of a function of a partition as a data frame."""
-    if part.path is not None:
-        frame = frame_of_slice(Path(part.path), part.start, part.rows)
-    with _named(part.name):
-        return function(frame, *shared)
 
 
 @contextmanager
