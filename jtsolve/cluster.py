@@ -2,8 +2,9 @@
 
 What several parts of the package need of Dask, and nothing beside it: connecting, comparing versions, waiting
 so that Ctrl-C cancels unfinished work, and sums over many tasks by a tree. Workers on this machine listen on
-the loopback interface only, and serve no pages; for a dashboard, start `dask scheduler` and name its address.
-Encryption is Dask's own: an address `tls://…` with the files that Dask's configuration names.
+the loopback interface only, accept connections with the certificate of this run only, and serve no pages; for
+a dashboard, start `dask scheduler` and name its address. Encryption is Dask's own: an address `tls://…` with
+the files that Dask's configuration names.
 
 Reference: M. Rocklin, Dask: parallel computation with blocked algorithms and task scheduling, SciPy 2015.
 """
@@ -85,11 +86,12 @@ class Cluster:
         kind, _, address = name.partition("=")
         if kind != DASK:
             raise ChoiceError(f"there is no executor '{name}'; there are {LOCAL}, dask and dask=ADDRESS")
-        if importlib.util.find_spec("distributed") is None:
-            raise ChoiceError(
-                "the executor dask needs the package 'distributed', which is not installed; "
-                "pip install 'jtsolve[dask]'"
-            )
+        for package in ("distributed", "cryptography"):
+            if importlib.util.find_spec(package) is None:
+                raise ChoiceError(
+                    f"the executor dask needs the package '{package}', which is not installed; "
+                    "pip install 'jtsolve[dask]'"
+                )
         return cls(address or None, workers)
 
     @contextmanager
@@ -409,6 +411,8 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
                     n_workers=count,
                     threads_per_worker=1,
                     processes=processes,
+                    # Without it, every user of this machine could run code as this one.
+                    security=dask.Security.temporary() if processes else None,
                     dashboard_address=None,
                     scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
                     memory_limit=0,

@@ -245,6 +245,15 @@ def test_a_ctrl_c_of_the_terminal_does_not_reach_workers(process: Workers) -> No
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
 
 
+def test_workers_of_a_run_accept_its_certificate_only(process: Workers) -> None:
+    address = process.client.scheduler.address
+    assert address.startswith("tls://127.0.0.1:")
+    port = address.rpartition(":")[2]
+    for name in (f"tcp://127.0.0.1:{port}", address):
+        with pytest.raises(ChoiceError, match="no Dask scheduler"), Cluster(name).connected():
+            pass
+
+
 def test_dask_serves_no_pages_unasked(process: Workers) -> None:
     client = process.client
     known = {client.cluster.scheduler.port, *(nanny.port for nanny in client.cluster.workers.values())}
