@@ -431,6 +431,13 @@ def test_the_end_of_the_time_leaves_a_valid_model() -> None:
     assert len(late.leaves) == 1
 
 
+def test_the_time_ends_within_a_context() -> None:
+    # The first context of 100 columns takes longer; were time read between contexts only, it would split.
+    tree = fitted(Lem(), noisy(2, 100, 4000), seconds=0.2)
+    assert tree.provenance["stop"] == "time"
+    assert not tree.splits
+
+
 def test_an_interruption_leaves_a_valid_model(monkeypatch: pytest.MonkeyPatch) -> None:
     table, _ = contexts(1, 2000)
     for kind in (Lem(), ContextTrees()):
