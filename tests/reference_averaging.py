@@ -8,7 +8,7 @@ from math import exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.averaging.junction_trees import log_junction_trees
-from jtsolve.backends.brute import chordal_trees, meets_constraints
+from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.varset import VarSet, is_subset, subsets
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def enumerated(problem: Problem, edge_odds: float = 1.0, *, rooted: bool = False
             + rooted * (log_junction_trees(tree) + log(len(tree.cliques))),
         )
         for tree in chordal_trees(problem.n)
-        if meets_constraints(problem, tree)
+        if problem.permits(tree)
     ]
     if not scored:
         return None
@@ -67,7 +67,7 @@ def enumerated(problem: Problem, edge_odds: float = 1.0, *, rooted: bool = False
 
 def enumerated_weights(problem: Problem) -> list[tuple[JunctionTree, float]]:
     """Returns each chordal graph of at most five vertices that meets the constraints, and its share."""
-    trees = [tree for tree in chordal_trees(problem.n) if meets_constraints(problem, tree)]
+    trees = [tree for tree in chordal_trees(problem.n) if problem.permits(tree)]
     scores = [tree.score(problem.scores) for tree in trees]
     highest = max(scores)
     total = fsum(exp(score - highest) for score in scores)

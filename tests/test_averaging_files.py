@@ -331,7 +331,7 @@ def test_average_ends_with_a_code_for_each_way_to_fail(
 
 def test_the_help_names_the_score_that_is_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("average", "--help") == 0
-    assert "Data are scored by bdeu unless --score names another" in " ".join(capsys.readouterr().out.split())
+    assert "scored by niw, states alone by bdeu, unless" in " ".join(capsys.readouterr().out.split())
 
 
 def test_chains_that_have_not_converged_have_an_exit_code_of_their_own(

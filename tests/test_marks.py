@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from reference_averaging import enumerated
+from test_averaging_chains import SHORT
 from verifiers import verify
 
+import jtsolve as jt
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.backends.registry import REGISTRY
@@ -22,7 +25,7 @@ from jtsolve.core.result import Status
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, members
-from jtsolve.errors import ChoiceError, InputError, RefusedError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.kbest import k_best
@@ -226,5 +229,75 @@ def test_draws_are_strongly_decomposable_and_as_likely_as_they_score() -> None:
     shares = [drawn.trees.count(tree) / 4000 for tree in trees]
     assert sum(shares) == pytest.approx(1.0)
     assert shares == pytest.approx(weights / weights.sum(), abs=0.04)
-    with pytest.raises(RefusedError, match="real_variables"):
-        average(problem)
+
+
+@pytest.mark.parametrize(("n", "real"), MARKS)
+def test_averages_are_over_the_strongly_decomposable_graphs(n: int, real: VarSet) -> None:
+    asked = [Constraints(), Constraints(min_separator_size=1), Constraints(max_treewidth=1)]
+    if n > 2:
+        asked.append(Constraints(required_edges=frozenset({0b011}), forbidden_edges=frozenset({0b110})))
+    for seed, more in enumerate(asked):
+        problem = marked(n, real, min(n, 2 + seed % 3), seed)
+        problem = replace(problem, constraints=problem.constraints.joined(more))
+        odds = (1.0, 0.4)[seed % 2]
+        expected = enumerated(problem, odds)
+        found = average(problem, method="exact:treewidths=true", edge_odds=odds, threshold=1e-12)
+        if expected is None:
+            assert found is None
+            continue
+        assert found is not None
+        assert found.names == problem.names
+        assert found.log_evidence == pytest.approx(expected.log_evidence, abs=1e-9)
+        assert found.connected == pytest.approx(expected.connected, abs=1e-9)
+        for u, v in combinations(range(n), 2):
+            assert found.edges[u, v] == pytest.approx(expected.complete[1 << u | 1 << v], abs=1e-9)
+        for listed, known in ((found.cliques, expected.clique), (found.separators, expected.separator)):
+            for mask in {mask for mask, _ in listed} | set(known):
+                assert dict(listed).get(mask, 0.0) == pytest.approx(known[mask], abs=1e-9)
+        widths = found.diagnostics["treewidth"]
+        assert widths == pytest.approx([expected.treewidth[k] for k in range(len(widths))], abs=1e-9)
+
+
+@pytest.mark.parametrize(("real", "width"), [(0b01101, 4), (0b10010, 2)])
+def test_chains_over_strongly_decomposable_graphs_converge_to_the_exact_average(
+    real: VarSet, width: int
+) -> None:
+    problem = marked(5, real, width + 1, 3)
+    problem = replace(problem, scores=DenseScores(5, width + 1, problem.scores.values / 3))  # type: ignore[attr-defined]
+    problem = problem.with_treewidth(width)
+    exact, chains = (average(problem, method=name, edge_odds=0.7) for name in ("exact", SHORT))
+    assert exact is not None
+    assert chains is not None
+    assert chains.edges == pytest.approx(exact.edges, abs=0.04)
+    assert chains.connected == pytest.approx(exact.connected, abs=0.05)
+    known = dict(exact.cliques)
+    assert all(p == pytest.approx(known.get(mask, 0.0), abs=0.05) for mask, p in chains.cliques)
+    trees = draw_trees(problem, 50, method=SHORT)
+    assert trees is not None
+    assert all(is_strongly_decomposable(tree, real) for tree in trees.trees)
+
+
+def test_averages_over_rooted_junction_trees_refuse_marks() -> None:
+    with pytest.raises(ChoiceError, match="columns of one kind"):
+        average(marked(3, 0b010, 3, 0), prior="rooted-junction-trees")
+
+
+def test_the_shell_and_python_average_a_mixed_table_alike(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    state = random.integers(2, size=200)
+    table = {
+        "kind": np.where(state, "a", "b"),
+        "size": random.normal(size=200) + 3 * state,
+        "coin": random.integers(2, size=200),
+    }
+    lines = [",".join(table), *(",".join(map(str, row)) for row in zip(*table.values(), strict=True))]
+    data, output = tmp_path / "mixed.csv", tmp_path / "posterior.json"
+    data.write_text("\n".join(lines), encoding="utf-8")
+    assert run(["average", str(data), "--quiet", "--output", str(output)], 0.0) == 0
+    document = json.loads(output.read_text(encoding="utf-8"))
+    posterior = jt.average(jt.learn(table, treewidth=None, score="niw"), method="bootstrap:2")
+    assert document["log_evidence"] == pytest.approx(posterior.log_evidence)
+    assert posterior.names == ("kind", "size", "coin")
+    assert posterior.edges[0, 1] > 0.99
+    assert posterior.bootstrap is not None
+    assert posterior.bootstrap.edges[0, 1] == 1.0

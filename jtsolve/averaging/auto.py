@@ -60,7 +60,8 @@ class Auto:
     def _choice(self, query: Query, *, drawn: bool = False) -> Exact | Chains:
         """Returns the method; where chains refuse the problem or the prior, exact sums have the last word."""
         problem = query.problem
+        star = bool(problem.constraints.real_variables)  # one variable more
         if query.prior != GRAPHS or MOVABLE.objections(problem):
             return self.exact
-        fits = self.exact.fits(problem.n, problem.max_clique_size, query.limits, drawn=drawn)
-        return self.exact if fits and not EXACT.objections(problem) else self.chains
+        fits = self.exact.fits(problem.n + star, problem.max_clique_size + star, query.limits, drawn=drawn)
+        return self.exact if fits and not EXACT.objections(problem.with_star()) else self.chains

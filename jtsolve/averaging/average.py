@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,6 @@ from jtsolve.averaging.method import Query
 from jtsolve.averaging.registry import method_of
 from jtsolve.averaging.running import require_room
 from jtsolve.averaging.weights import GRAPHS, require_prior
-from jtsolve.core.marks import without_star
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 
@@ -96,13 +94,9 @@ def draw_trees(
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     _require_odds(edge_odds)
-    query = Query(problem.with_star(), run or Run(), edge_odds, GRAPHS, THRESHOLD)
+    query = Query(problem, run or Run(), edge_odds, GRAPHS, THRESHOLD)
     require_room(count, problem.n, query.limits)
-    drawn = method_of(method).draw(query, count)
-    if drawn is None or not query.problem.star:
-        return drawn
-    known = {tree: without_star(tree) for tree in set(drawn.trees)}
-    return replace(drawn, trees=tuple(known[tree] for tree in drawn.trees))
+    return method_of(method).draw(query, count)
 
 
 def _require_odds(edge_odds: float) -> None:

@@ -120,7 +120,7 @@ def _numbers_sets(problem: Problem) -> str | None:
 
 
 MOVABLE = Capabilities(
-    features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES}),
+    features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REAL_VARIABLES}),
     rules=(_has_every_score, _numbers_sets),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
@@ -333,6 +333,8 @@ class _RunningChains:
         n, largest = problem.n, problem.max_clique_size
         self.chains, self.cluster, self.run = how.chains, cluster, run
         self.constants = constants
+        real = problem.constraints.real_variables
+        self.discrete = ~real & (1 << n) - 1 if real else 0
         forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
         self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
@@ -351,7 +353,8 @@ class _RunningChains:
             before,
             largest,
             log_odds,
-            words_of(forbidden),
+            words_of(self._with_star(forbidden, frozen=True)),
+            n if self.discrete else -1,
         )
         worths = worths_of(problem)
         proposals = proposals_of(worths, constants.branches, constants.exchanges)
@@ -366,9 +369,9 @@ class _RunningChains:
         if start is not None:
             starts.append(_neighbours(n, start.graph_edges))
         while len(starts) < how.chains:
-            starts.append(_random_tree(generator, n, forbidden, largest))
+            starts.append(_random_tree(generator, forbidden, self.discrete, largest))
         starts = starts[: how.chains]
-        words = np.stack([words_of(neighbours) for neighbours in starts])
+        words = np.stack([words_of(self._with_star(neighbours)) for neighbours in starts])
         self.rows = np.repeat(words[:, None], temperatures, axis=1)
         self.logs = np.zeros(shape)
         for chain, neighbours in enumerate(starts):
@@ -384,6 +387,14 @@ class _RunningChains:
         self.heights = np.zeros((how.chains, 0))
         self.done = self.spaced = 0
         self.swaps = np.zeros((how.chains, temperatures - 1), np.int64)
+
+    def _with_star(self, neighbours: Sequence[VarSet], *, frozen: bool = False) -> list[VarSet]:
+        """Returns neighbours with those of the star: the discrete variables, or all that must not change."""
+        n = len(neighbours)
+        if not self.discrete:
+            return list(neighbours)
+        own = (1 << n) - 1 if frozen else self.discrete
+        return [*(around | (own >> v & 1) << n for v, around in enumerate(neighbours)), own]
 
     def state(self, chain: int) -> ChainState:
         """Returns where a chain is: views."""
@@ -494,6 +505,10 @@ class _RunningChains:
         """Returns what was seen after the first half, the warm-up, and whether the chains agree."""
         kept = slice(self.done // 2, self.done)
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
+        if self.discrete:
+            n = graphs.shape[2] - 1
+            graphs = graphs[:, :, :n] & words_of([(1 << n) - 1] * (n + 1))[:n]
+            graphs = graphs[..., : word_count(n)]
         agreement = agreement_of(graphs, heights, self.constants.demands)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()
         temperatures, (exchanged, proposed) = len(self.setup.betas), self.exchanges()
@@ -524,10 +539,14 @@ def _neighbours(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:
 
 
 def _random_tree(
-    generator: np.random.Generator, n: int, forbidden: Sequence[VarSet], largest: int
+    generator: np.random.Generator, forbidden: Sequence[VarSet], discrete: VarSet, largest: int
 ) -> list[VarSet]:
-    """Returns a random forest without forbidden edges: each vertex joins an earlier one."""
-    order = generator.permutation(n).tolist()
+    """Returns a random forest without forbidden edges: each vertex joins an earlier one.
+
+    The discrete ones come first, so that no path of real ones joins them.
+    """
+    n = len(forbidden)
+    order = sorted(generator.permutation(n).tolist(), key=lambda v: ~discrete >> v & 1)
     edges = []
     for i, v in enumerate(order[1:] if largest > 1 else [], start=1):
         u = order[int(generator.integers(i))]

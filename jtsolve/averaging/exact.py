@@ -22,11 +22,14 @@ from jtsolve.errors import ChoiceError, InternalError, RefusedError
 from jtsolve.scoring.problem import WHOLE
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.averaging.features import Features
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.averaging.sums import Sums
     from jtsolve.core.problem import Problem
-    from jtsolve.core.run import Limits
+    from jtsolve.core.run import Limits, Run
     from jtsolve.scoring.problem import Tabulation
 
 
@@ -54,24 +57,23 @@ class Exact:
 
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
-        require_summable(query.problem)
+        problem = _summable(query)
         _require_drawable(self.draws, query)
         with query.working():
-            parts = self._parts(query)
+            parts = self._parts(query, problem)
             if parts is None:
                 return None
             return query.posterior(best_tree(query.problem, query.run), **parts)
 
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
-        problem, run = query.problem, query.run
-        require_summable(problem)
+        problem, run = _summable(query), query.run
         _require_drawable(count, query)
         with query.working():
             sums = compute(weights_of(problem, query.edge_odds), run, drawn=True)
             if sums.log_total == -inf:
                 return None
-            graphs = draw_graphs(arrange(sums, run), count, run)
+            graphs = _drawn(sums, count, run)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def tabulation(
@@ -93,9 +95,9 @@ class Exact:
         plan = Plan(n, min(largest, n), drawn=drawn or self.draws > 0)
         return plan.estimate(limits.workers).memory <= limits.memory_bytes
 
-    def _parts(self, query: Query) -> dict[str, Any] | None:
+    def _parts(self, query: Query, problem: Problem) -> dict[str, Any] | None:
         """Returns the parts of the posterior, or None if no graph meets the constraints."""
-        problem, run = query.problem, query.run
+        run = query.run
         weights = weights_of(problem, query.edge_odds, query.prior)
         sums = compute(weights, run, drawn=self.draws > 0)
         log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
@@ -106,7 +108,7 @@ class Exact:
         seconds["features"] = run.elapsed - began
         graphs = None
         if self.draws:
-            graphs = draw_graphs(arrange(sums, run), self.draws, run)
+            graphs = _drawn(sums, self.draws, run)
         del sums  # gigabytes
         _require_identity(features)
         diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
@@ -120,7 +122,7 @@ class Exact:
             diagnostics["treewidth"] = _treewidths(query, log_total)
         return {
             "log_evidence": log_total,
-            "edges": features.edges(problem.n),
+            "edges": features.edges(query.problem.n),
             "cliques": features.listed(features.clique, query.threshold),
             "separators": features.listed(features.separator, query.threshold),
             "connected": features.connected,
@@ -130,14 +132,26 @@ class Exact:
         }
 
 
-def require_summable(problem: Problem) -> None:
-    """Refuses a problem that the exact sums do not support.
+def _summable(query: Query) -> Problem:
+    """Returns the problem to sum over, with the star of marks.
 
     Raises:
-        RefusedError: with every reason.
+        RefusedError: the exact sums do not support it; with every reason.
+        ChoiceError: a constraint or the prior does not go with marks.
     """
+    problem = query.problem.with_star()
     if objections := EXACT.objections(problem):
         raise RefusedError("exact sums", objections)
+    if problem.star and query.prior == ROOTED:
+        raise ChoiceError(f"the prior over {ROOTED} is for columns of one kind; leave it out")
+    return problem
+
+
+def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
+    """Returns the neighbours of each vertex in drawn graphs, shape (count, n); `sums` is of no more use."""
+    star = 1 << (sums.weights.n - 1) if sums.weights.star else 0
+    graphs = draw_graphs(arrange(sums, run), count, run)
+    return graphs[:, :-1] & ~star if star else graphs
 
 
 def _require_drawable(count: int, query: Query) -> None:
@@ -159,7 +173,9 @@ def _treewidths(query: Query, log_total: float) -> list[float]:
     below = 0.0
     found = []
     for width in range(1, query.problem.max_clique_size):
-        weights = weights_of(query.problem.with_treewidth(width - 1), query.edge_odds, query.prior)
+        weights = weights_of(
+            query.problem.with_treewidth(width - 1).with_star(), query.edge_odds, query.prior
+        )
         upto = exp(min(0.0, compute(weights, query.run).log_total - log_total))
         found.append(max(0.0, upto - below))
         below = upto

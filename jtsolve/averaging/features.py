@@ -60,7 +60,7 @@ class Features:
 
 
 def features_of(sums: Sums, run: Run) -> Features:
-    """Returns the probabilities, from tables whose total is not 0.
+    """Returns the probabilities, from tables whose total is not 0; the star of marks is left out.
 
     Raises:
         StoppedError: the run has to stop.
@@ -74,14 +74,13 @@ def features_of(sums: Sums, run: Run) -> Features:
     masks = sums.layout.masks
     out = np.zeros((3, masks.size))
     number, exponent = sums.total
-    rest = (sums.excluded, sums.layout, sums.local, sums.tables, out)
+    rest = (sums.weights.star, (number, exponent), sums.excluded, sums.layout, sums.local, sums.tables, out)
     tasks = []
     for size in range(1, width + 1):
         pieces = max(1, min(plan.groups(size), 4 * run.threads))
         bounds = np.linspace(0, plan.groups(size), pieces + 1).astype(int).tolist()
         tasks += [
-            partial(describe_sets, size, first, last, NEGLIGIBLE, (number, exponent), *rest)
-            for first, last in pairwise(bounds)
+            partial(describe_sets, size, first, last, NEGLIGIBLE, *rest) for first, last in pairwise(bounds)
         ]
     pool = ThreadPoolExecutor(run.threads)
     try:
@@ -92,6 +91,12 @@ def features_of(sums: Sums, run: Run) -> Features:
     connected = _ratio(sums.connected_total, sums.total)
     complete[0] = 1.0
     separator[0] = max(0.0, expected_components((number, exponent), sums.layout, sums.tables) - 1.0)
+    if sums.weights.star:  # see `describe_sets`: A is described by A, and by A ∪ star
+        kept = masks < 1 << (n - 1)
+        whole = np.zeros((2, 2, 1 << (n - 1)))
+        whole[:, (~kept).astype(int), masks & ~(1 << (n - 1))] = clique, separator
+        masks, complete = masks[kept], complete[kept]
+        clique, separator = np.maximum(whole.sum(axis=1), 0.0)[:, masks]
     return Features(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
 
 

@@ -21,7 +21,7 @@ _MOST_ROUNDS, _PROPOSALS = 100, 250_000
 
 
 class ChainScores(NamedTuple):
-    """The weights of graphs: scores, prior odds and forbidden edges.
+    """The weights of graphs: scores, prior odds, forbidden edges and marks.
 
     Attributes:
         values: see `score_table.ScoreTable`; so are the next two.
@@ -30,7 +30,8 @@ class ChainScores(NamedTuple):
         before: see `score_table.sets_before`.
         largest: the size of the largest clique.
         log_odds: ln of the prior odds of an edge.
-        forbidden: shape (n, words): the vertices to which a vertex must not be adjacent.
+        forbidden: shape (n, words): the vertices of which the adjacency to a vertex must not change.
+        star: the star of marks (`core.marks`), the last vertex; it counts in no score. -1 for none.
     """
 
     values: NDArray[np.float64]
@@ -40,6 +41,7 @@ class ChainScores(NamedTuple):
     largest: int
     log_odds: float
     forbidden: NDArray[np.uint32]
+    star: int = -1
 
 
 class ChainSetup(NamedTuple):

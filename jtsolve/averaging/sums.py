@@ -115,8 +115,8 @@ class Sums:
 
     @cached_property
     def connected_total(self) -> tuple[float, int]:
-        """The sum over connected graphs as a number times a power of 2."""
-        return self._value(self.tables.f, 0)
+        """The sum over connected graphs as a number times a power of 2; a star connects nothing."""
+        return self._value(self.tables.f, 1 << (self.weights.n - 1) if self.weights.star else 0)
 
     @cached_property
     def total(self) -> tuple[float, int]:
@@ -124,7 +124,7 @@ class Sums:
         from jtsolve.averaging.kernels.sums import NO_SEPARATOR
 
         if self.local.kind[0] == NO_SEPARATOR:
-            return self.connected_total
+            return self._value(self.tables.f, 0)
         return self._value(self.tables.parts, 0)
 
     def _value(self, table: NDArray[np.uint64], s: int) -> tuple[float, int]:

@@ -73,6 +73,7 @@ class SetWeights:
         lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
         highest: nor above 2^highest.
         rooted: whether a graph counts once for each of its rooted junction trees.
+        star: whether the last variable is the star of marks (`core.marks`).
     """
 
     n: int
@@ -84,6 +85,7 @@ class SetWeights:
     lowest: int
     highest: int
     rooted: bool = False
+    star: bool = False
 
 
 def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> SetWeights:
@@ -108,7 +110,8 @@ def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) ->
     singles = own_scores(problem.scores).tolist()
     for v, value in enumerate(singles):
         score[masks >> v & 1 > 0] -= value
-    score = score / log(2) + log(edge_odds) / log(2) * (sizes * (sizes - 1) // 2)
+    ends = sizes - (masks >> (n - 1) if problem.star else 0)  # the edges of the star are none of the graph
+    score = score / log(2) + log(edge_odds) / log(2) * (ends * (ends - 1) // 2)
     lowest, highest = _range(problem, score, sizes)
     clique, separator = score.copy(), np.where(score > -inf, score, inf)
     _constrain(problem, clique, separator, masks)
@@ -119,7 +122,9 @@ def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) ->
     rooted = prior == ROOTED
     if rooted:
         highest += (n * n).bit_length() * n  # n^n rooted junction trees of a graph at most, and n cliques
-    return SetWeights(n, width, clique, separator, tuple(required), sum(singles), lowest, highest, rooted)
+    return SetWeights(
+        n, width, clique, separator, tuple(required), sum(singles), lowest, highest, rooted, problem.star
+    )
 
 
 def require_prior(prior: str) -> None:

@@ -101,7 +101,8 @@ def average(
 ) -> None:
     """Average over all decomposable graphs of an instance, or of a data file.
 
-    Data are scored by bdeu unless --score names another; with --score, a file of any name is read as data.
+    Data are scored by niw, states alone by bdeu, unless --score names another; with --score, a file of any
+    name is read as data.
 
     Each graph counts once, weighted by its score and the prior. Exact sums need no samples; chains serve
     where the tables do not fit, and say whether they converged; 'jtsolve methods' explains both, and the
@@ -129,7 +130,7 @@ def average(
         instance,
         run,
         score=score,
-        default="bdeu",
+        default="niw",
         options=table,
         constrain=constrain,
         treewidth=treewidth,

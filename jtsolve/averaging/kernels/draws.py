@@ -94,7 +94,7 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
             copy_onto(proper, links)
             copy_onto(none, parts)
         elif highest > UNLIKELY:
-            divide_properly(size, group, layout, weights, tables, proper, none)
+            divide_properly(size, group, False, layout, weights, tables, proper, none)
         else:
             none[:] = 0
         # From lanes side by side to one set after the other, in the same place.

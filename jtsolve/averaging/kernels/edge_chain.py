@@ -23,6 +23,10 @@ themselves; where a move begins with one pair and its return with another, their
 accepted. The graph waits there, and the others go on; when the scores are known, the proposal is made again
 with the same random numbers. Each temperature has its own, so that the chain is the same as with a table.
 
+*Marks* (`core.marks`). The star is a vertex whose edges never change, and which no pair is drawn from: of
+two strongly decomposable graphs, one within the other, edges lead from one to the other one by one. Sets
+have the scores that they have without it.
+
 References:
     Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 86, 1999 (the move of
     one edge). Geyer, Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between
@@ -76,12 +80,14 @@ def _size(words):
 def score_of(words, scores):
     """Returns the score of a set; -1e300 above `largest` members; NaN if it is not known."""
     members = _size(words)
+    if scores.star >= 0 and _has(words, scores.star):  # the last: the loop ends before it
+        members -= 1
     if members > scores.largest:
         return -1e300
     rank = 0
     for w in range(words.size):
         rest = words[w]
-        while rest:  # from below: with `members` left, all but this one are above it
+        while rest and members:  # from below: with `members` left, all but this one are above it
             rank += scores.before[WORD * w + lowest_bit(rest), scores.largest - members + 1]
             rest &= rest - 1
             members -= 1
@@ -301,7 +307,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
     # Only the vertices of K next to b change their neighbours.
     for w in range(words):
         inside[w] &= np.int64(rows[b, w])
-        if inside[w] & np.int64(scores.forbidden[c, w]):
+        if inside[w] & np.int64(scores.forbidden[b, w] | scores.forbidden[c, w]):
             return 0.0, False
         alone[w] = np.int64(rows[c, w]) & ~common[w]
     # The return draws its x from those of c alone afterwards: these, those that move, but never b.
@@ -331,7 +337,8 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
         clique[w] = common[w]
     # Without S, C = uv has no other edge. C may exceed the bound by one, as it loses xy at once.
     size = _size(common) + 2
-    if size == 2 or size > scores.largest + 1:
+    star = scores.star >= 0 and _has(common, scores.star)
+    if size == 2 or size - star > scores.largest + 1:
         return 0.0, False
     _flip(clique, u)
     _flip(clique, v)
@@ -339,7 +346,8 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     x, y = _member(clique, i), _member(clique, j + (j >= i))
     for w in range(words):
         whole[w] = np.int64(rows[x, w]) & np.int64(rows[y, w]) & ~clique[w]
-    if not _has(rows[x], y) or _size(whole) > 0:  # uv itself, or in another clique
+    # uv itself, of the star, or in another clique
+    if not _has(rows[x], y) or _has(scores.forbidden[x], y) or _size(whole) > 0:
         return 0.0, False
     # c(S) / (c(S∪u) c(S∪v)): uv is added.
     gain = score_of(common, scores)
@@ -370,6 +378,8 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
 def _change_edge(rows, u, v, beta, scores, scratch, state):
     """Proposes to add or remove uv; returns what ln of the weight gained, and whether the graph changed."""
     common, seen, frontier, reached = scratch[0], scratch[5], scratch[6], scratch[7]
+    if _has(scores.forbidden[u], v):
+        return 0.0, False
     for w in range(common.size):
         common[w] = np.int64(rows[u, w]) & np.int64(rows[v, w])
     # Removal: G stays chordal iff S is complete. Addition: iff S separates u from v.
@@ -377,7 +387,7 @@ def _change_edge(rows, u, v, beta, scores, scratch, state):
     if present:
         if not _complete(rows, common):
             return 0.0, False
-    elif _has(scores.forbidden[u], v) or not _separates(rows, common, u, v, seen, frontier, reached):
+    elif not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
     # ln of [c(S∪uv) c(S) / (c(S∪u) c(S∪v))] · odds, with its sign turned for a removal.
     gain = scores.log_odds + score_of(common, scores)
@@ -462,6 +472,7 @@ def run_chain(
         The rounds done: all, or those before one for which scores are wanted.
     """
     temperatures, n, words = rows.shape
+    drawn_from = n - (scores.star >= 0)
     scratch = np.zeros((8, words), np.int64)
     present = betas.copy()
     flags = counts[2 + temperatures :]
@@ -489,7 +500,7 @@ def run_chain(
             asked = scores.wanted[0]
             while left[t] > 0:
                 drawn = state[0]
-                u, v = _draw_pair(n, proposals, state)
+                u, v = _draw_pair(drawn_from, proposals, state)
                 kind = uniform(state)
                 if kind < proposals.branches:
                     gain, moved = _move_branch(graph, u, v, beta, scores, scratch, state)

@@ -11,17 +11,25 @@ from jtsolve.core.compiling import kernel
 
 
 @kernel
-def describe_sets(size, first_group, last_group, negligible, total, excluded, layout, weights, tables, out):
+def describe_sets(
+    size, first_group, last_group, negligible, star, total, excluded, layout, weights, tables, out
+):
     """Writes P(S complete), P(S maximal clique), E(multiplicity of S as separator) for S of one size.
 
     With R = V ∖ S: A/Z, c P°/Z and (B − (A − c P°))/Z, where P°(S,R) = Σ_{K∋min R} (L − F/s)(S,K) P°(S,R∖K)
     and B = Σ_{∅≠K⊆R} F(S,K) P(S,R∖K).
+
+    *The star of marks.* Without it, a discrete A is a maximal clique iff A ∪ star is one and no real
+    component is full for A; so the P° of A ∪ star sums the partitions without these. With the probability q
+    of that, the multiplicity of A as a separator is the sum of B − A/Z for A, as the component of the star is
+    always full, and B − (A/Z − q) for A ∪ star.
 
     Args:
         size: |S|, at least 1.
         first_group: groups first_group to last_group - 1 are done.
         last_group: see there.
         negligible: a group in which no S is complete with this probability is skipped: zeros.
+        star: whether the last variable is the star of marks, without which the S that hold it are described.
         total: (number, exponent) of Z.
         excluded: shape (2^n,): the words of P¹(S,V∖S) of `sums.exclude`; else 0.
         layout: as for weights and tables, see `sums`.
@@ -76,7 +84,7 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
             continue
         # c P°: no full component, so S is a maximal clique. S occurs max(full − 1, 0) times as a separator: B
         # less the share of graphs with a full component, A − c P°.
-        divide_properly(size, group, layout, weights, tables, proper, none)
+        divide_properly(size, group, star, layout, weights, tables, proper, none)
         for lane in range(lanes):
             i = begins + group * LANES + lane
             s = layout.masks[i]
@@ -90,7 +98,9 @@ def describe_sets(size, first_group, last_group, negligible, total, excluded, la
                 * power(min(exponent_of(word, bits, base) + weights.clique_exponent[s] - total[1], 64))
             )
             out[1, i] = min(alone, out[0, i])
-            out[2, i] = max(0.0, full[lane] - (out[0, i] - out[1, i]))
+            out[2, i] = full[lane] - (out[0, i] - out[1, i])
+            if not star:
+                out[2, i] = max(0.0, out[2, i])
 
 
 @kernel

@@ -428,10 +428,11 @@ def exclude(s, sets, proper, some, layout, weights, tables):
 
 
 @kernel
-def divide_properly(size, group, layout, weights, tables, proper, none):
+def divide_properly(size, group, star, layout, weights, tables, proper, none):
     """Writes L°(S,·) = (L − F/s)(S,·) and P°(S,R) = Σ_{K∋min R} L°(S,K) P°(S,R∖K) for a group of sets S.
 
-    P° sums the partitions without a full component. `proper` and `none` are of LANES · 2^(n-|S|) words.
+    P° sums the partitions without a full component. `proper` and `none` are of LANES · 2^(n-|S|) words. If
+    the last variable is the star of marks, `star`, it does not count: S = A ∪ star has the components of A.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     begins = layout.first[n, size]
@@ -446,7 +447,12 @@ def divide_properly(size, group, layout, weights, tables, proper, none):
             s = layout.masks[begins + group * LANES + lane]
             at = LANES * (start + part) + lane
             link = np.int64(tables.links[at])
-            own = np.int64(tables.f[at]) if size < layout.width else 0
+            if star and (s >> (n - 1)) & 1:
+                r = unname(part, ((1 << n) - 1) ^ s, layout)
+                if not r & weights.required[n - 1]:  # all real: F(A ∪ star,K) = 0, and K may be full for A
+                    s ^= 1 << (n - 1)
+                    at = layout.offset[s] + LANES * part
+            own = np.int64(tables.f[at]) if size_of(s, layout) < layout.width else 0
             number, exponent = proper_link(link, own, s, layout, weights)
             proper[LANES * part + lane] = uint64(pack(number, exponent, bits, base, lowest))
         low = part & -part
