@@ -5,7 +5,7 @@
 Each network has `--variables` variables of two or three states, up to three parents each among those before
 it in a random order, and tables drawn from a Dirichlet distribution with all parameters 1. A problem is the
 BDeu scores (equivalent sample size 1) of `--rows` rows drawn from it, with a bounded treewidth. A backend is
-given as on the command line, options after a colon: `ilp:prune=false,relaxation=none`. Each run is a separate
+given as on the command line, options after a colon: `ilp:relaxation=none`. Each run is a separate
 process, `jtsolve solve`, so that starting the program and reading the scores count.
 """
 
@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from publishing import publish
 
-from jtsolve.core.choice_texts import split
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.io.instance import write_problem
 from jtsolve.networks.network import Network, NetworkNode
@@ -66,12 +65,9 @@ def random_problem(seed: int, n: int, rows: int, treewidth: int) -> Problem:
 
 def measure(path: Path, problem: Problem, backend: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Returns a row of the table: one run of one backend."""
-    name, options = split(backend)
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--json", "--quiet"]
-    command += ["--backend", name, "--threads", str(arguments.threads)]
+    command += ["--backend", backend, "--threads", str(arguments.threads)]
     command += ["--time-limit", str(arguments.time_limit)]
-    for key, value in options.items():
-        command += ["--option", f"{key}={value}"]
     started = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started

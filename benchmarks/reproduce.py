@@ -158,15 +158,6 @@ BENCHMARKS = (
         "--output {output}/networks",
     ),
     Benchmark(
-        "balancing",
-        "proofs by balancing constraints, 8 variables without a bound",
-        1,
-        "networks.py --variables 8 --treewidth 7 --time-limit 60 --backends cpsat:model=balancing "
-        "cpsat:model=balancing,relaxation=none --output {output}/balancing",
-        "networks.py --variables 6 --treewidth 5 --seeds 1 --time-limit 60 --backends "
-        "cpsat:model=balancing --output {output}/balancing",
-    ),
-    Benchmark(
         "agreement",
         "whether all exact backends agree, on 2,000 random problems",
         60,
