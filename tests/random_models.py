@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.gaussian import GaussianTreeModel
+    from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.mixture import Mixture
 
 
@@ -153,9 +153,9 @@ def feature_trees(mixture: Mixture) -> tuple[FeatureTree, ...]:
     return tuple(one for one in mixture.components if isinstance(one, FeatureTree))
 
 
-def precision_matrix(model: GaussianTreeModel) -> NDArray[np.float64]:
-    """Returns the precision matrix, zero for variables that share no clique."""
+def precision_matrix(model: MixedTreeModel) -> NDArray[np.float64]:
+    """Returns the precision matrix of real variables, zero for those that share no clique."""
     matrix = np.zeros((model.n, model.n))
-    for node in model.nodes:
-        matrix[np.ix_(node.members, node.members)] += node.precision
+    for clique in model.cliques:
+        matrix[np.ix_(clique.real, clique.real)] += clique.form[2][0]
     return matrix

@@ -302,7 +302,7 @@ def test_real_numbers_get_a_gaussian_survey_model() -> None:
     assert best["x"][0] == pytest.approx(x.mean())
     assert model.loglik(best)[0] == pytest.approx(best["log_probability"][0])
     assert model.loglik(frame).max() <= best["log_probability"][0]
-    with pytest.raises(jt.ChoiceError, match="no second best point; ask for 1"):
+    with pytest.raises(jt.ChoiceError, match="one highest point; ask for 1"):
         model.mpe(k=2)
     with pytest.raises(jt.ChoiceError, match="without states"):
         model.predict(frame, "y", probabilities=True)
@@ -532,7 +532,7 @@ def test_values_show_themselves_in_a_line_and_in_notebooks_with_a_picture() -> N
     tree: Any = result.tree
     assert "<svg" in tree._repr_html_()
     gaussian: Any = jt.learn({"x": [0.0, 1.0, 3.0]}, score="gaussian-bic", treewidth=0).fit().model
-    assert repr(gaussian) == "GaussianTreeModel(1 variables, 1 cliques, 2 parameters)"
+    assert repr(gaussian) == "MixedTreeModel(0 discrete and 1 real variables, 1 cliques, 2 parameters)"
     assert "<svg" in gaussian._repr_html_()
 
 

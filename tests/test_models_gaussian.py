@@ -1,4 +1,4 @@
-"""Gaussian models: each query agrees with dense linear algebra on the assembled precision matrix."""
+"""Models of real variables alone agree with dense linear algebra on the assembled precision matrix."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from random_models import precision_matrix, random_tree
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.files.document import read_model
-from jtsolve.models.files.opening import write_model
-from jtsolve.models.gaussian import GaussianTreeModel
-from jtsolve.models.learning.fit import fit_gaussian
+from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from numpy.typing import NDArray
+
+    from jtsolve.models.mixed import MixedTreeModel
 
 
 def random_data(seed: int, n: int, rows: int = 60) -> ContinuousTable:
@@ -32,14 +31,23 @@ def random_data(seed: int, n: int, rows: int = 60) -> ContinuousTable:
     return ContinuousTable(tuple(f"x{i}" for i in range(n)), values)
 
 
-def random_gaussian(seed: int, n: int = 7, treewidth: int = 3) -> GaussianTreeModel:
-    return fit_gaussian(random_tree(n, treewidth, repeatable(seed)), random_data(seed, n))
+def random_gaussian(seed: int, n: int = 7, treewidth: int = 3) -> MixedTreeModel:
+    return fit_mixed(random_tree(n, treewidth, repeatable(seed)), random_data(seed, n), ess=0.0)
 
 
-def density(model: GaussianTreeModel, rows: np.ndarray, kept: list[int]) -> np.ndarray:
+def mean_of(model: MixedTreeModel) -> NDArray[np.float64]:
+    return np.array([mean for mean, _ in model.marginals()])
+
+
+def covariance_of(model: MixedTreeModel) -> NDArray[np.float64]:
+    matrix: NDArray[np.float64] = model.marginal(model.names)[1]
+    return matrix
+
+
+def density(model: MixedTreeModel, rows: np.ndarray, kept: list[int]) -> np.ndarray:
     """The log density of some variables from the dense covariance."""
     sigma = np.linalg.inv(precision_matrix(model))[np.ix_(kept, kept)]
-    centred = rows[kept] - model.mean[kept, None]
+    centred = rows[kept] - mean_of(model)[kept, None]
     quadratic = np.einsum("ir,ir->r", centred, np.linalg.solve(sigma, centred))
     return np.asarray(-0.5 * (quadratic + len(kept) * np.log(2 * np.pi) + np.linalg.slogdet(sigma)[1]))
 
@@ -48,7 +56,7 @@ def density(model: GaussianTreeModel, rows: np.ndarray, kept: list[int]) -> np.n
 def test_log_densities_agree_with_the_assembled_precision_with_gaps_too(seed: int) -> None:
     model = random_gaussian(seed)
     generator = np.random.default_rng(seed)
-    rows = generator.normal(size=(model.n, 20)) + model.mean[:, None]
+    rows = generator.normal(size=(model.n, 20)) + mean_of(model)[:, None]
     found = model.log_likelihood(rows)
     np.testing.assert_allclose(found, density(model, rows, list(range(model.n))), rtol=1e-9)
     rows[generator.random(rows.shape) < 0.3] = np.nan
@@ -65,7 +73,7 @@ def test_covariances_within_cliques_are_those_of_the_data_and_across_them_those_
     model = random_gaussian(seed)
     table = random_data(seed, model.n)
     dense = np.linalg.inv(precision_matrix(model))
-    np.testing.assert_allclose(model.covariance(model.names), dense, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(covariance_of(model), dense, rtol=1e-7, atol=1e-8)
     for clique in model.tree.cliques:
         inside = list(members(clique))
         expected = np.cov(table.values[inside], ddof=0).reshape(len(inside), len(inside))
@@ -92,10 +100,10 @@ def test_conditionals_agree_with_dense_linear_algebra(seed: int) -> None:
     given_values, log_density = known.model, known.log_probability
     sigma = np.linalg.inv(precision_matrix(model))
     slope = sigma[np.ix_(left, seen)] @ np.linalg.inv(sigma[np.ix_(seen, seen)])
-    mean = model.mean[left] + slope @ (values[seen] - model.mean[seen])
+    mean = mean_of(model)[left] + slope @ (values[seen] - mean_of(model)[seen])
     matrix = sigma[np.ix_(left, left)] - slope @ sigma[np.ix_(seen, left)]
-    np.testing.assert_allclose(given_values.mean, mean, rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(given_values.covariance(given_values.names), matrix, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(mean_of(given_values), mean, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(covariance_of(given_values), matrix, rtol=1e-6, atol=1e-7)
     expected = density(model, values[:, None], seen)[0] if seen else 0.0
     assert log_density == pytest.approx(expected, rel=1e-9, abs=1e-9)
     assert given_values.names == tuple(model.names[v] for v in left)
@@ -123,9 +131,9 @@ def test_missing_numbers_are_completed_by_their_means(seed: int) -> None:
 def test_samples_have_the_moments_of_the_model_and_a_seed_repeats_them() -> None:
     model = random_gaussian(1, 4, 2)
     rows = model.sample(200_000, 7)
-    sigma = model.covariance(model.names)
+    sigma = covariance_of(model)
     scale = np.sqrt(np.diag(sigma))
-    assert np.abs((rows.mean(axis=1) - model.mean) / scale).max() < 0.012
+    assert np.abs((rows.mean(axis=1) - mean_of(model)) / scale).max() < 0.012
     assert np.abs((np.cov(rows) - sigma) / np.outer(scale, scale)).max() < 0.02
     assert (model.sample(50, 3) == model.sample(50, 3)).all()
     with pytest.raises(ChoiceError, match="0 or more"):
@@ -136,31 +144,19 @@ def test_samples_have_the_moments_of_the_model_and_a_seed_repeats_them() -> None
 @settings(deadline=None, max_examples=25)
 def test_a_prior_lets_fewer_rows_than_members_do(n: int, treewidth: int, seed: int) -> None:
     table = random_data(seed, n, rows=2)
-    model = fit_gaussian(random_tree(n, treewidth, repeatable(seed)), table, ess=1.0)
-    np.testing.assert_allclose(np.diag(model.covariance(model.names)), table.values.var(axis=1), rtol=1e-6)
-
-
-def test_weights_count_as_repeated_rows() -> None:
-    table = random_data(2, 3, rows=12)
-    times = np.array([3, 1, 0, 2, 1, 1, 1, 1, 4, 1, 1, 1])
-    repeated = ContinuousTable(table.names, np.repeat(table.values, times, axis=1))
-    tree = JunctionTree(3, (0b011, 0b110), ((0, 1),))
-    one, other = fit_gaussian(tree, table, weights=times), fit_gaussian(tree, repeated)
-    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-12)
-    np.testing.assert_allclose(precision_matrix(one), precision_matrix(other), rtol=1e-9)
+    model = fit_mixed(random_tree(n, treewidth, repeatable(seed)), table, ess=1.0)
+    np.testing.assert_allclose(np.diag(covariance_of(model)), table.values.var(axis=1), rtol=1e-6)
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
     table = random_data(0, 3, rows=2)
     whole = JunctionTree(3, (0b111,), ())
     with pytest.raises(InputError, match="2 rows are too few"):
-        fit_gaussian(whole, table)
-    with pytest.raises(InputError, match="they are all 0"):
-        fit_gaussian(whole, table, weights=[0.0, 0.0])
+        fit_mixed(whole, table, ess=0.0)
     with pytest.raises(ChoiceError, match="0 or more"):
-        fit_gaussian(whole, table, ess=-1)
+        fit_mixed(whole, table, ess=-1)
     with pytest.raises(InputError, match="1 variables, but the table has 3"):
-        fit_gaussian(JunctionTree(1, (1,), ()), table)
+        fit_mixed(JunctionTree(1, (1,), ()), table)
 
 
 def test_what_does_not_fit_a_model_is_refused() -> None:
@@ -169,60 +165,15 @@ def test_what_does_not_fit_a_model_is_refused() -> None:
         model.log_likelihood(np.zeros((2, 4)))
     with pytest.raises(InputError, match="shape"):
         model.log_likelihood(np.full((3, 1), np.inf))
-    with pytest.raises(InputError, match="none called 'x1'"):
-        model.log_likelihood(ContinuousTable(("x0",), np.array([[1.0, 2.0]])))
     with pytest.raises(InputError, match="there is no 'y'"):
-        model.covariance(["y"])
+        model.marginal(["y"])
     with pytest.raises(InputError, match="not a finite number"):
         model.condition({"x0": float("nan")})
     with pytest.raises(InputError, match="observes every variable"):
         model.condition({"x0": 0.0, "x1": 0.0, "x2": 0.0})
 
 
-def test_a_table_has_the_densities_of_its_columns_in_the_order_of_the_model() -> None:
-    model, table = random_gaussian(0, 3, 2), random_data(0, 3)
-    turned = ContinuousTable(table.names[::-1], table.values[::-1])
-    expected = model.log_likelihood(table)
-    assert (model.log_likelihood(turned) == expected).all()
-    assert model.parameters == 6 + len(model.tree.graph_edges)
-
-
-ONE = JunctionTree(1, (1,), ())
-APART = JunctionTree(2, (0b01, 0b10), ((0, 1),))
-CHAIN = JunctionTree(3, (0b011, 0b110), ((0, 1),))
-
-
-@pytest.mark.parametrize(
-    ("names", "tree", "mean", "covariances", "message"),
-    [
-        (("a", "a"), APART, [0, 0], ([[1]], [[1]]), "all distinct"),
-        (("a",), ONE, [0, 0], ([[1]],), "does not match the tree"),
-        (("a",), ONE, [0], (), "does not match the tree"),
-        (("a",), ONE, [0], ([[1, 0]],), "not a finite matrix"),
-        (("a",), ONE, [np.nan], ([[1]],), "not finite"),
-        (("a",), ONE, [0], ([[-1]],), "positive definite"),
-        (("a", "b", "c"), CHAIN, [0, 0, 0], ([[1, 0.5], [0.1, 1]], np.eye(2)), "not symmetric"),
-        (("a", "b", "c"), CHAIN, [0, 0, 0], (np.eye(2), np.diag([2, 1])), "disagree"),
-    ],
-)
-def test_a_gaussian_model_is_a_distribution_or_an_error(
-    names: tuple[str, ...],
-    tree: JunctionTree,
-    mean: list[float],
-    covariances: tuple[object, ...],
-    message: str,
-) -> None:
-    matrices = tuple(np.array(matrix, dtype=float) for matrix in covariances)
-    with pytest.raises(ValueError, match=message):
-        GaussianTreeModel(names, tree, np.array(mean, dtype=float), matrices)
-
-
-def test_a_gaussian_model_comes_back_from_its_file_to_the_bit(tmp_path: Path) -> None:
-    model = random_gaussian(5)
-    write_model(model, tmp_path / "model.json")
-    found = read_model(tmp_path / "model.json")
-    assert isinstance(found, GaussianTreeModel)
-    assert found.tree == model.tree
-    assert found.names == model.names
-    assert (found.mean == model.mean).all()
-    assert all((a == b).all() for a, b in zip(found.covariances, model.covariances, strict=True))
+@pytest.mark.parametrize("seed", range(5))
+def test_the_parameters_are_means_variances_and_edges(seed: int) -> None:
+    model = random_gaussian(seed)
+    assert model.parameters == 2 * model.n + len(model.tree.graph_edges)

@@ -18,7 +18,7 @@ from jtsolve.core.marks import is_strongly_decomposable
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.files.document import read_model
 from jtsolve.models.files.opening import write_model
-from jtsolve.models.learning.fit import fit, fit_gaussian
+from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -255,15 +255,8 @@ def test_the_entropy_is_the_mean_log_density() -> None:
     assert model.entropy() == pytest.approx(-logs.mean(), abs=5 * logs.std() / 223)
 
 
-def test_with_one_kind_of_column_the_model_is_that_of_the_kind() -> None:
+def test_discrete_columns_beside_others_have_the_model_of_states() -> None:
     tree = chordal_trees(3)[-2]
-    numbers = mixed_table("rrr", 3)
-    gaussian, mixed = fit_gaussian(tree, numbers.real), fit_mixed(tree, numbers)
-    rows = numbers.real.values[:, :9].copy()
-    rows[0, :3] = np.nan
-    assert mixed.log_likelihood(rows) == pytest.approx(gaussian.log_likelihood(rows), abs=1e-9)
-    assert mixed.entropy() == pytest.approx(gaussian.entropy())
-    assert mixed.parameters == gaussian.parameters
     states = mixed_table("dddr", 3)
     assert states.discrete is not None
     alone = fit(tree, states.discrete)

@@ -17,7 +17,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.graph import selection_to_document
-from jtsolve.models.learning.fit import fit_gaussian
+from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.selection.choosing import CrossValidation, Ebic, Stars
 from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.gaussian import covariance_selection, graphical_lasso, nearer
@@ -160,7 +160,7 @@ def test_a_uniform_penalty_gives_what_scikit_learn_gives() -> None:
 def test_covariance_selection_is_the_closed_form_on_chordal_graphs() -> None:
     table = _table(9, 100)
     tree = JunctionTree.from_families([(0, 0), *((v, 0b11 << v - 2 if v > 1 else 1) for v in range(1, 9))])
-    model = fit_gaussian(tree, table)
+    model = fit_mixed(tree, table, ess=0.0)
     graph = UndirectedGraph.from_edges(table.names, tree.graph_edges).matrix()
     found = covariance_selection(np.cov(table.values, bias=True), graph)
     assert np.allclose(found.precision, precision_matrix(model), atol=1e-6)

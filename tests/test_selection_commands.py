@@ -29,7 +29,7 @@ from jtsolve.io.result import result_to_json
 from jtsolve.io.supersets import read_screened, read_superset
 from jtsolve.kbest import k_best
 from jtsolve.models.files.document import read_model
-from jtsolve.models.gaussian import GaussianTreeModel
+from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, Plan
 from jtsolve.selection.choosing import Ebic, Stars
@@ -108,7 +108,7 @@ def test_a_graph_is_selected_checked_shown_and_fitted(
     assert json.loads(capsys.readouterr().out)["format"] == "jtsolve-graph"
     assert _run("fit", numbers, "--graph", graph, "--output", model) == 0
     fitted = read_model(model)
-    assert isinstance(fitted, GaussianTreeModel)
+    assert isinstance(fitted, MixedTreeModel)
     assert fitted.tree.treewidth == 1
     assert fitted.provenance["triangulation"] == "min-fill"
 
@@ -385,7 +385,7 @@ def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
     for superset in (*within, tmp_path / "g.json"):
         found = jt.select(frame, superset=superset)
         assert set(found.edges) <= set(found.superset) <= set(selected.superset)
-    assert isinstance(selected.fit().model, GaussianTreeModel)
+    assert isinstance(selected.fit().model, MixedTreeModel)
     assert not selected.constraints().required_edges
     assert len(selected.constraints(require=True).required_edges) == 4
     selected.show(tmp_path / "g.svg")

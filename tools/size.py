@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOORS = ("cli", "api", "estimator", "study")
 """Packages between the user and the solvers."""
 
-MODELS = {"FeatureTree", "GaussianTreeModel", "JunctionTreeModel", "Mixture", "Network"}
+MODELS = {"FeatureTree", "JunctionTreeModel", "MixedTreeModel", "Mixture", "Network"}
 """Classes of models."""
 
 COMMENTED = ("backends/clutter", "averaging/kernels", "backends/lns", "backends/merging")

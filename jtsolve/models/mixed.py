@@ -351,9 +351,7 @@ class MixedTreeModel:
         generator = np.random.default_rng(seed)
         found = np.repeat(row[:, None], rows, axis=1)
         for part in blocks(self.cliques, rows):
-            size = part.stop - part.start
-            same = [type(one)(*(np.repeat(array, size, axis=0) for array in one)) for one in kept]
-            found[:, part] = completed(self.cliques, same, found[:, part], generator)
+            found[:, part] = completed(self.cliques, kept, found[:, part], generator)
         return found
 
     def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:

@@ -229,7 +229,6 @@ class JunctionTreeModel:
             "kind": "discrete",
             "variables": [column_document(column) for column in self.columns],
             **parts_document(self.tree, self.names, self.tables),
-            "mean": None,
         }
 
 

@@ -12,7 +12,8 @@ from jtsolve.errors import ChoiceError, public
 from jtsolve.io.graph import selection_to_document, write_graph
 from jtsolve.listing import shown
 from jtsolve.models.framed import Model
-from jtsolve.models.learning.fit import fit, fit_gaussian
+from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.tables.frames import FrameStyle
 from jtsolve.tables.table import ContinuousTable
 
@@ -103,7 +104,7 @@ class SelectedGraph:
         facts = {"graph": self.selection.method["name"], "triangulation": "min-fill"}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
-            return Model(fit_gaussian(tree, table, ess=smoothing or 0.0), self.style)
+            return Model(fit_mixed(tree, table, ess=smoothing or 0.0), self.style)
         return Model(fit(tree, table, ess=1.0 if smoothing is None else smoothing), self.style)
 
     def constraints(self, *, require: bool = False) -> Constraints:

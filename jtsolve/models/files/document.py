@@ -20,8 +20,6 @@ from jtsolve.models.files.parts import (
     TreeDocument,
     columns_from,
     file_error,
-    file_order,
-    tree_from,
     tree_model,
     unpacked,
 )
@@ -30,33 +28,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.models.features.tree import FeatureTree
-    from jtsolve.models.gaussian import GaussianTreeModel
     from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.mixture import Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Distribution
 
-    AnyModel = JunctionTreeModel | FeatureTree | Mixture | GaussianTreeModel | MixedTreeModel
+    AnyModel = JunctionTreeModel | FeatureTree | Mixture | MixedTreeModel
 
 FORMAT = "jtsolve-model"
 VERSION = 1
 
 
 class ModelDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve model file, version 1.
-
-    `tables` is aligned with `cliques`: probabilities for kind "discrete"; covariances for kind "gaussian",
-    whose means are `mean`.
-    """
+    """A jtsolve model file, version 1, of discrete variables: `tables` is aligned with `cliques`."""
 
     format: Literal["jtsolve-model"]
     version: Literal[1]
-    kind: Literal["discrete", "gaussian"]
+    kind: Literal["discrete"]
     variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
     cliques: Annotated[list[list[str]], msgspec.Meta(min_length=1)]
     tree_edges: list[tuple[int, int]]
     tables: list[str]
-    mean: str | None
     provenance: dict[str, Any]
 
 
@@ -146,11 +138,7 @@ def read_model(path: str | Path) -> AnyModel:
         return features_in(data, kind, source)
     document = decode(data, ModelDocument, source)
     part = TreeDocument(document.cliques, document.tree_edges, document.tables)
-    if document.kind == "gaussian":
-        return _gaussian(document, part, source)
     columns = columns_from(document.variables, source, "$")
-    if document.mean is not None:
-        raise file_error(source, "$.mean", "only gaussian models have means; write null")
     return tree_model(part, columns, source, "$", document.provenance)
 
 
@@ -208,27 +196,6 @@ def _mixed(document: MixedDocument, source: str) -> MixedTreeModel:
         return MixedTreeModel(columns, tuple(cliques), MappingProxyType(document.provenance))
     except ValueError as error:
         raise file_error(source, "$.cliques", str(error)) from None
-
-
-def _gaussian(document: ModelDocument, part: TreeDocument, source: str) -> GaussianTreeModel:
-    from jtsolve.models.gaussian import GaussianTreeModel
-
-    for v, entry in enumerate(document.variables):
-        if entry.states is not None or entry.cuts is not None or entry.hidden:
-            raise file_error(source, f"$.variables[{v}]", "variables of a gaussian model have no states")
-    if document.mean is None:
-        raise file_error(source, "$.mean", "a gaussian model needs means")
-    names = tuple(entry.name for entry in document.variables)
-    tree = tree_from(part, names, source, "$")
-    tables = []
-    for i, position in enumerate(file_order(part, names, tree)):
-        size = tree.cliques[i].bit_count()
-        tables.append(unpacked(part.tables[position], (size, size), source, f"$.tables[{position}]"))
-    mean = unpacked(document.mean, (len(names),), source, "$.mean")
-    try:
-        return GaussianTreeModel(names, tree, mean, tuple(tables), MappingProxyType(document.provenance))
-    except ValueError as error:
-        raise file_error(source, "$.tables", str(error)) from None
 
 
 def _plain(value: Any) -> Any:

@@ -427,19 +427,19 @@ def completed(
 
     Args:
         cliques: of the model.
-        kept: of `collect`; by maximum, if nothing is drawn.
+        kept: of `collect`; by maximum, if nothing is drawn. Of one row, which stands for all, or of each.
         rows: possible ones, see `log_densities`.
         generator: draws the missing values given the others; None for the most probable ones.
     """
     filled = rows.copy()
     count = rows.shape[1]
-    each = np.arange(count)
+    each = np.arange(count) % len(kept[0].own)
     for clique, message in zip(cliques, kept, strict=True):
         shared = cell_of(filled, clique.discrete[: clique.shared], clique.dims[: clique.shared])
         per = clique.cells // clique.shared_cells
         cell = shared
         if len(clique.discrete) > clique.shared:
-            logs = message.own.reshape(count, clique.shared_cells, per)[each, shared]
+            logs = message.own.reshape(-1, clique.shared_cells, per)[each, shared]
             if generator is None:
                 pick = logs.argmax(axis=1)
             else:
@@ -454,7 +454,10 @@ def completed(
             values = values + np.einsum("rij,rj->ri", message.slope[each, cell], others)
             if generator is not None:
                 held = np.eye(clique.free) * ~message.gaps[:, : clique.free, None]
-                root = np.linalg.cholesky(message.spread[each, cell] + held)
+                if len(message.own) == 1:
+                    root = np.linalg.cholesky(message.spread[0] + held)[cell]
+                else:
+                    root = np.linalg.cholesky(message.spread[each, cell] + held)
                 noise = generator.standard_normal((count, clique.free))
                 values = values + np.einsum("rij,rj->ri", root, noise) * message.gaps[:, : clique.free]
             for at, v in enumerate(clique.real[: clique.free]):

@@ -4,22 +4,18 @@ Maximum likelihood is P(C) = N(C) / N (S. L. Lauritzen, Graphical Models, 1996, 
 posterior mean under a uniform Dirichlet prior of equivalent sample size a, the prior of BDeu, is
 P(C) = (N(C) + a / cells(C)) / (N + a). Its sum over a separator has the same form (hyper-Markov priors:
 A. P. Dawid and S. L. Lauritzen, Annals of Statistics 21, 1993), so that the tables of neighbours agree.
-Gaussian models get the empirical means and the covariances of the cliques. Time: rows × Σ |C|, for
-Gaussians rows × Σ |C|².
+Time: rows × Σ |C|.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import codes_of, columns_of
-from jtsolve.models.gaussian import GaussianTreeModel
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.validation import PRIORS
@@ -36,7 +32,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Codes, ContinuousTable
+    from jtsolve.tables.table import Codes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,51 +177,6 @@ def fit_validated(
     model = counts.model(best)
     facts = {"smoothing_candidates": list(candidates), "validation_log_likelihood": likelihood}
     return model_of(model.columns, tree, model.values, {**model.provenance, **facts})
-
-
-def fit_gaussian(
-    tree: JunctionTree, table: ContinuousTable, *, ess: float = 0.0, weights: ArrayLike | None = None
-) -> GaussianTreeModel:
-    """Returns the Gaussian model of a tree fitted to real numbers.
-
-    Args:
-        tree: over the columns of the table, in their order.
-        table: the data.
-        ess: weight in rows of a prior under which the variables are independent with the variances of the
-            data: covariances shrink by N / (N + ess). 0 for maximum likelihood.
-        weights: shape (rows,), non-negative, not all 0; None for 1.
-
-    Raises:
-        InputError: the tree does not match the table, the weights are invalid, or the covariance of a clique
-            is singular.
-        ChoiceError: `ess` is negative or not finite.
-    """
-    _require_match(tree, table)
-    _require_ess(ess)
-    each = np.ones(table.rows) if weights is None else _checked_weights(weights, table.rows)
-    total = each.sum()
-    if total <= 0:
-        raise InputError("weights", "", "they are all 0", "give some above 0")
-    mean = table.values @ each / total
-    centred = table.values - mean[:, None]
-    variances = np.square(centred) @ each / total
-    covariances = []
-    for clique in tree.cliques:
-        inside = list(members(clique))
-        part = centred[inside]
-        matrix = (part * each) @ part.T / (total + ess)
-        np.fill_diagonal(matrix, variances[inside])
-        covariances.append((matrix + matrix.T) / 2)
-    remarks = {**table.provenance, "smoothing_ess": ess}
-    try:
-        return GaussianTreeModel(table.names, tree, mean, tuple(covariances), MappingProxyType(remarks))
-    except ValueError as error:
-        raise InputError(
-            "table",
-            "",
-            f"{error}: {table.rows} rows are too few, or columns are linearly dependent",
-            "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
-        ) from None
 
 
 def _require_match(tree: JunctionTree, table: AnyTable) -> None:

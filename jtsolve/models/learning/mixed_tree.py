@@ -3,7 +3,8 @@
 On a strongly decomposable graph, the estimates of each clique are those of its own table: the probabilities
 are (n_i + a/q)/(N + a), as for states; cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance (S_i +
 2W)/(n_i + 2) + diag(h²/12), as in the score `cg`, from which the regressions follow. With a score of a common
-covariance, W + diag(h²/12) takes its place.
+covariance, W + diag(h²/12) takes its place. Without discrete members, the covariances are those of the data,
+times N/(N + a); variances stay.
 
 Reference: S. L. Lauritzen, Graphical Models, Oxford 1996, chapter 6.
 """
@@ -24,27 +25,32 @@ from jtsolve.models.inference.mixed import MixedClique, cell_of, shares
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scores.cg import ConditionalGaussian
+from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree, RootedClique
     from jtsolve.models.columns import Column, RealColumn
-    from jtsolve.tables.table import MixedTable
 
 _MEAN = 0.5
 """Rows with the overall mean that each cell has besides its own, κ."""
 
 
 def fit_mixed(
-    tree: JunctionTree, table: MixedTable, *, ess: float = 1.0, score: ConditionalGaussian | None = None
+    tree: JunctionTree,
+    table: ContinuousTable | MixedTable,
+    *,
+    ess: float = 1.0,
+    score: ConditionalGaussian | None = None,
 ) -> MixedTreeModel:
     """Returns the conditional Gaussian model of a tree fitted to a table.
 
     Args:
         tree: over the columns of the table, in their order; its graph is strongly decomposable.
         table: the data.
-        ess: equivalent sample size of the prior of the probabilities; 0 for maximum likelihood.
+        ess: equivalent sample size of the prior of the probabilities, and of covariances without discrete
+            members, under which the variables are independent; 0 for maximum likelihood.
         score: whether cells have covariances of their own; None for that.
 
     Raises:
@@ -56,6 +62,8 @@ def fit_mixed(
         raise InputError("tree", "", reason, "give the tree of this table")
     if not (np.isfinite(ess) and ess >= 0):
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
+    if isinstance(table, ContinuousTable):
+        table = MixedTable(table.names, None, table, table.provenance)
     columns = mixed_columns_of(table)
     try:
         root, *others = strongly_rooted(tree, table.real_variables)
@@ -78,7 +86,7 @@ def fit_mixed(
             "table",
             "",
             f"{error}: {table.rows} rows are too few, or columns are linearly dependent",
-            "give more rows, or a tree of smaller treewidth",
+            "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
         ) from None
 
 
@@ -115,7 +123,7 @@ def _fitted(
         moments = CellMoments(counts, scatter, np.empty(0), np.diag(gaps**2 / 12), np.eye(k))
         matrices = np.broadcast_to(score.matrices(moments), (q, k, k))
     else:
-        matrices = scatter / rows
+        matrices = scatter / (rows + ess * (1 - np.eye(k)))
     slopes = np.zeros((q, free, k - free))
     if free < k and free:
         slopes = np.swapaxes(np.linalg.solve(matrices[:, free:, free:], matrices[:, free:, :free]), 1, 2)

@@ -17,7 +17,7 @@ from jtsolve.options import EXECUTOR, TREEWIDTH
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_discrete
 from jtsolve.tables.options import DISCRETISE
-from jtsolve.tables.table import ContinuousTable, DataTable
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -62,7 +62,10 @@ class FitTask:
         """The equivalent sample size of the prior of all tables."""
         if self.smoothing is not None:
             return self.smoothing
-        return 0.0 if isinstance(self.table, ContinuousTable) else getattr(self.score, "ess", 1.0)
+        table = self.table
+        if isinstance(table, ContinuousTable) or (isinstance(table, MixedTable) and table.discrete is None):
+            return 0.0
+        return getattr(self.score, "ess", 1.0)
 
     def states(self, kind: str) -> tuple[DataTable, DiscreteScore]:
         """Returns the table and the score of a kind of model that is for states, in one place.

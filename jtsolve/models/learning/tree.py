@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.learning.fit import fit, fit_gaussian, fit_validated
+from jtsolve.models.learning.fit import fit, fit_validated
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.scoring.score import MIXED_SCORE
@@ -53,9 +53,7 @@ class Tree:
         table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
         if task.validation is not None and isinstance(table, ContinuousTable | MixedTable):
             raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
-        if isinstance(table, ContinuousTable):
-            return fit_gaussian(tree, table, ess=task.ess)
-        if isinstance(table, MixedTable):
+        if isinstance(table, ContinuousTable | MixedTable):
             score = task.score if isinstance(task.score, ConditionalGaussian) else None
             return fit_mixed(tree, table, ess=task.ess, score=score)
         if task.validation is not None:
