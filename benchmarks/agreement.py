@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 import time
 from collections import Counter, defaultdict
@@ -39,10 +38,10 @@ sys.path.insert(0, str(HERE / "tests"))
 
 from journals import read_lines  # noqa: E402
 from problems import random_problem, repeatable  # noqa: E402 - found by the line above
+from publishing import publish  # noqa: E402
 
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
 from jtsolve.core import run as core  # noqa: E402
-from jtsolve.core.machine import describe  # noqa: E402
 from jtsolve.core.problem import ALL_FEATURES, Feature, Problem  # noqa: E402
 from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
@@ -181,51 +180,44 @@ def disagreements(runs: Iterable[Run]) -> list[Run]:
     return found
 
 
-def table(runs: Sequence[Run]) -> list[str]:
-    """Returns the table by backend, with a description, in Markdown."""
-    columns = (
-        "backend",
-        "ran",
-        "refused",
-        "optimal",
-        "infeasible",
-        "unfinished",
-        "wrong",
-        "disagree",
-        "seconds",
-    )
-    lines = ["| " + " | ".join(columns) + " |", "|---" + "|--:" * (len(columns) - 1) + "|"]
+def counts(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Returns outcomes by backend."""
     against = Counter(one.backend for one in disagreements(runs))
+    rows = []
     for name in dict.fromkeys(one.backend for one in runs):
         own = [one for one in runs if one.backend == name]
         count = Counter(one.outcome for one in own)
         ran = len(own) - count["refused"]
-        ended = count["optimal"] + count["infeasible"] + count["wrong"]
-        cells = (
-            name,
-            ran,
-            count["refused"],
-            count["optimal"],
-            count["infeasible"],
-            ran - ended,
-            count["wrong"],
+        rows.append(
+            {
+                "backend": name,
+                "ran": ran,
+                "refused": count["refused"],
+                "optimal": count["optimal"],
+                "infeasible": count["infeasible"],
+                "unfinished": ran - count["optimal"] - count["infeasible"] - count["wrong"],
+                "wrong": count["wrong"],
+                "disagree": against[name],
+                "seconds": f"{sum(one.seconds for one in own):.0f}",
+            }
         )
-        seconds = sum(one.seconds for one in own)
-        lines.append(f"| {' | '.join(map(str, cells))} | {against[name]} | {seconds:.0f} |")
+    return rows
+
+
+def summary(runs: Sequence[Run]) -> str:
+    """Returns the number of problems, by size and constraint."""
     problems = {(one.seed, one.number): one for one in runs}
     shared = Counter((one.seed, one.number) for one in runs if one.outcome in ("optimal", "infeasible"))
     several = sum(count > 1 for count in shared.values())
     sizes = Counter(one.n for one in problems.values())
     features = Counter(feature for one in problems.values() for feature in one.features)
-    return [
-        *lines,
-        "",
+    return (
         f"{len(problems)} problems, {several} of them settled by two backends or more. Variables: "
         + ", ".join(f"{n}: {sizes[n]}" for n in sorted(sizes))
         + ". Constraints: "
         + ", ".join(f"`{name}` {features[name]}" for name in sorted(features))
-        + ".",
-    ]
+        + "."
+    )
 
 
 def read_journal(path: Path | None) -> list[Run]:
@@ -246,7 +238,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
     parser.add_argument("--journal", type=Path, default=None, help="go on from this file, and add to it")
-    parser.add_argument("--output", type=Path, default=None, help="write NAME.md")
+    parser.add_argument("--output", type=Path, default=None, help="write NAME.csv")
     arguments = parser.parse_args(words)
     runs = read_journal(arguments.journal)
     seed, magnitudes = arguments.seed, MAGNITUDES if arguments.magnitudes else (1.0,)
@@ -269,12 +261,9 @@ def main(words: Sequence[str] | None = None) -> int:
             if arguments.journal is not None:
                 with arguments.journal.open("a", encoding="utf-8") as journal:
                     journal.writelines(json.dumps(asdict(one)) + "\n" for one in fresh)
-    machine = ", ".join(f"{key} {value}" for key, value in describe(core.Run().threads).items())
-    command = shlex.join(sys.argv if words is None else ["agreement.py", *words])
-    text = "\n".join([*table(runs), "", f"Machine: {machine}.", f"Command: `python {command}`", ""])
-    print(text)
-    if arguments.output is not None:
-        arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
+    rows = counts(runs)
+    publish(rows, list(rows[0]) if rows else [], core.Run().threads, arguments.output)
+    print(summary(runs))
     bad = disagreements(runs) + [one for one in runs if one.outcome == "wrong"]
     unproved = [one for one in runs if one.reason and one.outcome != "wrong"]
     for one in [*sorted(unproved, key=attrgetter("backend")), *bad]:

@@ -239,7 +239,6 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/alarm_curve.py', *shown])}`\n\n{summary(rows, true)}\n"
     )
     print(text)
-    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if arguments.draw is not None:
         draw(rows, true, arguments.draw)
 

@@ -270,12 +270,11 @@ def draw_case(
 
 
 def write(head: str, columns: list[str], rows: list[dict[str, Any]], output: Path) -> None:
-    """Prints the table, and writes it as .md and .csv."""
+    """Prints the table, and writes it as .csv."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows]
     print(head + "\n" + "\n".join(lines))
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".md").write_text(head + "\n" + "\n".join(lines) + "\n", encoding="utf-8")
     with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns)
         writer.writeheader()

@@ -171,7 +171,7 @@ def main() -> None:
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--sizes", default="3,4", help="of the largest clique")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import shlex
 import sys
 import time
 import warnings
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from publishing import publish
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
@@ -30,7 +30,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from jtsolve.core.machine import cores, describe
+from jtsolve.core.machine import cores
 from jtsolve.estimator import DataWarning, JunctionTreeClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "instances"))
@@ -131,13 +131,14 @@ def main() -> None:
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--treewidth", type=int, default=2)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", DataWarning)
-    machine = ", ".join(f"{key} {value}" for key, value in describe(cores()).items() if key != "command")
-    print(f"{machine}.\n\nCommand: `python {shlex.join(sys.argv)}`\n")
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
+    rows = []
     for row in table(arguments.sets.split(","), arguments.data, arguments.treewidth, arguments.folds):
-        print("| " + " | ".join(row) + " |", flush=True)
+        print(*row, flush=True)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    publish(rows, COLUMNS, cores(), arguments.output)
 
 
 if __name__ == "__main__":

@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("--single", default="3,4,6", help="largest cliques of the trees beside mixtures")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
     machine = describe(arguments.threads)
     head = (
@@ -281,8 +281,7 @@ def main() -> None:
         columns, work = MIXTURE_COLUMNS, measure_mixture
     if arguments.hidden is not None:
         columns, work, arguments.sizes = HIDDEN_COLUMNS, measure_hidden, "2"
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    print("\n".join(lines))
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
     rows: list[dict[str, Any]] = []
     if arguments.output is not None and arguments.output.with_suffix(".csv").is_file():
         with arguments.output.with_suffix(".csv").open(encoding="utf-8", newline="") as file:
@@ -295,14 +294,12 @@ def main() -> None:
                 row = done[name, size] = work(name, int(size), arguments)
             print("| " + " | ".join(str(row[column]) for column in columns) + " |", flush=True)
             if arguments.output is not None:
-                _write(arguments.output, head, lines, list(done.values()))
+                _write(arguments.output, list(done.values()))
 
 
-def _write(output: Path, head: str, lines: list[str], rows: list[dict[str, Any]]) -> None:
+def _write(output: Path, rows: list[dict[str, Any]]) -> None:
     rows.sort(key=lambda row: (row["set"], int(row["max clique"])))
-    table = ["| " + " | ".join(map(str, row.values())) + " |" for row in rows]
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.with_suffix(".md").write_text("\n".join([head, *lines, *table, ""]), encoding="utf-8")
     with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()

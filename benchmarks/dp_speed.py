@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--memory-limit", type=float, help="GB; default: 80 %% of the free memory")
     parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="the cases that junctor runs too")
-    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     parser.add_argument("--scores", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -172,20 +172,15 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/dp_speed.py', *sys.argv[1:]])}`\n"
     )
     print(head)
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    print("\n".join(lines))
+    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     rows = []
     for case in arguments.cases.split(","):
         n, width = map(int, case.split(":"))
         row = measure(n, width, arguments, rate)
         rows.append(row)
-        lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
-        print(lines[-1], flush=True)
+        print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
     if arguments.output is not None:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        arguments.output.with_suffix(".md").write_text(
-            head + "\n" + "\n".join(lines) + "\n", encoding="utf-8"
-        )
         with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()

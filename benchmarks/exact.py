@@ -99,7 +99,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--data", type=Path, default=HERE.parent / "shared" / "data")
     parser.add_argument("--scores", type=Path, default=None, help="keep scored sets in this folder")
-    parser.add_argument("--output", type=Path, default=None, help="write NAME.md and NAME.csv")
+    parser.add_argument("--output", type=Path, default=None, help="write NAME.csv")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         arguments.scores = arguments.scores or Path(folder)

@@ -240,7 +240,7 @@ def main() -> None:
     parser.add_argument("--instances", nargs="*", default=every, help="of instances/uci")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
     parser.add_argument("--memory-limit", type=float, default=8.0, help="GB of each run")
-    parser.add_argument("--output", type=Path, default=Path("kangas_figures"), help="writes .md and .csv")
+    parser.add_argument("--output", type=Path, default=Path("kangas_figures"), help="writes .csv")
     parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
     arguments = parser.parse_args()
     rows = measure(arguments)
@@ -249,7 +249,6 @@ def main() -> None:
     text = table(rows, arguments.time_limit)
     text += f"\nMachine: {machine}.\nCommand: `python {shlex.join(sys.argv)}`\n"
     print(text)
-    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     if arguments.draw is not None:
         draw(rows, arguments.time_limit, arguments.draw)
 

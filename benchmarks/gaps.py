@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import subprocess
 import sys
 import threading
@@ -28,10 +27,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from portfolio_members import Meter
+from publishing import publish
 from scale import sampled
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import cores, describe
+from jtsolve.core.machine import cores
 from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
@@ -125,6 +125,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         "case": case,
         "seed": seed,
         "backend": backend.name,
+        "n": problem.n,
         "trace": trace,
         "seconds": used,
         "wall": monotonic() - began,
@@ -150,7 +151,16 @@ def row_of(run: dict[str, Any]) -> list[str]:
     best = run["trace"][-1][1]
     first = next(t for t, score, _ in run["trace"] if score == best)
     closed = gap_of(*run["trace"][-1][1:]) == "proved"
-    cells = [name, width, limit, str(run["seed"]), run["backend"], f"{best:.1f}", f"{first:.1f}"]
+    cells = [
+        name,
+        str(run["n"]),
+        width,
+        limit,
+        str(run["seed"]),
+        run["backend"],
+        f"{best:.1f}",
+        f"{first:.1f}",
+    ]
     ends = inf if closed else float(limit)
     cells += [gap_of(*at(run, seconds)) if seconds <= ends else "" for seconds in _TIMES]
     return [*cells, f"{run['seconds']:.1f}" if closed else "no", f"{run['wall']:.0f}"]
@@ -216,7 +226,7 @@ def main() -> None:
     parser.add_argument("--backend", help="another than auto's choice, as for --backend of the command")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=cores())
-    parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .md and .runs.json")
+    parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .csv and .runs.json")
     parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -227,11 +237,9 @@ def main() -> None:
     kept = arguments.output.with_suffix(".runs.json")
     known: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     gaps = [f"gap at {seconds} s" for seconds in _TIMES]
-    columns = ["set", "treewidth", "limit s", "seed", "auto", "score", "found at"]
+    columns = ["set", "n", "treewidth", "limit s", "seed", "auto", "score", "found at"]
     columns += [*gaps, "proved at", "wall s"]
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    print("\n".join(lines), flush=True)
-    runs = []
+    runs, rows = [], []
     for case in arguments.cases.split(","):
         for seed in arguments.seeds:
             key = f"{case}:{seed}:{arguments.backend}:{arguments.rows}:{arguments.threads}:{arguments.score}"
@@ -252,13 +260,9 @@ def main() -> None:
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 kept.write_text(json.dumps(known), encoding="utf-8")
             runs.append(known[key])
-            lines.append("| " + " | ".join(row_of(runs[-1])) + " |")
-            print(lines[-1], flush=True)
-    machine = describe(arguments.threads)
-    shown = shlex.join(word if "/" not in word else Path(word).name for word in sys.argv[1:])
-    head = f"{machine['processor']}, {arguments.threads} threads; processor seconds per thread.\n\n"
-    text = head + f"Command: `python benchmarks/gaps.py {shown}`\n\n" + "\n".join(lines) + "\n"
-    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
+            rows.append(dict(zip(columns, row_of(runs[-1]), strict=True)))
+            print(*rows[-1].values(), flush=True)
+    publish(rows, columns, arguments.threads, arguments.output)
     if arguments.draw is not None:
         draw(runs, arguments.draw)
 

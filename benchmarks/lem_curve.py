@@ -396,7 +396,6 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/lem_curve.py', *shown])}`\n\n{summary(rows, truths)}"
     )
     print(text)
-    arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
     with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()

@@ -275,7 +275,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--their-rows", type=int, default=2000, help="rows of pyAgrum; pgmpy gets a 20th")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--output", type=Path, help="where to write the table, as .csv and .md")
+    parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
     machine = describe(1)
     head = (
@@ -284,18 +284,14 @@ def main() -> None:
         f"Command: `{' '.join(['python', 'benchmarks/models.py', *sys.argv[1:]])}`\n"
     )
     print(head)
-    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
-    print("\n".join(lines))
+    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     rows = []
     for case in arguments.cases.split(","):
         for row in CASES[case](arguments):
             rows.append(row)
-            lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
-            print(lines[-1], flush=True)
+            print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
     if arguments.output is not None:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        text = head + "\n" + "\n".join(lines) + "\n"
-        arguments.output.with_suffix(".md").write_text(text, encoding="utf-8")
         with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, COLUMNS)
             writer.writeheader()

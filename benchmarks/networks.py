@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of each run")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--output", type=Path, default=None, help="write NAME.md and NAME.csv")
+    parser.add_argument("--output", type=Path, default=None, help="write NAME.csv")
     arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -115,7 +115,7 @@ class Model:
 
 
 def main() -> None:
-    """Runs the benchmark, and writes OUTPUT.csv and OUTPUT.md."""
+    """Runs the benchmark, and writes OUTPUT.csv."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -149,7 +149,7 @@ def main() -> None:
 
 
 def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -> None:
-    """Writes the table of the runs, and the page with the model."""
+    """Writes the table of the runs; prints the model."""
     single, threads, one, two, four = runs
     model = Model.of(starts[1:], single, one, two)
     names = [entry.name for entry in fields(Run)]
@@ -191,7 +191,6 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
             scheduler = 10**power / PARTITION * TASKS * TASK / 3600
             slower = "the workers" if work > scheduler else "the scheduler"
             lines.append(f"| 10^{power} | {workers} | {work:.3g} | {scheduler:.3g} | {slower} |")
-    output.with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
 
 

@@ -16,15 +16,18 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from publishing import publish
+
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
 from jtsolve.compare.reporting.report import ComparisonReport
+from jtsolve.core.machine import cores
 
 if TYPE_CHECKING:
     from jtsolve.compare.reporting.tables import Record
 
-COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "ratio"]
-COLUMNS += ["predicted GB", "measured GB", "ratio"]
+COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "seconds ratio"]
+COLUMNS += ["predicted GB", "measured GB", "GB ratio"]
 
 
 def cells(record: Record) -> list[str]:
@@ -59,7 +62,9 @@ def main() -> None:
     parser.add_argument("--treewidths", default="1,2,3")
     parser.add_argument("--time-limit", type=float, default=10.0)
     parser.add_argument("--memory-limit", type=float, default=4.0, help="GB")
-    parser.add_argument("--output", type=Path, required=True, help="the folder of the comparison")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="the folder of the comparison; the table is OUTPUT.csv"
+    )
     arguments = parser.parse_args()
     command = [sys.executable, "-m", "jtsolve", "compare", "--quiet", "--output", str(arguments.output)]
     if Folder(arguments.output).exists():
@@ -71,10 +76,8 @@ def main() -> None:
     subprocess.run(command, check=True)
     report = ComparisonReport.of(Folder(arguments.output))
     print(f"{machine_text(report.plan)}.\n\nCommand: `{report.plan.command}`\n")
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     rows = [cells(record) for record in report.comparison.records if record.predicted_memory is not None]
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
+    publish([dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS, cores(), arguments.output)
     for name, column in (("time", 6), ("memory", 9)):
         ratios = [float(row[column]) for row in rows if row[column] != "–"]
         if ratios:

@@ -1,4 +1,4 @@
-"""Tables of the benchmarks: printed, and written with the machine and the command."""
+"""Tables of the benchmarks: printed with the machine and the command, and written as CSV."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def publish(rows: list[dict[str, Any]], columns: Sequence[str], threads: int, output: Path | None) -> None:
-    """Prints the rows as a table; writes NAME.md and NAME.csv if there is an output."""
+    """Prints the rows as a table; writes NAME.csv if there is an output."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row.get(column, "")) for column in columns) + " |" for row in rows]
     machine = ", ".join(f"{key} {value}" for key, value in describe(threads).items())
     table = "\n".join([*lines, "", f"Machine: {machine}.", f"Command: `python {shlex.join(sys.argv)}`", ""])
     print(table)
     if output is not None:
-        output.with_suffix(".md").write_text(table, encoding="utf-8")
+        output.parent.mkdir(parents=True, exist_ok=True)
         with output.with_suffix(".csv").open("w", newline="", encoding="utf-8") as stream:
             writer = csv.DictWriter(stream, columns)
             writer.writeheader()

@@ -1,23 +1,27 @@
-"""Reproduces the tables and pictures of the documentation, script by script.
+"""Reproduces the tables and pictures of docs/benchmarks.md, script by script.
 
     python benchmarks/reproduce.py --data FOLDER --output docs/benchmarks --images docs/images
 
-`--list` shows the scripts with their data and times; `--only exact figures` runs some; `--quick` runs small
-sizes instead, to see that everything works. FOLDER holds the public data sets, in the folders `uci`,
-`density`, `networks` and `scores`. Each script runs in a separate process. Scripts that fail or lack their
-data are reported, the others continue, and the exit code is 1. Output that a script only prints is kept as
-OUTPUT/NAME.txt. OUTPUT/reproduce.md says what ran, how long it took, and on which machine.
+`--list` shows the scripts with their data and times; `--only exact gaps` runs some; `--page` runs none and
+rewrites the tables of the page from the stored results; `--quick` runs small sizes, as a test. FOLDER holds
+the public data sets, in the folders `uci`, `density`, `networks` and `scores`. Each script runs in a separate
+process. Scripts that fail or lack their data are reported, the others continue, and the exit code is 1.
+Output of scripts that only print is kept as OUTPUT/NAME.txt. OUTPUT/runs.csv has date, machine and command of
+each result.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import shlex
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+import page
 
 from jtsolve.core.machine import cores, describe
 
@@ -108,11 +112,11 @@ BENCHMARKS = (
         (NLTCS, NLTCS.replace("train", "test")),
     ),
     Benchmark(
-        "dp_large",
-        "dp at 22 variables and treewidth 3, and at 20 without a bound; 20 GB",
-        10,
-        "dp_speed.py --cases 22:4,20:20 --repeat 1 --warm-up 0 --memory-limit 20 --output {output}/dp_large",
-        "dp_speed.py --cases 14:4 --repeat 1 --warm-up 0 --junctor 14:4 --output {output}/dp_large",
+        "dp_22",
+        "dp at 22 variables and treewidth 3; 20 GB",
+        6,
+        "dp_speed.py --cases 22:4 --repeat 1 --warm-up 0 --output {output}/dp_22",
+        "dp_speed.py --cases 14:4 --repeat 1 --warm-up 0 --junctor 14:4 --output {output}/dp_22",
     ),
     Benchmark(
         "dp_uci",
@@ -126,9 +130,10 @@ BENCHMARKS = (
         "classification",
         "classifiers of the estimators beside those of scikit-learn",
         5,
-        "classification.py --data {data}/uci",
-        "classification.py --data {data}/uci --sets voting --folds 2",
-        ("uci/adult.data.gz",),
+        "classification.py --data {data}/uci --sets tic-tac-toe,voting,nursery,lymph,flare,hypothyroid "
+        "--output {output}/classification",
+        "classification.py --data {data}/uci --sets voting --folds 2 --output {output}/classification",
+        ("uci/tic-tac-toe.data",),
     ),
     Benchmark(
         "exact",
@@ -165,7 +170,7 @@ BENCHMARKS = (
         "agreement.py --count 8 --backends dp,brute,clutter --time-limit 20 --output {output}/agreement",
     ),
     Benchmark(
-        "figures",
+        "kangas_figures",
         "time against n by treewidth: Figures 2 and 3 of Kangas et al. (2014)",
         120,
         "figures.py --backends dp ilp ilp:relaxation=none --output {output}/kangas_figures "
@@ -190,7 +195,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "lem",
-        "feature trees: LEM and context trees on density-estimation sets (docs/benchmarks.md)",
+        "feature trees: LEM and context trees on density-estimation sets",
         15,
         "lem.py --data {data}/density --sets nltcs,msnbc,plants --alarm {data}/networks/alarm.bif.gz "
         "--output {output}/lem",
@@ -206,7 +211,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "lem_curve",
-        "test log-likelihood over the number of rows: Figure 2 of the paper on LEM (docs/features.md)",
+        "test log-likelihood over the number of rows: Figure 2 of the paper on LEM",
         30,
         "lem_curve.py --data {data} --journal {output}/lem_curve.jsonl --output {output}/lem_curve "
         "--draw {images}/lem_curve.png",
@@ -261,7 +266,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "portfolio_members",
-        "lns and portfolios at equal processor time (docs/heuristics.md)",
+        "lns and portfolios at equal processor time",
         20,
         "portfolio_members.py --data {data}/density --cpu 24 --seeds 0 1",
         "portfolio_members.py --data {data}/density --cases nltcs:3 --cpu 4 --seeds 0",
@@ -284,7 +289,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "stress_moves",
-        "random moves of search, each verified (docs/heuristics.md)",
+        "random moves of search, each verified",
         10,
         "stress_moves.py --moves 100000",
         "stress_moves.py --moves 200",
@@ -310,7 +315,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "alarm_curve",
-        "test log-likelihood over the number of rows: Figure 2(b) of Chechetka and Guestrin (docs/lpacjt.md)",
+        "test log-likelihood over the number of rows: Figure 2(b) of Chechetka and Guestrin",
         60,
         "alarm_curve.py {data}/networks/alarm.bif.gz --output {output}/alarm_curve "
         "--draw {images}/alarm_curve.png",
@@ -320,7 +325,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "density",
-        "test log-likelihoods of single trees (docs/models.md)",
+        "test log-likelihoods of single trees",
         40,
         "density.py --data {data}/density --sizes 2,4,5,6 --time 30 --threads 1 --output {output}/density",
         "density.py --data {data}/density --sets nltcs --sizes 2 --time 2 --output {output}/density",
@@ -328,7 +333,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "mixtures",
-        "test log-likelihoods of mixtures of trees (docs/models.md)",
+        "test log-likelihoods of mixtures of trees",
         60,
         "density.py --data {data}/density --mixtures --sets plants,nltcs,baudio,jester,bnetflix "
         "--sizes 2,3 --components 2,4,8,16 --single 4,6 --time 30 --threads 1 --output {output}/mixtures",
@@ -337,8 +342,27 @@ BENCHMARKS = (
         (NLTCS, PLANTS),
     ),
     Benchmark(
+        "mixtures_limited",
+        "the same on larger sets, each within four minutes",
+        60,
+        "density.py --data {data}/density --mixtures --sizes 3 --components 1,2,4,8,16 --single 2 "
+        "--limit 240 --sets dna,tretail,kosarek,accidents,kdd,msnbc,book --output {output}/mixtures_limited",
+        "density.py --data {data}/density --sets nltcs --mixtures --sizes 2 --components 2 --single 2 "
+        "--time 2 --limit 4 --output {output}/mixtures_limited",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
+        "hidden",
+        "test log-likelihoods of hidden Chow-Liu trees",
+        60,
+        "density.py --data {data}/density --hidden 16,32,64 --trees 3 --limit 1100 "
+        "--sets jester,baudio,bnetflix,accidents,dna,book --output {output}/hidden",
+        "density.py --data {data}/density --sets nltcs --hidden 2 --limit 4 --output {output}/hidden",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
         "contexts",
-        "test log-likelihoods of context trees (docs/features.md)",
+        "test log-likelihoods of context trees",
         60,
         "density.py --data {data}/density --contexts --sizes 3 --limit 600 --output {output}/contexts",
         "density.py --data {data}/density --sets nltcs --contexts --sizes 2 --limit 4 "
@@ -347,7 +371,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "models",
-        "how fast models answer, beside pyAgrum and pgmpy (docs/models.md)",
+        "how fast models answer, beside pyAgrum and pgmpy",
         10,
         "models.py --data {data} --repeat 3 --output {output}/models",
         "models.py --cases narrow --rows 1000 --their-rows 100 --repeat 1 --output {output}/models",
@@ -355,7 +379,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "predictions",
-        "predicted against measured time and memory of every backend (docs/compare.md)",
+        "predicted against measured time and memory of every backend",
         20,
         "predictions.py --output {output}/predictions",
         "predictions.py --instances instances/uci/nursery.json.gz --backends chowliu,dp --treewidths 1,2 "
@@ -415,11 +439,29 @@ def run(benchmark: Benchmark, arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def summary(rows: list[tuple[str, str, str]]) -> str:
-    """Returns what ran as a Markdown table, with the machine."""
-    machine = ", ".join(f"{key} {value}" for key, value in describe(cores()).items() if key != "command")
-    lines = [f"Machine: {machine}.", "", "| benchmark | command | |", "|---|---|---|"]
+    """Returns what ran as a Markdown table."""
+    lines = ["| benchmark | command | |", "|---|---|---|"]
     lines += [f"| {name} | `{command}` | {ended} |" for name, command, ended in rows]
     return "\n".join(lines) + "\n"
+
+
+def record(output: Path, rows: list[tuple[str, str, str]]) -> None:
+    """Enters date, machine and command of the scripts that ended well into runs.csv."""
+    facts = describe(cores())
+    columns = ["name", "date", "machine", "command"]
+    machine = f"{facts['processor']}, {facts['threads']} threads"
+    kept = output / "runs.csv"
+    runs: dict[str, dict[str, str]] = {}
+    if kept.exists():
+        runs = {run["name"]: run for run in page.read(output, "runs")}
+    for name, command, ended in rows:
+        if ended.startswith("done") and (output / f"{name}.csv").exists():
+            cells = (name, time.strftime("%Y-%m-%d"), machine, f"python benchmarks/{command}")
+            runs[name] = dict(zip(columns, cells, strict=True))
+    with kept.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(runs[name] for name in sorted(runs))
 
 
 def catalogue(data: Path | None) -> str:
@@ -437,12 +479,16 @@ def main(words: list[str]) -> int:
     names = [one.name for one in BENCHMARKS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="of the list; default: all")
+    parser.add_argument("--page", action="store_true", help="rewrite the page from the stored results")
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--list", action="store_true", help="show what there is, and run nothing")
     parser.add_argument("--data", type=Path, help="the folder of the data sets")
     parser.add_argument("--output", type=Path, default=Path("reproduced"), help="where the tables go")
     parser.add_argument("--images", type=Path, help="where the pictures go; default: beside the tables")
     arguments = parser.parse_args(words)
+    if arguments.page:
+        page.write()
+        return 0
     if arguments.list:
         print(catalogue(arguments.data))
         return 0
@@ -453,7 +499,9 @@ def main(words: list[str]) -> int:
     for benchmark in BENCHMARKS:
         if arguments.only is None or benchmark.name in arguments.only:
             rows.append((benchmark.name, *run(benchmark, arguments)))
-            (arguments.output / "reproduce.md").write_text(summary(rows), encoding="utf-8")
+            record(arguments.output, rows)
+    if arguments.output.resolve() == page.DOCS / "benchmarks":
+        page.write()
     print(summary(rows))
     return 0 if all(ended.startswith("done") for _, _, ended in rows) else 1
 

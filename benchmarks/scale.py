@@ -184,7 +184,7 @@ def main() -> None:
         f"{machine['processor']}, 1 thread of {machine['cores']} cores; jtsolve {machine['jtsolve']}.\n\n"
         f"Command: `{' '.join(['python', 'benchmarks/scale.py', *shown])}`\n"
     )
-    lines = [head, "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]
+    print("\n".join([head, "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]))
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     with (
         arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file,
@@ -208,9 +208,7 @@ def main() -> None:
                     row |= {"backend": name, "peak GB": f"{peak:.2f}"}
                     writer.writerow(row)
                     file.flush()
-                    lines.append("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
-                    print(lines[-1], flush=True)
-                    arguments.output.with_suffix(".md").write_text("\n".join([*lines, ""]), encoding="utf-8")
+                    print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
 
 
 if __name__ == "__main__":

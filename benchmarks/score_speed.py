@@ -252,7 +252,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--threads", default=str(cores()), help="numbers, separated by commas")
     parser.add_argument("--repeat", type=int, default=3, help="runs of a case, of which the fastest counts")
-    parser.add_argument("--output", type=Path, help="write FILE.csv and FILE.md")
+    parser.add_argument("--output", type=Path, help="write FILE.csv")
     chosen = parser.parse_args(arguments)
     if (chosen.data is None) == (chosen.large is None):
         parser.error("give --data or --large")
@@ -276,7 +276,6 @@ def finish(rows: list[list[str]], columns: list[str], chosen: argparse.Namespace
     text = report(rows, describe(max(map(int, chosen.threads.split(",")))), columns)
     print(text)
     if chosen.output is not None:
-        chosen.output.with_suffix(".md").write_text(text, encoding="utf-8")
         with chosen.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream, lineterminator="\n").writerows([columns, *rows])
     return 0

@@ -27,6 +27,7 @@ extensions = [
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
+exclude_patterns = ["benchmarks/*.md"]  # printed by scripts
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

@@ -1,4 +1,4 @@
-"""Prepares for Sphinx what readers of the repository see: files without a title, links, docstrings."""
+"""Adapts links and docstrings to Sphinx."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 _MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
 
 
-def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Gives a title to the tables that benchmarks write, and leads links out of the folder to pages."""
-    if name.startswith("benchmarks/"):
-        title = "" if source[0].startswith("# ") else f"# {name.removeprefix('benchmarks/')}\n\n"
-        source[0] = f"---\norphan: true\n---\n\n{title}{source[0]}"
+def adapt(_app: Sphinx, _name: str, source: list[str]) -> None:
+    """Leads links out of the folder to pages."""
     source[0] = source[0].replace("](../instances/README.md)", "](instances.md)")
 
 

@@ -17,6 +17,7 @@ from agreement import (
     SIZES,
     SOLVERS,
     Run,
+    counts,
     disagreements,
     features_of,
     in_turn,
@@ -24,7 +25,7 @@ from agreement import (
     problem_of,
     read_journal,
     run,
-    table,
+    summary,
 )
 
 from jtsolve.backends.registry import REGISTRY
@@ -118,7 +119,7 @@ def test_parts_and_what_is_done_already_are_left_out(
     assert sorted(one.number for one in read_journal(journal)) == list(range(9))
     assert journal.read_text().startswith(text)
     printed = capsys.readouterr().out
-    assert output.with_suffix(".md").read_text() in printed
+    assert output.with_suffix(".csv").read_text().startswith("backend,ran,refused")
     assert "| brute | " in printed
 
 
@@ -167,10 +168,9 @@ def test_the_table_counts_and_names_what_is_wrong() -> None:
         replace(RUN, backend="second", outcome="wrong", score=None, bound=None, number=2),
         replace(RUN, backend="second", outcome="unknown", score=None, bound=50.0, number=3, n=5),
     ]
-    lines = table(runs)
-    assert "| first | 1 | 0 | 1 | 0 | 0 | 0 | 0 | 0 |" in lines
-    assert "| second | 3 | 0 | 1 | 0 | 1 | 1 | 1 | 2 |" in lines
-    assert "3 problems, 1 of them settled by two backends or more. Variables: 4: 2, 5: 1." in lines[-1]
+    rows = [list(row.values()) for row in counts(runs)]
+    assert rows == [["first", 1, 0, 1, 0, 0, 0, 0, "0"], ["second", 3, 0, 1, 0, 1, 1, 1, "2"]]
+    assert "3 problems, 1 of them settled by two backends or more. Variables: 4: 2, 5: 1." in summary(runs)
 
 
 def test_a_wrong_backend_is_told_by_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -248,11 +248,9 @@ def test_docstrings_are_escaped_but_for_names_and_examples() -> None:
     assert lines == [r"\|C\| ≤ w, `|S|`, a\_ and \*", ">>> 2 * 3", "s_v"]
 
 
-def test_tables_of_benchmarks_get_a_title_and_links_out_of_the_folder_lead_to_pages() -> None:
-    table, page = ["| a |"], ["see [x](../instances/README.md)"]
-    repository_pages.adapt(None, "benchmarks/exact", table)
+def test_links_out_of_the_folder_lead_to_pages() -> None:
+    page = ["see [x](../instances/README.md)"]
     repository_pages.adapt(None, "benchmarks", page)
-    assert table[0].endswith("# exact\n\n| a |")
     assert page == ["see [x](instances.md)"]
 
 

@@ -1,0 +1,254 @@
+"""Fills the tables of docs/benchmarks.md from the stored results in docs/benchmarks.
+
+A table of the page stands between `<!-- NAME -->` and `<!-- end -->`; the function NAME below makes it. Below
+the table stand the machine, the date and the command of each result that it shows, from `runs.csv`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+Row = dict[str, str]
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+_MARKED = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def read(folder: Path, name: str) -> list[Row]:
+    """Returns the rows of a stored result."""
+    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def filled(page: str, folder: Path) -> str:
+    """Returns the page with its tables made anew from the results in `folder`."""
+    return _MARKED.sub(lambda found: found[1] + TABLES[found[2]](folder) + found[3], page)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Returns a Markdown table: the first column is text, the others are numbers."""
+    lines = ["| " + " | ".join(line) + " |" for line in [head, *rows]]
+    return "\n".join([lines[0], "|---" + "|--:" * (len(head) - 1) + "|", *lines[1:], ""])
+
+
+def source(folder: Path, *names: str) -> str:
+    """Returns machine, date and command of results, one line for those that share machine and date."""
+    runs = {run["name"]: run for run in read(folder, "runs")}
+    lines = []
+    for (machine, date), same in groupby(names, key=lambda name: (runs[name]["machine"], runs[name]["date"])):
+        lines.append(f"{machine}, {date}: `reproduce.py --only {' '.join(same)}`")
+    return "\n" + ";\n".join(lines) + ".\n"
+
+
+def number(text: str, digits: int = 1) -> str:
+    """Returns a number with separators and a true minus sign."""
+    return f"{float(text):,.{digits}f}".replace("-", "−") if text else ""
+
+
+def columns(folder: Path, name: str, chosen: dict[str, str]) -> str:
+    """Returns columns of one result, under other headings: {heading: column}."""
+    rows = [[row[column] for column in chosen.values()] for row in read(folder, name)]
+    return table(list(chosen), rows) + source(folder, name)
+
+
+def dp(folder: Path) -> str:
+    """Returns time and memory of `dp`, beside Junctor."""
+    head = ["treewidth", "variables", "seconds", "GB", "GB predicted", "Junctor, seconds", "ratio"]
+    names = ["treewidth", "n", "seconds", "peak GB", "predicted GB", "junctor s", "junctor/jtsolve"]
+    rows = read(folder, "dp_speed") + read(folder, "dp_22")
+    return table(head, [[row[name] for name in names] for row in rows]) + source(folder, "dp_speed", "dp_22")
+
+
+def gaps(folder: Path) -> str:
+    """Returns the worst of the seeds of each case: the best tree, and its proof or the gap left."""
+    rows = []
+    for (name, n, width), same in groupby(
+        read(folder, "gaps"), key=lambda row: (row["set"], row["n"], row["treewidth"])
+    ):
+        runs = list(same)
+        score = min(float(run["score"]) for run in runs)
+        found = max(float(run["found at"]) for run in runs)
+        proved = [float(run["proved at"]) for run in runs if run["proved at"] != "no"]
+        share = f"{len(proved)} of {len(runs)}"
+        open_gaps = [run["gap at 120 s"] for run in runs if run["proved at"] == "no"]
+        seconds = f"{max(proved):.1f}" if len(proved) == len(runs) else share
+        rows.append([name, n, width, number(str(score)), f"{found:.1f}", seconds, max(open_gaps, default="")])
+    head = ["data", "variables", "treewidth", "score", "found at, s", "proved at, s", "gap at 120 s"]
+    return table(head, rows) + source(folder, "gaps")
+
+
+def heuristics(folder: Path) -> str:
+    """Returns scores of Chordalysis, `forward` and `lns` on density-estimation sets."""
+    found = {(row["set"], row["clique size"]): row["score"] for row in read(folder, "anytime")}
+    rows = [
+        [
+            f"{row['set']}, {int(row['clique size']) - 1}",
+            *(number(row[name]) for name in ("Chordalysis", "forward")),
+            number(found[row["set"], row["clique size"]]),
+            row["program s"],
+            row["command s"],
+        ]
+        for row in read(folder, "chordalysis")
+        if (row["set"], row["clique size"]) in found
+    ]
+    head = ["data, treewidth", "Chordalysis", "`forward`", "`lns`, 30 s", "Chordalysis, s", "`forward`, s"]
+    return table(head, rows) + source(folder, "chordalysis", "anytime")
+
+
+def scale(folder: Path) -> str:
+    """Returns the plain command beside `forward`, the worst of the seeds."""
+    rows = []
+    for (data, n), same in groupby(read(folder, "scale"), key=lambda row: (row["data"], row["variables"])):
+        runs = list(same)
+        plain, forward = ([run for run in runs if run["backend"] == name] for name in ("auto", "forward"))
+        gain = min(
+            float(one["score"]) - float(other["score"]) for one, other in zip(plain, forward, strict=True)
+        )
+        rows.append(
+            [
+                f"{data}, {int(n):,}",
+                *(
+                    f"{max(float(run[name]) for run in plain):.1f}"
+                    for name in ("first tree s", "beats forward s")
+                ),
+                f"{max(float(run['last better s']) for run in forward):.1f}",
+                f"+{gain:,.0f}",
+                f"{max(float(run['peak GB']) for run in runs):.2f}",
+            ]
+        )
+    head = [
+        "data, variables",
+        "first tree, s",
+        "ahead of `forward` at, s",
+        "`forward` ends, s",
+        "gain, nats",
+        "GB",
+    ]
+    return table(head, rows) + source(folder, "scale")
+
+
+def density(folder: Path) -> str:
+    """Returns the model of each family that suits the validation rows best, by its test log-likelihood."""
+    families = {
+        "tree": ("density",),
+        "mixture of trees": ("mixtures", "mixtures_limited"),
+        "context tree": ("contexts",),
+        "hidden tree": ("hidden",),
+    }
+    best: dict[str, dict[str, Row]] = {}
+    for family, names in families.items():
+        for row in (row for name in names for row in read(folder, name)):
+            known = best.setdefault(row["set"], {})
+            if family not in known or float(row["valid"]) > float(known[family]["valid"]):
+                known[family] = row
+    rivals = {row["set"]: row["test"] for row in read(folder, "rivals")}
+    rows = []
+    for name, known in sorted(best.items()):
+        chosen = max(known, key=lambda family: float(known[family]["valid"]))
+        cells = [
+            f"{float(known[one]['test']):.3f}".replace("-", "−") if one in known else "" for one in families
+        ]
+        cells = [f"**{cell}**" if one == chosen else cell for one, cell in zip(families, cells, strict=True)]
+        rows.append([name, *cells, rivals[name].replace("-", "−")])
+    return table(["data", *families, "HCLT"], rows) + source(
+        folder, "density", "mixtures", "mixtures_limited", "contexts", "hidden"
+    )
+
+
+def selection(folder: Path) -> str:
+    """Returns the graphical lasso over a junction tree, beside the plain one with as many edges."""
+    rows = []
+    for (graph, n), same in groupby(read(folder, "selection"), key=lambda row: (row["graph"], row["rows"])):
+        if n != "500":
+            continue
+        runs = {row["method"]: row for row in same}
+        pair = [runs[f"glasso {name}"] for name in ("equal", "tree")]
+        cells = [run[measure].split()[0] for measure in ("WEDR", "FDR", "ED") for run in pair]
+        rows.append([graph, *cells])
+    head = [f"{what}, {how}" for what in ("weak", "false", "distance") for how in ("plain", "tree")]
+    return table(["graph", *head], rows) + source(folder, "selection")
+
+
+def classification(folder: Path) -> str:
+    """Returns log loss by model."""
+    rows = []
+    models = {
+        "joint tree": "junction tree, joint",
+        "tree a class": "junction trees, class-conditional",
+        "naive Bayes": "CategoricalNB",
+        "logistic regression": "LogisticRegression",
+    }
+    for name, same in groupby(read(folder, "classification"), key=lambda row: row["set"]):
+        runs = {row["model"]: row for row in same}
+        rows.append(
+            [name, *(f"{runs[model]['accuracy']} / {runs[model]['log loss']}" for model in models.values())]
+        )
+    return table(["data", *models], rows) + source(folder, "classification")
+
+
+def queries(folder: Path) -> str:
+    """Returns rows or marginals a processor second, by task and program."""
+    runs: dict[str, dict[str, str]] = {}
+    for row in read(folder, "models"):
+        task = f"munin1, {row['work']}" if row["case"] == "network" else f"{row['case']}, {row['work']}"
+        if row["program"] != "jtsolve" and row["case"] != "network":  # other programs have fewer rows
+            task = next(reversed(runs))
+        runs.setdefault(task, {})[row["program"]] = f"{float(row['per second'].split()[0]):,.0f}"
+    programs = sorted({program for found in runs.values() for program in found})
+    rows = [[task, *(found.get(program, "") for program in programs)] for task, found in runs.items()]
+    return table(["task", *programs], rows) + source(folder, "models")
+
+
+def results(folder: Path) -> str:
+    """Returns links to all stored results."""
+    return ", ".join(f"[{run['name']}](benchmarks/{run['name']}.csv)" for run in read(folder, "runs")) + ".\n"
+
+
+TABLES: dict[str, Callable[[Path], str]] = {
+    "dp": dp,
+    "gaps": gaps,
+    "heuristics": heuristics,
+    "scale": scale,
+    "density": density,
+    "selection": selection,
+    "classification": classification,
+    "queries": queries,
+    "results": results,
+    "agreement": partial(
+        columns,
+        name="agreement",
+        chosen={
+            "backend": "backend",
+            "runs": "ran",
+            "optimal": "optimal",
+            "infeasible": "infeasible",
+            "unproved": "unfinished",
+            "wrong": "wrong",
+            "contradictions": "disagree",
+        },
+    ),
+    "scores": partial(
+        columns,
+        name="score_speed",
+        chosen={
+            "data": "data",
+            "sets": "sets",
+            "threads": "threads",
+            "seconds": "seconds",
+            "`numpy.unique`, ratio": "unique/jtsolve",
+            "pandas, ratio": "pandas/jtsolve",
+        },
+    ),
+}
+
+
+def write(folder: Path = DOCS / "benchmarks", page: Path = DOCS / "benchmarks.md") -> None:
+    """Fills the page in place."""
+    page.write_text(filled(page.read_text(encoding="utf-8"), folder), encoding="utf-8")
