@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labels import label_ends
+from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import cores, describe
@@ -43,7 +44,6 @@ from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.tabulate import estimate, tabulate_with
 from jtsolve.solving import Recorder, solve
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

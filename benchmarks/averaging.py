@@ -32,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import numpy as np
 from problems import gaussian, named, random_problem
 from reference_averaging import enumerated
+from state_rows import read_states
 
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
@@ -54,7 +55,6 @@ from jtsolve.networks.sample import sample
 from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
-from jtsolve.tables.reading import read_states
 from jtsolve.tables.table import DataTable
 
 CHORDAL = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]

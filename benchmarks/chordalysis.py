@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from publishing import publish
+from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.run import Limits, Run
@@ -38,7 +39,6 @@ from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem

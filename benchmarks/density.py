@@ -38,6 +38,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from state_rows import read_states
+
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.files import read_file
 from jtsolve.core.machine import describe
@@ -54,7 +56,6 @@ from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from jtsolve.tables.table import DataTable

@@ -108,7 +108,7 @@ def make_seeds(folder: Path) -> list[Seed]:
     place = str(folder)
     data = ("--score", "bdeu", "--max-size", "3", "--discretise", "width:2")
     tool("score", f"{place}/data.csv", "--output", f"{place}/i.json", *data[2:])
-    for suffix in ("json.gz", "score", "dmst", "jkl", "pss"):
+    for suffix in ("json.gz", "score"):
         tool("convert", f"{place}/i.json", f"{place}/i.{suffix}")
     proof = f"clutter:certificate={place}/proof.json"
     tool("solve", f"{place}/i.json", "--backend", proof, "--output", f"{place}/result.json", "--quiet")
@@ -168,7 +168,7 @@ def make_seeds(folder: Path) -> list[Seed]:
             ("check", "FILE", "{result.json}"),
             ("encode", "FILE", "--to", "wcnf", "--output", "OUT/e.wcnf"),
         ),
-        **dict.fromkeys(("i.json.gz", "i.score", "i.dmst", "i.jkl", "i.pss"), (solve,)),
+        **dict.fromkeys(("i.json.gz", "i.score"), (solve,)),
         "result.json": (check, ("show", "FILE")),
         "results.json": (check, ("show", "FILE")),
         "proof.json": (("check", "{i.json}", "{result.json}", "--certificate", "FILE"),),
@@ -380,7 +380,7 @@ OPTIONS: tuple[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], ...] = (
     (("solve", "{data.csv}"), (*SOLVING, *LIMITS, *SCORES, *COLUMNS)),
     (
         ("score", "{data.csv}", "--max-size", "2", "--output", "OUT/i.json"),
-        (*SCORES, *COLUMNS, *CONSTRAINTS, ("--edge-penalty", "0.5"), ("--parameter-penalty", "0.5")),
+        (*SCORES, *COLUMNS, *CONSTRAINTS),
     ),
     (
         ("fit", "{data.csv}", "--treewidth", "1", "--output", "OUT/m.json", "--discretise", "width:2"),

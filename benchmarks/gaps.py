@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from portfolio_members import Meter
 from publishing import publish
 from scale import sampled
+from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import cores
@@ -39,7 +40,6 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import Recorder, choose
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

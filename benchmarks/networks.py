@@ -18,18 +18,21 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from publishing import publish
 
-from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.problem import Problem
 from jtsolve.io.instance import write_problem
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample
+from jtsolve.scoring.problem import WHOLE, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from jtsolve.core.problem import Problem
 
 MOST_PARENTS = 3
 COLUMNS = ("seed", "n", "treewidth", "backend", "status", "seconds", "score", "gap", "families")
@@ -58,9 +61,7 @@ def random_problem(seed: int, n: int, rows: int, treewidth: int) -> Problem:
     names = tuple(node.name for node in network.nodes)
     states = tuple(node.states for node in network.nodes)
     table = DataTable(names, states, sample(network, rows, seed).T)
-    scores = tabulate(table, Bdeu(1.0), treewidth + 1)
-    problem = Problem(tuple(map(Variable, names, states)), scores, name=network.name)
-    return problem.with_treewidth(treewidth)
+    return problem_from_table(table, Bdeu(1.0), treewidth=treewidth, tabulation=WHOLE, name=network.name)
 
 
 def measure(path: Path, problem: Problem, backend: str, arguments: argparse.Namespace) -> dict[str, Any]:

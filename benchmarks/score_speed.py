@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from state_rows import read_states
 
 from jtsolve.core.machine import cores, describe
 from jtsolve.core.varset import count_bounded_subsets
@@ -47,7 +48,6 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.tabulate import tabulate_with
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable

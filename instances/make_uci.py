@@ -16,8 +16,9 @@ from jtsolve import __version__
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.errors import InputError
 from jtsolve.io.instance import write_problem
+from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.tabulate import tabulate
+from jtsolve.scoring.tabulate import tabulate_with
 from raw_tables import RECIPES, Recipe, read_table
 
 ESS = 1.0
@@ -38,7 +39,7 @@ def make_problem(recipe: Recipe, data: Path) -> Problem:
     """
     table = read_table(recipe, data)
     max_size = table.n if table.n <= UNBOUNDED_VARIABLES else MAX_SIZE
-    scores = tabulate(table, Bdeu(ESS), max_size)
+    scores = tabulate_with(make_scorer(table, Bdeu(ESS), max_size), max_size)
     return Problem(
         variables=tuple(map(Variable, table.names, table.states)),
         scores=scores,

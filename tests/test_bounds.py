@@ -22,7 +22,6 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation, problem_from_table
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import is_discrete
@@ -166,18 +165,15 @@ def test_scores_on_demand_know_their_ceilings() -> None:
 
 
 @pytest.mark.parametrize("score", [*filter(is_discrete, REGISTRY.values())], ids=lambda score: score.name)
-@pytest.mark.parametrize("prior", [StructurePrior(), StructurePrior(0.5, 0.1)], ids=["plain", "prior"])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_family_of_data_exceeds_its_ceiling(
-    score: DiscreteScore, prior: StructurePrior, seed: int
-) -> None:
+def test_no_family_of_data_exceeds_its_ceiling(score: DiscreteScore, seed: int) -> None:
     rng = np.random.default_rng(seed)
     arities = rng.integers(1, 5, 5)
     codes = np.array([rng.integers(0, arity, 9 + 20 * seed) for arity in arities])
     codes[1] = codes[0] % arities[1]
     states = tuple(tuple(map(str, range(arity))) for arity in arities)
     table = DataTable(tuple("abcde"), states, codes)
-    found = problem_from_table(table, score, max_size=4, prior=prior)
+    found = problem_from_table(table, score, max_size=4)
     assert found.ceilings is not None
     for mask in bounded_subsets(5, 4):
         for v in members(mask):
@@ -185,7 +181,7 @@ def test_no_family_of_data_exceeds_its_ceiling(
                 gain = found.scores.score(mask) - found.scores.score(mask ^ 1 << v)
                 assert gain <= found.ceilings[v] + 1e-9
     best = max(tree.score(found.scores) for tree in trees(5) if tree.treewidth < 4)
-    on_demand = replace(found, scores=DataScores(table, score, 4, prior=prior))
+    on_demand = replace(found, scores=DataScores(table, score, 4))
     assert best - 1e-9 <= problem_bound(on_demand) <= 1e-9
 
 
@@ -198,12 +194,9 @@ def real_table(columns: int, rows: int, seed: int) -> ContinuousTable:
 
 
 @pytest.mark.parametrize("score", [GaussianBic(), Bge()], ids=lambda score: score.name)
-@pytest.mark.parametrize("prior", [StructurePrior(), StructurePrior(0.5, 0.1)], ids=["plain", "prior"])
 @pytest.mark.parametrize("seed", range(4))
-def test_no_family_of_real_numbers_exceeds_its_ceiling(
-    score: GaussianBic | Bge, prior: StructurePrior, seed: int
-) -> None:
-    found = problem_from_table(real_table(5, 7 + 20 * seed, seed), score, max_size=4, prior=prior)
+def test_no_family_of_real_numbers_exceeds_its_ceiling(score: GaussianBic | Bge, seed: int) -> None:
+    found = problem_from_table(real_table(5, 7 + 20 * seed, seed), score, max_size=4)
     assert found.ceilings is not None
     for mask in bounded_subsets(5, 4):
         for v in members(mask):
@@ -222,13 +215,6 @@ def test_the_bound_of_many_real_columns_is_useful_if_there_are_more_rows() -> No
     assert ceiling_bound(few) == inf
     result = solve(few, Forward(), Run())
     assert "no useful bound is known" in gap_in_words(result.gap, result.score, result.stats)
-
-
-def test_rewards_for_edges_leave_no_ceiling() -> None:
-    table = DataTable(("a", "b"), (("0", "1"),) * 2, np.array([[0, 1, 1], [0, 1, 0]]))
-    found = problem_from_table(table, Bdeu(), max_size=2, prior=StructurePrior(-3.0))
-    assert found.ceilings == (np.inf, np.inf)
-    assert ceiling_bound(found) == np.inf
 
 
 def test_one_column_is_its_own_bound() -> None:

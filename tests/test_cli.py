@@ -442,7 +442,9 @@ def test_outputs_that_are_devices_may_be_the_same(command: Command, instance: Pa
 
 def test_names_with_any_bytes_are_written_and_read(command: Command, instance: Path, tmp_path: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/r\xff"))
-    scores, result, model, data = (odd.with_suffix(suffix) for suffix in (".jkl", ".json", ".m.json", ".csv"))
+    scores, result, model, data = (
+        odd.with_suffix(suffix) for suffix in (".score", ".json", ".m.json", ".csv")
+    )
     assert command("convert", instance, scores) == 0
     assert command("solve", scores, "--backend", "brute", "--quiet", "--output", result) == 0
     assert json.loads(result.read_bytes())["instance"]["name"] == "r\\udcff"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from random_models import brute, chain, precision_matrix, random_model
+from readers import read_numbers, read_states
 
 from jtsolve.cli import run
 from jtsolve.cli.models import pairs
@@ -33,7 +34,6 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.files import read_network
 from jtsolve.networks.write import to_bif
 from jtsolve.scoring.problem import Tabulation
-from jtsolve.tables.reading import read_numbers, read_states
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from readers import read_states, tabulate
 
 import jtsolve.scoring.tabulate
 from jtsolve.cli import run
@@ -23,14 +24,11 @@ from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import Tabulation
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
@@ -89,7 +87,6 @@ def test_score_writes_an_instance(command: Command, data: Path, tmp_path: Path) 
     provenance = problem.provenance
     assert (provenance["score"], provenance["ess"], provenance["rows"]) == ("bdeu", 2.0, 80)
     assert provenance["data"] == "d.csv"
-    assert "edge_penalty" not in provenance
 
 
 def test_equal_calls_give_equal_bytes(command: Command, data: Path, tmp_path: Path) -> None:
@@ -113,15 +110,14 @@ def test_options_of_columns_reach_the_table(command: Command, data: Path, tmp_pa
         "separator=comma",
         "--quiet",
     ]
-    penalties = ["--edge-penalty", "2", "--parameter-penalty", "0.5"]
-    assert command("score", data, "--max-size", "2", *more, *penalties, "--output", output) == 0
+    assert command("score", data, "--max-size", "2", *more, "--output", output) == 0
     assert (command.out, command.err) == ("", "")
     problem = read_problem(output)
     assert problem.names == ("d", "a")
     assert problem.variables[1].states == ("<= 0.5", "> 0.5")
-    assert (problem.provenance["edge_penalty"], problem.provenance["cuts"]) == (2.0, {"a": [0.5]})
+    assert problem.provenance["cuts"] == {"a": [0.5]}
     coding = Coding(columns=("d", "a"), weights="e", schema={"a": (0.5,)})
-    expected = tabulate(read_states(data, coding), Bic(), 2, prior=StructurePrior(2.0, 0.5))
+    expected = tabulate(read_states(data, coding), Bic(), 2)
     assert values_of(problem).tobytes() == expected.values.tobytes()
 
 
@@ -137,40 +133,12 @@ def test_missing_values_and_headers(command: Command, tmp_path: Path) -> None:
     assert problem.scores.max_size == 2
 
 
-def test_score_writes_for_junctor_too(command: Command, data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "i.json.gz"
-    assert command("score", data, "--max-size", "2", "--output", output, "--also", "junctor") == 0
-    assert values_of(read_problem(tmp_path / "i.score")).tolist() == values_of(read_problem(output)).tolist()
-
-
-def test_score_writes_families_too(command: Command, data: Path, tmp_path: Path) -> None:
-    output = tmp_path / "i.json.gz"
-    assert command("score", data, "--max-size", "3", "--output", output, "--also", "jkl,junctor,pss") == 0
-    lines = command.out.splitlines()
-    assert lines[0].endswith("0.52 kB as .score, 1.31 kB as .pss")
-    assert [line.partition(":")[0] for line in lines[2:]] == [
-        str(tmp_path / name) for name in ("i.json.gz", "i.jkl", "i.score", "i.pss")
-    ]
-    for name in ("i.jkl", "i.pss"):
-        found = read_problem(tmp_path / name)
-        assert found.names == ("a", "b", "c", "d", "e")
-        np.testing.assert_allclose(values_of(found), values_of(read_problem(output)), rtol=0, atol=1e-10)
-
-
-def test_a_name_that_a_format_cannot_hold_is_told_before_the_work(command: Command, tmp_path: Path) -> None:
-    path, output = tmp_path / "d.csv", tmp_path / "i.json"
-    path.write_text("a b,c\n1,2\n2,1\n")
-    assert command("score", path, "--max-size", "2", "--output", output, "--also", "jkl") == 2
-    assert "cannot hold the name 'a b'" in command.err
-    assert not output.exists()
-
-
-def test_files_of_families_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
+def test_files_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(",".join(f"v{i}" for i in range(200)) + "\n" + 2 * ("0," * 199 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
-    assert command(*arguments, "--max-size", "4", "--also", "jkl") == 4
-    assert "a file of 9.01 GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
+    assert command(*arguments, "--max-size", "4") == 4
+    assert "GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err
 
 
 @pytest.mark.parametrize("name", ["gaussian-bic", "bge"])
@@ -204,10 +172,8 @@ def test_real_numbers_are_scored(name: str, command: Command, tmp_path: Path) ->
             ["--read", "separator=dot"],
             "there is no separator 'dot'; there are comma, semicolon, tab, pipe, blank",
         ),
-        (["--also", "jkl,xml"], "scores are also written for junctor, jkl, pss, not for 'xml'"),
         (["--drop", "z"], "there is none called 'z'"),
         (["--weights", ""], "there is none called ''"),
-        (["--edge-penalty", "nan"], "the penalty per edge is nan"),
         (["--memory-limit", "0"], "the memory limit is 0.0 GB"),
     ],
 )

@@ -19,6 +19,7 @@ from problems import (
     small_problems,
     with_holes,
 )
+from readers import tabulate
 from reference_lpacjt import (
     Components,
     algorithm_1,
@@ -45,7 +46,6 @@ from jtsolve.core.varset import is_subset, members, varset
 from jtsolve.errors import LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.ml import MaximumLikelihood
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readers import read_states
 
 import jtsolve.data.registry
 from jtsolve.cli import run
@@ -27,7 +28,6 @@ from jtsolve.networks.files import read_network
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

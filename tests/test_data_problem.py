@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readers import tabulate
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import ReadsLargerSets
@@ -18,7 +19,6 @@ from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import (
     BEFORE_SEARCH,
     FOR_ALL_SCORES,
@@ -32,7 +32,7 @@ from jtsolve.scoring.problem import (
 )
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.gaussian_bic import GaussianBic
-from jtsolve.scoring.tabulate import TableEstimate, tabulate
+from jtsolve.scoring.tabulate import TableEstimate
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -45,17 +45,15 @@ NEVER = Tabulation(seconds=-1.0, share=0.5)
 
 def test_the_problem_has_the_columns_the_scores_and_the_constraints() -> None:
     constraints = Constraints(forbidden_edges=frozenset({0b11}), max_treewidth=3)
-    prior = StructurePrior(edge=2.0)
-    problem = problem_from_table(TABLE, Bic(), treewidth=2, constraints=constraints, prior=prior, name="five")
+    problem = problem_from_table(TABLE, Bic(), treewidth=2, constraints=constraints, name="five")
     assert problem.names == TABLE.names
     assert problem.variables[0].states == ("0", "1", "2")
     assert problem.constraints == replace(constraints, max_treewidth=2)
     assert problem.name == "five"
     assert isinstance(problem.scores, DenseScores)
-    assert problem.scores.values.tolist() == tabulate(TABLE, Bic(), 3, prior=prior).values.tolist()
+    assert problem.scores.values.tolist() == tabulate(TABLE, Bic(), 3).values.tolist()
     facts = problem.provenance
-    assert (facts["data"], facts["score"], facts["edge_penalty"]) == ("d.csv", "bic", 2.0)
-    assert "parameter_penalty" not in facts
+    assert (facts["data"], facts["score"]) == ("d.csv", "bic")
 
 
 def test_numbers_have_no_states_and_sizes_stop_at_the_number_of_columns() -> None:

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from readers import read_states
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.mdlp import mdlp_cuts
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.reading import read_declarations, read_states
+from jtsolve.tables.reading import read_declarations
 
 if TYPE_CHECKING:
     from pathlib import Path

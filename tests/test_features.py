@@ -15,7 +15,6 @@ from random_models import columns_for, random_model
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.features.context import Context, Literal, closed, feature_of
-from jtsolve.models.features.convert import feature_graph
 from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -142,35 +141,11 @@ def test_samples_have_the_right_frequencies_and_depend_on_the_seed_only(seed: in
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 3))
-def test_a_junction_tree_is_a_feature_graph_of_linear_size_and_back(seed: int) -> None:
-    model = random_model(seed)
-    graph = feature_graph(model)
-    rows = all_rows(model.columns)
-    P = np.exp(log_likelihood(model, rows))
-    assert np.allclose(np.exp(graph.log_likelihood(rows)), P, atol=1e-12, rtol=0)
-    cells = sum(table.size for table in model.tables)
-    assert len(graph.nodes) <= 2 * cells
-    assert graph.circuit.nodes <= 2 * cells
+def test_a_feature_tree_is_a_junction_tree(seed: int) -> None:
     tree = random_features(seed)
     whole = tree.junction_tree("a test")
     logs = log_likelihood(whole, all_rows(tree.columns))
     assert np.allclose(np.exp(logs), joint(tree).ravel(), atol=1e-9, rtol=0)
-
-
-def test_a_long_chain_is_a_graph_of_linear_size_though_it_has_two_to_the_n_paths() -> None:
-    from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.model import JunctionTreeModel
-
-    n = 60
-    pair = np.array([[0.4, 0.1], [0.2, 0.3]])
-    stationary = np.array([0.5, 0.5])
-    step = np.array([[0.8, 0.2], [0.2, 0.8]])
-    assert pair.sum() == 1
-    tables = tuple(stationary[:, None] * step for _ in range(n - 1))
-    tree = JunctionTree(n, tuple(0b11 << v for v in range(n - 1)), tuple((v, v + 1) for v in range(n - 2)))
-    graph = feature_graph(JunctionTreeModel(columns_for([2] * n), tree, tables))
-    assert len(graph.splits) <= 2 * n + 2
-    assert graph.entropy() == pytest.approx(np.log(2) - (n - 1) * (step[0] @ np.log(step[0])))
 
 
 BINARY = columns_for([2, 2, 2])
@@ -207,10 +182,10 @@ def table(variables: tuple[int, ...], *dims: int) -> TableLeaf:
         ((Product((1,)), table((0, 1), 2, 2)), r"no part holds the variables \[2\]"),
         ((table((0, 1, 2), 2, 2, 2), table((0, 1, 2), 2, 2, 2)), "node 1: no node leads to it"),
         (
-            (split(((0, 0),), 0.5, (1, 1)), split(((0, 0),), 0.5, (2, 2)), table((1, 2), 2, 2)),
+            (split(((0, 0),), 0.5, (1, 2)), split(((0, 0),), 0.5, (3, 4)), *[table((1, 2), 2, 2)] * 3),
             "decides already",
         ),
-        ((split(((0, 0), (1, 0)), 0.5, (1, 1)), TableLeaf((2,), HALF)), "another path"),
+        ((split(((0, 0), (1, 0)), 0.5, (1, 1)), TableLeaf((2,), HALF)), "leads to it, too"),
         (
             (split(((0, 0), (1, 0)), 0.5, (1, 2)), table((0, 1, 2), 2, 2, 2), ONE),
             r"node 1 \(the root, \[0=0\] ∧ \[1=0\] fails\).*a clause forbids",
@@ -307,7 +282,7 @@ def test_wrong_questions_are_refused() -> None:
         tree.marginal(["V0", "V0"])
     with pytest.raises(LimitError, match="cells"):
         tree.marginal(tree.names, most_cells=1)
-    with pytest.raises(LimitError, match="circuit"):
+    with pytest.raises(LimitError, match="fit a junction tree"):
         tree.junction_tree("a test", most_cells=1)
     with pytest.raises(InputError, match="there is no 'X'"):
         tree.condition({"X": "s0"})

@@ -22,6 +22,7 @@ from problems import (
     small_problems,
     with_holes,
 )
+from readers import tabulate
 from scipy.stats import chi2
 
 from jtsolve.backends.brute import Brute, meets_constraints
@@ -37,7 +38,6 @@ from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.ml import MaximumLikelihood
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from readers import read_numbers, read_states
 
 from jtsolve.errors import InputError
 from jtsolve.models.columns import Column, RealColumn, columns_of, states_of
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.frames import FrameStyle, columns_in
 from jtsolve.tables.options import Coding, Habits
-from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.values import States, label_of
 
 if TYPE_CHECKING:

@@ -327,7 +327,7 @@ def test_reading_ends_by_the_limits(
     assert run(["solve", str(path), "--quiet"], monotonic()) == 0  # limits end with their command
 
 
-@pytest.mark.parametrize("name", ["a.json", "a.jkl", "a.pss", "a.score"])
+@pytest.mark.parametrize("name", ["a.json", "a.score"])
 def test_limits_are_checked_while_many_sets_are_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

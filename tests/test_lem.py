@@ -19,13 +19,14 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.features.context import Context, closed
 from jtsolve.models.features.kernels import partitions
+from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import read_model
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning import context_trees
 from jtsolve.models.learning.context_trees import ContextTrees
-from jtsolve.models.learning.lem import PUBLISHED, Lem, _Growth
+from jtsolve.models.learning.lem import PUBLISHED, Lem, _Growth, _parts, _sides
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.mixture import Mixture
@@ -103,16 +104,27 @@ def lmip(
     return closed(merged, context)
 
 
-@pytest.mark.parametrize("queyranne", [False, True])
-@pytest.mark.parametrize("seed", range(8))
-def test_lmip_is_algorithm_1(seed: int, queyranne: bool) -> None:  # noqa: FBT001
+def parts_of(growth: _Growth, context: Context, rows: NDArray[np.int64]) -> list[list[int]]:
+    """Returns the parts that the kernel of LMIP finds in a context."""
+    variables, codes, first = growth.inside(context, rows)
+    weights, halt = growth.weights[rows], np.zeros(1, dtype=np.bool_)
+    counts = pair_counts(codes, weights, first, halt)
+    labels, states = _sides(context, variables, context.groups())
+    how, (test, value) = growth.how, growth.how.threshold
+    known = (codes, weights, counts, weights.sum(), first, states, test, value, how.q, how.min_rows)
+    partitions.partition(*known, labels, halt)
+    return _parts(labels, variables)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_lmip_is_algorithm_1(seed: int) -> None:
     generator = np.random.default_rng(seed)
     table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
     delta, q = float(10 ** generator.uniform(-3, -1)), int(generator.integers(2, 5))
-    how = Lem(test="delta", delta=delta, q=q, queyranne=queyranne, min_rows=0, max_cells=1 << 12)
+    how = Lem(test="delta", delta=delta, q=q, min_rows=0, max_cells=1 << 12)
     growth = _Growth(table, how, Run())
     rows = np.arange(growth.table.rows)
-    found = growth.partition(growth.root, rows)
+    found = parts_of(growth, growth.root, rows)
     expected = lmip(table, np.arange(table.rows), growth.root, q, delta)
     assert [frozenset(part) for part in found] == expected
 
@@ -161,7 +173,6 @@ def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
         "delta",
         exhaustive=True,
         balanced=True,
-        partition_first=False,
         min_rows=10,
         support=5,
     )
@@ -230,7 +241,7 @@ def test_the_parity_of_three_variables_is_found_with_q_3_and_not_with_q_2() -> N
         how = Lem(test=test, delta=0.05, alpha=1e-4)
         for q, parts in ((2, [[0], [1], [2], [3]]), (3, [[0, 1, 2], [3]])):
             growth = _Growth(table_of(codes), replace(how, q=q), Run())
-            assert growth.partition(growth.root, np.arange(growth.table.rows)) == parts
+            assert parts_of(growth, growth.root, np.arange(growth.table.rows)) == parts
 
 
 @pytest.mark.parametrize("how", [Lem(), Lem(test="bic"), Lem(length=2, q=3), PUBLISHED])
@@ -375,7 +386,6 @@ def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]
         ({"q": 1}, "at least 2 variables"),
         ({"test": "x"}, "there is no test"),
         ({"alpha": 1.0}, "level"),
-        ({"queyranne": True}, "one threshold"),
         ({"length": 0}, "at least 1"),
     ],
 )
@@ -509,49 +519,6 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
     for kind, start in (("uai", "MARKOV"), ("bif", "network"), ("td", "s td"), ("dot", "digraph")):
         assert command("export", model, "--to", kind) == 0
         assert command.out.startswith(start)
-    assert command("export", model, "--to", "log-linear") == 0
-    features = [line.split("\t") for line in command.out.splitlines()]
-    row = {f"V{v}": "1" for v in range(10)}
-    total = sum(float(weight) for weight, feature in features if _holds(feature, row))
-    assert total == pytest.approx(_of_row(model, 1))
-    assert command("export", model, "--to", "circuit") == 0
-    circuit = command.out.splitlines()
-    assert np.log(_value(circuit, row)) == pytest.approx(_of_row(model, 1))
-    assert _value(circuit, {}) == pytest.approx(1)
-
-
-def _of_row(model: Path, state: int) -> float:
-    found = read_model(model)
-    assert isinstance(found, FeatureTree)
-    return float(found.log_likelihood(np.full((10, 1), state))[0])
-
-
-def _holds(feature: str, row: dict[str, str]) -> bool:
-    """Tells whether a feature in words, of single literals, holds in a row."""
-    for part in feature.split(" & "):
-        name, state = part.removeprefix("!(").rstrip(")").split("=")
-        if (row[name] == state) == part.startswith("!"):
-            return False
-    return True
-
-
-def _value(lines: list[str], row: dict[str, str]) -> float:
-    """Returns the value of a circuit in text, for the states of a row; all others are open."""
-    assert lines[0] == "jtsolve-circuit 1"
-    assert int(lines[1]) == len(lines) - 2
-    values: list[float] = []
-    for line in lines[2:]:
-        kind, *rest = line.split()
-        if kind == "v":
-            name, state = json.loads(rest[0]), json.loads(rest[1])
-            values.append(1.0 if row.get(name, state) == state else 0.0)
-        elif kind == "c":
-            values.append(float(rest[0]))
-        else:
-            kids = [values[int(k)] for k in rest[1:]]
-            assert len(kids) == int(rest[0])
-            values.append(sum(kids) if kind == "+" else float(np.prod(kids)))
-    return values[-1]
 
 
 def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
@@ -623,4 +590,3 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
     ):
         assert command(*base, *options) == 2, options
         assert message in command.err
-    assert command("export", model, "--to", "circuit") == 0

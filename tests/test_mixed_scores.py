@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readers import tabulate
 
 import jtsolve as jt
 from jtsolve.cli import run as command
@@ -16,10 +17,8 @@ from jtsolve.core.varset import VarSet, bounded_subsets, members, subsets
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.instance import read_problem
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scorers import make_scorer
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.normal_scores import normal_scores
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
@@ -114,14 +113,14 @@ def test_formulas(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*KINDS, *RAW])
 def test_tables_and_scores_on_demand_agree_bit_for_bit(text: str) -> None:
-    table, score, prior = mixed("rdrdrd"), parsed(text), StructurePrior(0.5, 0.01)
-    scores = tabulate(table, score, 4, prior=prior, run=Run(Limits(threads=2)))
-    lazy = DataScores(table, score, 4, prior=prior)
+    table, score = mixed("rdrdrd"), parsed(text)
+    scores = tabulate(table, score, 4, run=Run(Limits(threads=2)))
+    lazy = DataScores(table, score, 4)
     for size in range(1, 5):
         sets = np.array(list(combinations(range(6), size)), dtype=np.intp)
         sets = np.random.default_rng(size).permutation(sets)
         assert (lazy.batch(sets) == scores.batch(sets)).all()
-    low, high = make_scorer(table, score, 4, prior).extremes(4)
+    low, high = make_scorer(table, score, 4).extremes(4)
     assert low <= scores.values.min()
     assert scores.values.max() <= high
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import repeatable
 from random_models import brute, chain, columns_for, models, random_model, random_tree
+from readers import read_states
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
@@ -21,7 +22,6 @@ from jtsolve.models.learning.fit import count, fit, fit_validated
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation, Habits
-from jtsolve.tables.reading import read_states
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

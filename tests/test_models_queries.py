@@ -17,15 +17,9 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.inference.evidence import likelihoods
-from jtsolve.models.inference.information import (
-    across_separators,
-    are_independent,
-    divergence,
-    entropy,
-    independences,
-)
+from jtsolve.models.inference.information import across_separators, entropy
 from jtsolve.models.inference.likelihood import forest_rows, log_likelihood
-from jtsolve.models.inference.marginals import marginal, marginal_cells, marginals
+from jtsolve.models.inference.marginals import marginal, marginals
 from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.kernels.rows import partial_rows
@@ -99,13 +93,6 @@ def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed:
         codes = tuple(column.code(state) for column, state in zip(model.columns, best.values, strict=True))
         assert logs[codes] == pytest.approx(best.log_probability, abs=1e-12)
 
-    generator = np.random.default_rng(seed)
-    noise = np.exp(generator.normal(size=joint.shape))
-    other = projected(noise / noise.sum(), random_tree(model.n, 2, repeatable(seed + 1)))
-    ratio = np.where(joint > 0, logs - np.log(brute(other)), 0)
-    assert divergence(model, other) == pytest.approx((joint * ratio).sum(), abs=1e-12)
-    assert divergence(model, model) == pytest.approx(0, abs=1e-12)
-
 
 @given(models())
 @settings(deadline=None, max_examples=60)
@@ -127,35 +114,6 @@ def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: Ju
                     model.condition({column.name: state})
 
 
-def test_divergence_is_infinite_where_the_second_model_excludes_what_the_first_has() -> None:
-    tree = JunctionTree(1, (1,), ())
-    columns = columns_for([2])
-    certain = JunctionTreeModel(columns, tree, (np.array([1.0, 0.0]),))
-    fair = JunctionTreeModel(columns, tree, (np.array([0.5, 0.5]),))
-    assert divergence(fair, certain) == inf
-    assert divergence(certain, fair) == pytest.approx(log(2))
-
-
-def test_divergence_aligns_variables_and_states_by_name() -> None:
-    model = random_model(4, 3, zeros=False)
-    turned = tuple(
-        type(column)(column.name, tuple(reversed(column.states))) for column in reversed(model.columns)
-    )
-    joint = np.transpose(brute(model))[tuple(slice(None, None, -1) for _ in range(3))]
-    whole = JunctionTree(3, (0b111,), ())
-    other = JunctionTreeModel(turned, whole, (np.ascontiguousarray(joint),))
-    assert divergence(model, other) == pytest.approx(0, abs=1e-12)
-    with pytest.raises(InputError, match="different variables"):
-        divergence(model, chain(4))
-    strange = JunctionTreeModel(
-        tuple(type(c)(c.name, tuple(f"x{s}" for s in c.states)) for c in model.columns),
-        model.tree,
-        model.tables,
-    )
-    with pytest.raises(InputError, match="its states differ"):
-        divergence(model, strange)
-
-
 @pytest.mark.parametrize("seed", range(30))
 def test_what_passes_a_separator_agrees_with_brute_force(seed: int) -> None:
     model = random_model(seed)
@@ -173,31 +131,6 @@ def test_what_passes_a_separator_agrees_with_brute_force(seed: int) -> None:
             information(summed(joint, tuple(members(separator)))), abs=1e-12
         )
     assert all(entry.neighbours is None for entry in across_separators(model, most_cells=0))
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_statements_of_independence_hold_in_the_distribution(seed: int) -> None:
-    model = random_model(seed)
-    joint = brute(model)
-    statements = independences(model)
-    assert len(statements) == len(model.tree.edges)
-    for left, right, given_names in statements:
-        assert are_independent(model, left, right, given_names)
-        a, b, s = (tuple(map(model.names.index, names)) for names in (left, right, given_names))
-        assert sorted(a + b + s) == list(range(model.n))
-        table = summed(joint, a + b + s)
-        shape = [int(np.prod([model.columns[v].arity for v in part])) for part in (a, b, s)]
-        table = table.reshape(shape)
-        product = table.sum(axis=1)[:, None, :] * table.sum(axis=0)[None, :, :]
-        np.testing.assert_allclose(table * table.sum(axis=(0, 1)), product, atol=1e-14)
-
-
-def test_paths_decide_what_the_tree_makes_independent() -> None:
-    model = chain(4)
-    assert are_independent(model, ["V0"], ["V2", "V3"], ["V1"])
-    assert not are_independent(model, ["V0"], ["V2"])
-    with pytest.raises(InputError, match="overlap"):
-        are_independent(model, ["V0"], ["V0"])
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -259,8 +192,6 @@ def test_no_evidence_changes_nothing() -> None:
 
 def test_a_marginal_that_is_too_large_is_refused_with_its_size() -> None:
     model = chain(60)
-    assert marginal_cells(model, ["V0", "V59"]) == 8
-    assert marginal_cells(model, model.names) == 2**60
     with pytest.raises(LimitError, match=r"1\.15e\+18 cells"):
         marginal(model, model.names)
     with pytest.raises(InputError, match="named twice"):

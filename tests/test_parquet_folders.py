@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from readers import read_states
 
 from jtsolve.errors import InputError
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_states
 from jtsolve.tables.source import files_of
 
 if TYPE_CHECKING:

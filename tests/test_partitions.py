@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from readers import read_states
 from runs import ReportingRun
 
 import jtsolve as jt
@@ -27,7 +28,6 @@ from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.qnml import Qnml
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.partitions import PartitionedTable, read_partitioned
-from jtsolve.tables.reading import read_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,6 +20,7 @@ SHARED = {
     "page.py",
     "processor_clock.py",
     "publishing.py",
+    "state_rows.py",
 }
 """What stands in the folder and measures nothing."""
 HUNTS = {"forge.py", "fuzz.py", "gpu.py", "kills.py"}

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from readers import tabulate
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from readers import read_numbers, read_states, tabulate
 from runs import ImpatientRun, ReportingRun
 
 from jtsolve.backends.registry import REGISTRY as REGISTERED
@@ -27,7 +28,6 @@ from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
 from jtsolve.scoring.kernels.counting import LEAST_BINS, sums_over_cells
 from jtsolve.scoring.lazy import _MANY, _PIECE_NANOSECONDS, DataScores, _Cache
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed
 from jtsolve.scoring.scorer import BitColumns, CountingScorer
@@ -40,11 +40,10 @@ from jtsolve.scoring.scores.gaussian_bic import GaussianBic
 from jtsolve.scoring.scores.mdl import Mdl
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.scoring.scores.qnml import Qnml, log_normaliser
-from jtsolve.scoring.tabulate import estimate, tabulate, tabulate_with
+from jtsolve.scoring.tabulate import estimate, tabulate_with
 from jtsolve.solving import solve
 from jtsolve.tables.distinct import ONCE, distinct_rows, merged_rows
 from jtsolve.tables.options import Coding
-from jtsolve.tables.reading import read_numbers, read_states
 from jtsolve.tables.table import ContinuousTable, DataTable
 
 if TYPE_CHECKING:
@@ -282,26 +281,15 @@ def test_the_empty_set_scores_nothing(name: str) -> None:
     assert DataScores(table, REGISTRY[name], 2).score(0) == 0.0
 
 
-def test_a_structure_prior_counts_edges_and_parameters() -> None:
-    plain, with_prior = (
-        tree_score(tabulate(TABLE, Bdeu(), 3, prior=prior), TREE)
-        for prior in (None, StructurePrior(edge=2.0, parameter=0.25))
-    )
+def test_aic_and_mdl_are_penalised_likelihoods() -> None:
     parameters = sum(plain_parameters(TABLE, v, p) for v, p in parents_along(TREE, ORDERS[0]).items())
     edges = 3 + 2 + 1
-    assert plain - with_prior == pytest.approx(2.0 * edges + 0.25 * parameters)
-    gaussian, penalised = (
-        tree_score(tabulate(NUMBERS, GaussianBic(), 3, prior=prior), TREE)
-        for prior in (None, StructurePrior(parameter=1.0))
-    )
-    assert gaussian - penalised == pytest.approx(2 * 6 + edges)
-
-
-def test_aic_and_mdl_are_what_a_prior_makes_of_others() -> None:
-    aic = tabulate(TABLE, MaximumLikelihood(), 3, prior=StructurePrior(parameter=1.0))
-    np.testing.assert_allclose(tabulate(TABLE, REGISTRY["aic"], 3).values, aic.values)
-    mdl = tabulate(TABLE, Bic(), 3, prior=StructurePrior(edge=log(TABLE.n)))
-    np.testing.assert_allclose(tabulate(TABLE, Mdl(), 3).values, mdl.values)
+    for better, worse, penalty in (
+        (MaximumLikelihood(), REGISTRY["aic"], parameters),
+        (Bic(), Mdl(), edges * log(TABLE.n)),
+    ):
+        lost = tree_score(tabulate(TABLE, better, 3), TREE) - tree_score(tabulate(TABLE, worse, 3), TREE)
+        assert lost == pytest.approx(penalty)
 
 
 # Other programs.
@@ -693,7 +681,6 @@ def test_too_many_cells_are_refused() -> None:
         (lambda: Bdeu(1e308), "equivalent sample size is 1e[+]308; give a number from 1e-100 to 1000000.0"),
         (lambda: Bge(mean_weight=0.0), "weight of the prior mean is 0.0"),
         (lambda: Bge(freedom=1.0), "degrees of freedom beyond n are 1.0"),
-        (lambda: StructurePrior(edge=inf), "penalty per edge is inf"),
     ],
 )
 def test_parameters_that_make_no_score_are_refused(make: Callable[[], object], message: str) -> None:

@@ -13,14 +13,14 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from readers import read_numbers, read_states, tabulate
 
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, LimitError
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables.distinct import DistinctRows, distinct_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation
-from jtsolve.tables.reading import read_checked, read_numbers, read_states
+from jtsolve.tables.reading import read_checked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from readers import read_numbers, read_states, tabulate
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.scoring.registry import REGISTRY as SCORES
 from jtsolve.scoring.scorers import make_scorer
-from jtsolve.scoring.tabulate import tabulate
 from jtsolve.tables import source
 from jtsolve.tables.coding import range_labels
 from jtsolve.tables.options import Coding, Discretisation
 from jtsolve.tables.raw import GAP, RawColumn
-from jtsolve.tables.reading import read_declarations, read_numbers, read_states
+from jtsolve.tables.reading import read_declarations
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def states(tmp_path: Path) -> Callable[..., DataTable]:
     ) -> DataTable:
         path = tmp_path / name
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return read_states(path, coding, **more)
+        return read_states(path, coding or Coding(), **more)
 
     return read
 

@@ -38,9 +38,8 @@ def export(
 
     bif has words only for names: others are replaced, which is said, and kept as properties, from which
     jtsolve restores them; bifxml keeps all names; uai and td have none. pyAgrum reads the numbers of bif and
-    uai in single precision: use bifxml for it. A feature tree is also written as a list of weighted features
-    (log-linear) or an arithmetic circuit; as bif, bifxml, uai or td it becomes one junction tree, which is
-    refused with its size if that is too large.
+    uai in single precision: use bifxml for it. As bif, bifxml, uai or td, a feature tree becomes one junction
+    tree, which is refused with its size if that is too large.
     """
     if to is not None:
         MODEL.require(to)

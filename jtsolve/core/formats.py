@@ -108,14 +108,14 @@ TABLE = Kind(
 MODEL = Kind(
     "a model",
     {**_same("json", "bif", "bifxml", "uai"), "xml": "bifxml", "xmlbif": "bifxml"},
-    {**_same("json", "bif", "bifxml", "uai", "td", "dot", "log-linear", "circuit"), "xml": "bifxml"},
+    {**_same("json", "bif", "bifxml", "uai", "td", "dot"), "xml": "bifxml"},
 )
 NETWORK = Kind("a Bayesian network", {k: v for k, v in MODEL.read.items() if v in ("bif", "bifxml")}, {})
 GRAPH = Kind("a graph", _same("json", "graphml", "csv"), _same("json", "graphml", "csv"))
 INSTANCE = Kind(
     "an instance",
     _same("json", "score", "dmst", "jkl", "scores", "pss"),
-    _same("json", "score", "dmst", "jkl", "pss"),
+    _same("json", "score"),
 )
 SCORED = Kind("an instance with scores of data", _JSON, _JSON)
 FITTED = Kind("a fitted model", _JSON, _JSON)

@@ -1,7 +1,4 @@
-"""Trees of boxes with several lines, as text, in the DOT language, and as SVG or PNG: feature trees.
-
-A box may have several parents; text and pictures show it once, under the first, and refer to it by number.
-"""
+"""Trees of boxes with several lines, as text, in the DOT language, and as SVG or PNG: feature trees."""
 
 from __future__ import annotations
 
@@ -48,19 +45,12 @@ def branching_text(boxes: Sequence[Box]) -> str:
     ├─ no: dry
     └─ yes: wet
     """
-    shared = _shared(boxes)
-    seen: set[int] = set()
     lines = []
     stack = [(0, "", "")]
     while stack:
         i, branch, indent = stack.pop()
-        number = f"({i}) " if i in shared else ""
-        if i in seen:
-            lines.append(f"{branch}see ({i})")
-            continue
-        seen.add(i)
         first, *others = boxes[i].lines
-        lines.append(f"{branch}{number}{first}")
+        lines.append(f"{branch}{first}")
         bar = "│ " if boxes[i].kids else "  "
         lines += [f"{indent}{bar if others else ''}{line}" for line in others]
         pairs = list(zip(boxes[i].kids, boxes[i].labels, strict=True))
@@ -97,16 +87,6 @@ def branching_svg(boxes: Sequence[Box]) -> str:
     return svg_element(_figure(_pruned(boxes)))
 
 
-def _shared(boxes: Sequence[Box]) -> set[int]:
-    """Returns the boxes of several parents."""
-    found: set[int] = set()
-    twice: set[int] = set()
-    for box in boxes:
-        for kid in box.kids:
-            (twice if kid in found else found).add(kid)
-    return twice
-
-
 def _quoted(lines: Sequence[str]) -> str:
     """Returns lines as a label of DOT."""
     plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r") for line in lines]
@@ -114,36 +94,28 @@ def _quoted(lines: Sequence[str]) -> str:
 
 
 def _pruned(boxes: Sequence[Box]) -> list[Box]:
-    """Returns a tree of the topmost boxes: each parent of a shared box gets a reference to it."""
-    shared = _shared(boxes)
+    """Returns a tree of the topmost boxes."""
     out: list[Box] = []
     queue = [0]  # positions in `boxes`; those in `out` are the same
-    drawn: set[int] = set()
     for i in queue:  # the list grows during the iteration
         box = boxes[i]
-        number = (f"({i})",) if i in shared else ()
-        if i in drawn:
-            out.append(Box((f"see ({i})",)))
-        elif len(queue) + len(box.kids) > _MOST:
+        if len(queue) + len(box.kids) > _MOST:
             below = _below(boxes, i)
-            out.append(Box((*number, f"… {below} more" if below else box.lines[0], *box.lines[1:])))
+            out.append(Box((f"… {below} more" if below else box.lines[0], *box.lines[1:])))
         else:
             kids = tuple(len(queue) + k for k in range(len(box.kids)))
             queue.extend(box.kids)
-            out.append(Box((*number, *box.lines), kids, box.labels))
-        drawn.add(i)
+            out.append(Box(box.lines, kids, box.labels))
     return out
 
 
 def _below(boxes: Sequence[Box], i: int) -> int:
     """Returns the number of boxes below one."""
-    found: set[int] = set()
-    stack = [i]
+    count, stack = 0, list(boxes[i].kids)
     while stack:
-        new = set(boxes[stack.pop()].kids) - found
-        found |= new
-        stack += new
-    return len(found)
+        count += 1
+        stack += boxes[stack.pop()].kids
+    return count
 
 
 def _figure(boxes: Sequence[Box]) -> Any:

@@ -130,16 +130,8 @@ def junctor_text(scores: DenseScores) -> bytes:
     >>> junctor_text(DenseScores(1, 1, np.array([0.0, -0.5])))
     b'1 1\n0.0\n-0.5\n'
     """
-    return f"{scores.n} {scores.max_size}\n".encode() + _column(scores)
-
-
-def adjunct_text(scores: DenseScores) -> bytes:
-    """Returns a table as an Adjunct DMST file, with all digits."""
-    return f"DMST\n{scores.n}\nsubset_scores\ncolex_order {scores.max_size}\n".encode() + _column(scores)
-
-
-def _column(scores: DenseScores) -> bytes:
-    return "".join(f"{value!r}\n" for value in scores.values.tolist()).encode()
+    values = "".join(f"{value!r}\n" for value in scores.values.tolist())
+    return f"{scores.n} {scores.max_size}\n{values}".encode()
 
 
 def _numbers(data: bytes, start: int, source: str, run: Run) -> NDArray[np.float64]:

@@ -1,10 +1,10 @@
 """Instance files: the jtsolve format, and the dispatch to other formats by suffix.
 
-    .json, .json.gz   jtsolve-instance, version 1 (DESIGN, section 3)          read and written
+    .json, .json.gz   jtsolve-instance, version 1                             read and written
     .score            Junctor                                                 read and written
-    .dmst             Adjunct; recognised by its first word under any name    read and written
-    .jkl, .scores     GOBNILP, blip                                           read; .jkl written
-    .pss              urlearning                                              read and written
+    .dmst             Adjunct; recognised by its first word under any name    read
+    .jkl, .scores     GOBNILP, blip                                           read
+    .pss              urlearning                                              read
 
 The format of a file with another suffix is detected. Gzip data are decompressed under any suffix.
 """
@@ -26,11 +26,9 @@ from jtsolve.core.run import Run
 from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError, printable
-from jtsolve.io.bn_scores import FAMILY_FORMATS, family_text
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
 from jtsolve.io.documents import Name, decode, json_schema, names_of, set_of_names
 from jtsolve.io.foreign import (
-    adjunct_text,
     dense_scores,
     junctor_text,
     read_gobnilp,
@@ -249,28 +247,22 @@ def write_problem(problem: Problem, path: str | Path) -> None:
     """Writes a problem to a file, whole or not at all; equal problems give equal bytes.
 
     Numbers are written so that they read back exactly, a table as a table, and sparse scores as sparse. A
-    Junctor or Adjunct file has no place for names, states, and provenance; they are left out. A GOBNILP or
-    urlearning file holds differences of scores, which add up to the scores but for rounding.
+    Junctor file has no place for names, states, and provenance; they are left out.
 
     Args:
         problem: with a table or sparse scores.
-        path: .json, .json.gz, .score (Junctor), .dmst (Adjunct), .jkl (GOBNILP) or .pss (urlearning).
+        path: .json, .json.gz or .score (Junctor).
 
     Raises:
-        ChoiceError: the format is not one that is written, or would lose scores, constraints or names.
-        LimitError: a .jkl or .pss file would be too large to be read.
+        ChoiceError: the format is not one that is written, or would lose scores or constraints.
         InputError: the file cannot be written, or a text in the problem cannot.
     """
     source, kind = str(path), INSTANCE.format_to_write(path)
     if kind == "json":
         numbers = isinstance(problem.scores, DenseScores)
         write_atomically(path, _to_json(problem, source), numbers=numbers)
-        return
-    scores = _plain_table(problem, source)
-    if kind in FAMILY_FORMATS:
-        write_atomically(path, family_text(scores, problem.variables, source, kind=kind))
     else:
-        write_atomically(path, junctor_text(scores) if kind == "score" else adjunct_text(scores))
+        write_atomically(path, junctor_text(_plain_table(problem, source)))
 
 
 def _plain_table(problem: Problem, source: str) -> DenseScores:

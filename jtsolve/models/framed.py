@@ -108,8 +108,7 @@ class Model:
         """Returns the model as a text.
 
         Args:
-            to: json, bif, bifxml, uai, td (a tree decomposition), dot; as feature trees, log-linear or
-                circuit.
+            to: json, bif, bifxml, uai, td (a tree decomposition), dot.
             root: the root clique of bif and bifxml, by its position.
 
         Raises:

@@ -114,11 +114,6 @@ class Layout:
         """The total number of cells of the separators' tables; the root's, empty one has one."""
         return sum(prod(own.dims) for own in self.own)
 
-    @property
-    def first_states(self) -> NDArray[np.int64]:
-        """Start of each variable in an array of all variables' states, and the end; shape (n + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.arities, dtype=np.int64)])
-
     def dims(self, place: int) -> tuple[int, ...]:
         """Returns the numbers of states of the members of a clique."""
         return tuple(self.arities[v] for v in self.cliques[place])

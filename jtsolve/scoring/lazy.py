@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.tables.table import Table
@@ -50,7 +49,6 @@ class DataScores:
         table: the data.
         score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
         max_size: size of the largest scored sets, from 1 to n.
-        prior: on structures; None for none.
         cache: number of scores to keep besides the pairs, at least 1.
 
     Raises:
@@ -72,12 +70,11 @@ class DataScores:
         score: LocalScore,
         max_size: int,
         *,
-        prior: StructurePrior | None = None,
         cache: int = DEFAULT_CACHE,
     ) -> None:
         if cache < 1:
             raise ChoiceError(f"a cache of {cache} scores holds none; give a number of 1 or more")
-        self.__setstate__((max_size, make_scorer(table, score, max_size, prior), cache))
+        self.__setstate__((max_size, make_scorer(table, score, max_size), cache))
 
     @classmethod
     def from_scorer(cls, scorer: Scorer, max_size: int) -> DataScores:
@@ -88,9 +85,7 @@ class DataScores:
 
     def __repr__(self) -> str:
         scorer = self._scorer
-        return (
-            f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size}, prior={scorer.prior!r})"
-        )
+        return f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size})"
 
     def __getstate__(self) -> tuple[int, Scorer, int]:
         """Returns the state for another process, without the cache."""

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import MixedScore
     from jtsolve.scoring.scorer import CountingScorer, GaussianScorer
 
@@ -59,7 +58,6 @@ class MixedScorer:
     Args:
         table: the data.
         score: of the columns.
-        prior: on structures.
         discrete: the scorer of the discrete columns; None if there are none.
         gaussian: that of the real ones.
         max_size: of the sets.
@@ -67,7 +65,6 @@ class MixedScorer:
 
     table: MixedTable
     score: MixedScore
-    prior: StructurePrior
     discrete: CountingScorer | None
     gaussian: GaussianScorer
     max_size: int
@@ -91,7 +88,7 @@ class MixedScorer:
         gaussian: GaussianScorer,
         max_size: int,
     ) -> MixedScorer:
-        """Returns the scorer of a table, of whose parts there are scorers with the prior on structures."""
+        """Returns the scorer of a table, of whose parts there are scorers."""
         numbers = gaussian.table.values
         mean = numbers.mean(axis=1, keepdims=True)
         unit = np.ones_like(mean) if score.standardised else numbers.std(axis=1, keepdims=True)
@@ -102,7 +99,6 @@ class MixedScorer:
         return cls(
             table,
             score,
-            gaussian.prior,
             discrete,
             gaussian,
             max_size,
@@ -145,8 +141,7 @@ class MixedScorer:
                 rest = self.score.constant(counts, size, min(q, 1e90))
                 units = float(np.abs(self.own).max()) * size
                 ends += [weight * one + rest + other for one in logs for other in (-units, units)]
-        edges = abs(self.prior.value(max_size * max_size, q * max_size * max_size))
-        return states[0] + min(ends) - edges, states[1] + max(ends) + edges
+        return states[0] + min(ends), states[1] + max(ends)
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`.
@@ -218,9 +213,7 @@ class MixedScorer:
         rest = np.zeros(width + 1)
         for size in range(1, width + 1):
             weights[:, size] = self.score.weights(counts, size)
-            pairs = (size + discrete.size) * (size + discrete.size - 1) // 2
-            parameters = q - 1 + self.score.parameters(size, q)
-            rest[size] = self.score.constant(counts, size, q) + self.prior.value(pairs, parameters)
+            rest[size] = self.score.constant(counts, size, q)
         if single:
             logs = weighted_logs(matrices, weights[:, 1])[renumbered[:, 0]]
         else:
@@ -230,7 +223,7 @@ class MixedScorer:
             names = [self.discrete.table.names[v] for v in discrete[::-1]]
             raise dependent([*names, *(self.table.real.names[v] for v in bad[::-1] if v >= 0)])
         own = np.append(self.own, 0.0)[sets].sum(axis=1)
-        alone = self.discrete.values(discrete[None, :])[0] - self.discrete.prior_of(discrete.size, q)
+        alone = self.discrete.values(discrete[None, :])[0]
         return np.asarray(alone + rest[(sets >= 0).sum(axis=1)] + own + logs)
 
     def _cells(

@@ -26,7 +26,6 @@ from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import DenseScores, LocalScores
-    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import LocalScore
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.tables.partitions import AnyTable
@@ -169,7 +168,6 @@ def plan_scores(
     run: Run,
     *,
     tabulation: Tabulation = BEFORE_SEARCH,
-    prior: StructurePrior | None = None,
 ) -> ScoringPlan:
     """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet.
 
@@ -184,7 +182,7 @@ def plan_scores(
             f"{MOST_VARIABLES} of which sets of any size are scored; give {TREEWIDTH}"
         )
     max_size = table.n if max_size is None else min(max_size, table.n)
-    scorer = make_scorer(table, score, max_size, prior)
+    scorer = make_scorer(table, score, max_size)
     workers = run.threads
     if isinstance(table, PartitionedTable):
         with table.cluster.connected() as connection:
@@ -200,7 +198,6 @@ def problem_from_table(
     treewidth: int | None = None,
     max_size: int | None = None,
     constraints: Constraints | None = None,
-    prior: StructurePrior | None = None,
     run: Run | None = None,
     backend: Backend | None = None,
     tabulation: Tabulation | None = None,
@@ -215,7 +212,6 @@ def problem_from_table(
         max_size: the size of the largest scored sets; None for what the backend reads (`largest_scored`), or
             without a treewidth for sets of any size.
         constraints: on the tree; None for none.
-        prior: on structures; None for none.
         run: time, memory, threads and progress; None for the defaults. If the time limit ends a tabulation,
             scores are computed on demand, unless the rule requires a table.
         backend: searches; None for the choice of `auto`.
@@ -239,13 +235,12 @@ def problem_from_table(
     if max_size is None and treewidth is not None:
         max_size = largest_scored(backend, treewidth)
     tabulation = tabulation or tabulation_for(backend)
-    plan = plan_scores(table, score, max_size, run or Run(), tabulation=tabulation, prior=prior)
+    plan = plan_scores(table, score, max_size, run or Run(), tabulation=tabulation)
     return plan.problem(constraints, name=name).with_treewidth(treewidth)
 
 
 def _provenance(scorer: Scorer) -> dict[str, Any]:
     # asdict: scores are dataclasses, which their protocol cannot say.
     parameters = asdict(scorer.score)  # type: ignore[call-overload]
-    penalties = {f"{name}_penalty": value for name, value in asdict(scorer.prior).items() if value}
-    own = {"score": scorer.score.name, **parameters, **penalties, "jtsolve": __version__}
+    own = {"score": scorer.score.name, **parameters, "jtsolve": __version__}
     return {"rows": scorer.table.total, **scorer.table.provenance, **own}

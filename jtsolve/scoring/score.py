@@ -190,10 +190,6 @@ class MixedScore(Protocol):
         """Returns the term independent of the matrices, of sets of `size` ≥ 1 real columns and q cells."""
         ...
 
-    def parameters(self, size: int, q: float) -> float:
-        """Returns the free parameters of `size` ≥ 1 real columns given discrete ones of q cells."""
-        ...
-
 
 LocalScore: TypeAlias = DiscreteScore | GaussianScore | MixedScore
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.prior import StructurePrior
     from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import ContinuousTable, DataTable
@@ -53,11 +52,6 @@ class Scorer(Protocol):
     @property
     def score(self) -> LocalScore:
         """The score."""
-        ...
-
-    @property
-    def prior(self) -> StructurePrior:
-        """The prior on structures."""
         ...
 
     @property
@@ -143,7 +137,6 @@ class CountingScorer:
 
     table: DataTable | PartitionedTable
     score: DiscreteScore
-    prior: StructurePrior
     counted: DataTable | PartitionedTable
     """The rows to count: the distinct ones if they are much fewer."""
     arities: NDArray[np.int64]
@@ -204,9 +197,8 @@ class CountingScorer:
                 sums = rows * log(self.unit), rows * log(rows)  # every cell has m ≥ u
             ends = [Marginal(size, cells, rows, self.table.n) for cells in (few, many)]
             rests = [self.score.rest(end) for end in ends]
-            priors = [self.prior.value(end.edges, end.parameters) for end in ends]
-            least = min(least, sums[0] + min(rests) + min(priors))
-            most = max(most, sums[1] + max(rests) + max(priors))
+            least = min(least, sums[0] + min(rests))
+            most = max(most, sums[1] + max(rests))
         return least, most
 
     def ceilings(self) -> NDArray[np.float64]:
@@ -230,27 +222,15 @@ class CountingScorer:
                 found[v] = -log(own)
             else:
                 found[v] = self.score.rest(family) - self.score.rest(parent)
-            found[v] += self._prior_ceiling(own, cells)
         return found
-
-    def _prior_ceiling(self, own: float, least: float) -> float:
-        """Returns the most that the prior gives to a family: penalties for one parent of the fewest cells."""
-        if self.prior.edge < 0 or self.prior.parameter < 0:  # rewards grow with the parents
-            return inf
-        return self.prior.value(1, least * (own - 1))
-
-    def prior_of(self, size: int, cells: float) -> float:
-        """Returns the part of s(A) that is the prior on structures."""
-        return self.prior.value(size * (size - 1) // 2, cells - 1)
 
     def _rest(self, size: int, cells: float) -> float:
         marginal = Marginal(size, cells, self.table.total, self.table.n)
-        rest = self.score.rest(marginal) + self.prior.value(marginal.edges, marginal.parameters)
-        return rest + marginal.rows * log(self.unit)
+        return self.score.rest(marginal) + marginal.rows * log(self.unit)
 
 
 def counting_scorer(
-    table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int, prior: StructurePrior
+    table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int
 ) -> CountingScorer:
     """Returns the scorer of sets of at most `max_size` columns of states."""
     largest = np.sort(np.log(table.arities))[-max_size:]
@@ -263,10 +243,10 @@ def counting_scorer(
         )
     if isinstance(table, PartitionedTable):
         require_keys(table.arities, max_size)
-        return CountingScorer(table, score, prior, table, table.arities)
+        return CountingScorer(table, score, table, table.arities)
     if table.unit != 1:
         _require_fractions(table, score)
-    by_rows = CountingScorer(table, score, prior, merged_rows(table), table.arities, unit=table.unit)
+    by_rows = CountingScorer(table, score, merged_rows(table), table.arities, unit=table.unit)
     return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
 
 
@@ -318,7 +298,6 @@ class GaussianScorer:
 
     table: ContinuousTable
     score: GaussianScore
-    prior: StructurePrior
     matrix: NDArray[np.float64]
     max_size: int
 
@@ -335,14 +314,14 @@ class GaussianScorer:
         """
         n, rows = self.table.n, self.table.rows
         least = _log_least_variances(self.matrix)
-        if not np.isfinite(least).all() or self.prior.edge < 0 or self.prior.parameter < 0:
+        if not np.isfinite(least).all():
             return np.full(n, inf)
         parents = np.cumsum(np.sort(least))
         found = np.full(n, -inf)
         for size in range(1, min(self.max_size, n)):
             families = self.score.value(parents[size - 1] + least, size + 1, rows, n)
             gains = families - self.score.value(parents[size - 1 : size], size, rows, n)
-            found = np.maximum(found, gains + self.prior.value(size, size + 2))
+            found = np.maximum(found, gains)
         return found
 
     def extremes(self, max_size: int) -> tuple[float, float]:
@@ -352,9 +331,7 @@ class GaussianScorer:
         ends = [0.0]
         for size in range(1, max_size + 1):
             logs = np.array([floor[:size].sum(), diagonal[-size:].sum()])
-            pairs = size * (size - 1) // 2
-            prior = self.prior.value(pairs, 2 * size + pairs)
-            ends += (self.score.value(logs, size, self.table.rows, self.table.n) + prior).tolist()
+            ends += self.score.value(logs, size, self.table.rows, self.table.n).tolist()
         return min(ends), max(ends)
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -373,15 +350,11 @@ class GaussianScorer:
         values = np.zeros(logs.size)
         for size in range(1, sets.shape[1] + 1):
             at = np.flatnonzero(sizes == size)
-            pairs = size * (size - 1) // 2
-            prior = self.prior.value(pairs, 2 * size + pairs)
-            values[at] = self.score.value(logs[at], size, self.table.rows, self.table.n) + prior
+            values[at] = self.score.value(logs[at], size, self.table.rows, self.table.n)
         return values
 
 
-def gaussian_scorer(
-    table: ContinuousTable, score: GaussianScore, max_size: int, prior: StructurePrior
-) -> GaussianScorer:
+def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int) -> GaussianScorer:
     """Returns the scorer of sets of at most `max_size` columns of numbers."""
     needed = score.least_rows(max_size)
     if table.rows < needed:
@@ -392,7 +365,7 @@ def gaussian_scorer(
             "score smaller sets, or use bge, whose prior regularises few rows",
         )
     centred = table.values - table.values.mean(axis=1, keepdims=True)
-    return GaussianScorer(table, score, prior, score.matrix(centred @ centred.T, table.rows), max_size)
+    return GaussianScorer(table, score, score.matrix(centred @ centred.T, table.rows), max_size)
 
 
 def _log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from jtsolve.errors import ChoiceError
 from jtsolve.options import MAX_SIZE
 from jtsolve.scoring.mixed import MixedScorer, scored_columns
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, score_for
 from jtsolve.scoring.scorer import counting_scorer, gaussian_scorer
 from jtsolve.tables.partitions import PartitionedTable
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable
 
 
-def make_scorer(
-    table: AnyTable, score: LocalScore, max_size: int, prior: StructurePrior | None = None
-) -> Scorer:
+def make_scorer(table: AnyTable, score: LocalScore, max_size: int) -> Scorer:
     """Returns the scorer of sets of at most `max_size` columns.
 
     Raises:
@@ -33,16 +30,15 @@ def make_scorer(
             f"sets of {max_size} variables are asked for, but there are {table.n}; give {MAX_SIZE}, "
             f"from 1 to {table.n}"
         )
-    prior = prior or StructurePrior()
     if is_mixed(score) and isinstance(table, ContinuousTable):
         table = MixedTable(table.names, None, table, table.provenance)
     if is_mixed(score) and isinstance(table, MixedTable):
-        return _mixed(table, score, max_size, prior)
+        return _mixed(table, score, max_size)
     score = score_for(score, table)
     if isinstance(table, DataTable | PartitionedTable) and is_discrete(score):
-        return counting_scorer(table, score, max_size, prior)
+        return counting_scorer(table, score, max_size)
     if isinstance(table, ContinuousTable) and is_gaussian(score):
-        return gaussian_scorer(table, score, max_size, prior)
+        return gaussian_scorer(table, score, max_size)
     needed = "states" if is_discrete(score) else "real numbers"
     given = (
         "both" if isinstance(table, MixedTable) else "states" if needed == "real numbers" else "real numbers"
@@ -50,10 +46,10 @@ def make_scorer(
     raise ChoiceError(f"the score '{score.name}' is for columns of {needed}, but these hold {given}")
 
 
-def _mixed(table: MixedTable, score: MixedScore, max_size: int, prior: StructurePrior) -> MixedScorer:
+def _mixed(table: MixedTable, score: MixedScore, max_size: int) -> MixedScorer:
     states = table.discrete
     size = 0 if states is None else min(max_size, states.n)
-    discrete = None if states is None else counting_scorer(states, score.discrete, size, prior)
+    discrete = None if states is None else counting_scorer(states, score.discrete, size)
     columns = scored_columns(table, score)
-    gaussian = gaussian_scorer(columns, score.gaussian, min(max_size, columns.n), prior)
+    gaussian = gaussian_scorer(columns, score.gaussian, min(max_size, columns.n))
     return MixedScorer.of(table, score, discrete, gaussian, max_size)

@@ -11,7 +11,6 @@ import numpy as np
 
 from jtsolve.core.machine import cores
 from jtsolve.core.result import Stop
-from jtsolve.core.run import Run
 from jtsolve.core.scores import DenseScores, StoppedError
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -26,7 +25,6 @@ from jtsolve.scoring.partitions import (
     sets_that_fit,
 )
 from jtsolve.scoring.scorer import CountingScorer
-from jtsolve.scoring.scorers import make_scorer
 from jtsolve.tables.options import DISCRETISE, DROP
 from jtsolve.tables.partitions import PartitionedTable
 
@@ -37,10 +35,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.cluster import Workers
-    from jtsolve.scoring.prior import StructurePrior
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.core.run import Run
     from jtsolve.scoring.scorer import Scorer
-    from jtsolve.tables.table import Table
 
 _TRIED_NANOSECONDS = 1e6
 """Predicted time for a set above which a few sets are timed instead."""
@@ -99,34 +95,6 @@ def _tried(scorer: Scorer, max_size: int) -> float:
     return (perf_counter_ns() - start) / len(sets)
 
 
-def tabulate(
-    table: Table,
-    score: LocalScore,
-    max_size: int,
-    *,
-    prior: StructurePrior | None = None,
-    run: Run | None = None,
-) -> DenseScores:
-    """Returns the scores of all sets of at most `max_size` columns, bit-identical for any number of threads.
-
-    Args:
-        table: the data.
-        score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
-        max_size: size of the largest sets, from 1 to n.
-        prior: on structures; None for none.
-        run: time, threads and progress; None for the defaults.
-
-    Raises:
-        ChoiceError: the score does not fit the kind of table, or `max_size` is out of range.
-        InputError: the table does not allow the score; see `make_scorer`.
-        LimitError: the time limit came first.
-        StoppedError: the run was interrupted.
-    """
-    run = run or Run()
-    scorer = make_scorer(table, score, max_size, prior)
-    return tabulate_with(scorer, max_size, workers=run.threads, proceed=lambda done: proceed_in(run, done))
-
-
 def proceed_in(run: Run, done: float) -> None:
     """Reports the fraction done of a tabulation.
 
@@ -148,7 +116,7 @@ def tabulate_with(
     workers: int | None = None,
     proceed: Callable[[float], object] = proceed_always,
 ) -> DenseScores:
-    """Returns the table of a scorer; see `tabulate`.
+    """Returns the scores of all sets of at most `max_size` columns, bit-identical for any number of threads.
 
     Args:
         scorer: of the sets.

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import largest_within
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.prior import StructurePrior
 from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
 from jtsolve.scoring.score import score_for
 from jtsolve.study.restrictions import Restrictions
@@ -42,7 +41,6 @@ class Study:
         restrictions: constraints on the tree, by names.
         backend: searches; None for the choice of `auto`. It decides which sets are scored, and when.
         max_size: of the scored sets; None for what the backend reads at the treewidth.
-        prior: on structures.
     """
 
     data: Data
@@ -51,7 +49,6 @@ class Study:
     restrictions: Restrictions = Restrictions()  # noqa: RUF009 - a frozen value
     backend: Backend | None = None
     max_size: int | None = None
-    prior: StructurePrior = StructurePrior()  # noqa: RUF009 - a frozen value
 
     @property
     def size(self) -> int | None:
@@ -85,14 +82,8 @@ class Study:
         if size is None and cells is not None and not isinstance(table, ContinuousTable | MixedTable):
             size = largest_within(table.arities.tolist(), cells)
         with run.phase("planning the scores"):
-            return plan_scores(
-                table,
-                self.score,
-                size,
-                run,
-                tabulation=tabulation or tabulation_for(self.backend),
-                prior=self.prior,
-            )
+            rule = tabulation or tabulation_for(self.backend)
+            return plan_scores(table, self.score, size, run, tabulation=rule)
 
     def problem(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> Problem:
         """Returns the problem of a table under the restrictions; see `plan`.

@@ -132,10 +132,13 @@ def read_checked(
         kinds: see `check.examine`.
         strict: whether findings of the data check are errors; otherwise the run shows them before anything
             is coded, so that they are seen even if the coding fails.
-        run: see `read_states`.
+        run: shows the progress and the findings, and ends the reading at its limits; None for the defaults.
+
+    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted, unless they are numbers.
 
     Raises:
-        InputError: as `read_states`.
+        InputError: the file cannot be read, does not match its suffix, or the coding does not fit; `strict`,
+            and there are findings.
     """
     source, name = opened_data(data, dialect.encoding)
     intake = Intake(coding.reads, cells != "numbers", run, name)
@@ -202,52 +205,6 @@ def _decisions(remarks: Mapping[str, Any]) -> str:
         reasons = "; ".join(f"'{name}', where {why}" for name, why in spiked.items())
         parts.append(f"cut into ranges: {reasons}")
     return "; ".join([*parts, "the others hold states"] if parts else [])
-
-
-def read_states(
-    data: str | Path | Frame,
-    coding: Coding | None = None,
-    *,
-    header: bool = True,
-    separator: str | None = None,
-    run: Run | None = None,
-) -> DataTable:
-    """Returns the table of states in a data file or frame.
-
-    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted.
-
-    Args:
-        data: the path of the file, or the frame.
-        coding: how to code its cells.
-        header: see `Dialect`.
-        separator: see `Dialect`.
-        run: shows the progress and the findings, and ends the reading at its limits; None for the defaults.
-
-    Raises:
-        InputError: the file cannot be read, does not match its suffix, or the coding does not fit.
-    """
-    coding = coding or Coding()
-    source, name = opened_data(data)
-    dialect = Dialect(header, separator)
-    raw = read_raw(source, Intake(coding.reads, run=run, source=name), dialect)
-    return _described(to_states(*melted(raw, _weighed(coding, raw), name), name), source, dialect)
-
-
-def read_numbers(
-    data: str | Path | Frame,
-    coding: Coding | None = None,
-    *,
-    header: bool = True,
-    separator: str | None = None,
-    run: Run | None = None,
-) -> ContinuousTable:
-    """Returns the table of real numbers in a data file or frame; see `read_states`. All rows are kept."""
-    coding = coding or Coding()
-    source, name = opened_data(data)
-    intake = Intake(coding.reads, together=False, run=run, source=name)
-    dialect = Dialect(header, separator)
-    raw = read_raw(source, intake, dialect)
-    return _described(to_numbers(raw, _weighed(coding, raw), name), source, dialect)
 
 
 def _weighed(coding: Coding, raw: RawTable) -> Coding:

@@ -4,7 +4,7 @@ A node has *branches*, which exclude each other. A branch has a probability give
 of some variables, and goes on at its kids, which share no variable. A split is a node of two branches, a
 table one with a branch a cell; a product is no node, but several kids of one branch. A junction tree has a
 node for each clique C and state s of its separator S, with a branch for each state of C ∖ S: so a junction
-tree of treewidth k is a circuit, and a feature graph, of O(n · 2^k).
+tree of treewidth k is a circuit of O(n · 2^k).
 
 The circuit is deterministic (branches have disjoint supports) and decomposable (kids share no variable):
 A. Darwiche, A differential approach to inference in Bayesian networks, Journal of the ACM 50, 2003.

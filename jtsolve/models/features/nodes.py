@@ -1,4 +1,4 @@
-"""The nodes of a feature tree, or graph; positions are those in its list of nodes."""
+"""The nodes of a feature tree; positions are those in its list of nodes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def common_scopes(nodes: Sequence[Node], contexts: Sequence[Context]) -> list[VarSet]:
     """Returns the sets of variables that have a common factor."""
-    above = [0] * len(nodes)  # of a shared node: on all paths to it
+    above = [0] * len(nodes)
     scopes = [1 << v for v in contexts[0].domains]
     for i, node in enumerate(nodes):
         if isinstance(node, TableLeaf):
@@ -32,5 +32,5 @@ def common_scopes(nodes: Sequence[Node], contexts: Sequence[Context]) -> list[Va
             here |= varset(v for v, _ in node.feature)
             scopes.append(here)
         for kid in kids_of(node):
-            above[kid] |= here
+            above[kid] = here
     return scopes

@@ -68,15 +68,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureTree:
-    """A distribution given by a feature tree, or graph: a node may have several parents.
+    """A distribution given by a feature tree.
 
     Args:
         columns: the variables.
-        nodes: the first is the root; kids come later in the list than their parents.
+        nodes: the first is the root; every other one has one parent, earlier in the list.
         provenance: remarks on the origin.
 
     Attributes:
-        contexts: of each node; the paths to a shared node leave it the same one.
+        contexts: of each node: what the path to it leaves open.
 
     Raises:
         ValueError: it is not a distribution: says at which node, by its path, and why.
@@ -128,12 +128,12 @@ class FeatureTree:
 
     @property
     def splits(self) -> list[Split]:
-        """The splits; a shared one counts once."""
+        """The splits."""
         return [node for node in self.nodes if isinstance(node, Split)]
 
     @property
     def leaves(self) -> list[TableLeaf | TreeLeaf]:
-        """The leaves; a shared one counts once."""
+        """The leaves."""
         return [node for node in self.nodes if isinstance(node, TableLeaf | TreeLeaf)]
 
     @property
@@ -315,8 +315,8 @@ class FeatureTree:
         if cells > most_cells:
             raise LimitError(
                 f"{what}: as a junction tree, the feature tree has treewidth {found.treewidth} and "
-                f"{cells:.3g} cells, {8 * cells / 1e9:.3g} GB; {most_cells:.3g} cells are allowed. Ways out: "
-                "export it as a circuit or as a log-linear model, whose sizes are linear"
+                f"{cells:.3g} cells, {8 * cells / 1e9:.3g} GB; {most_cells:.3g} cells are allowed; "
+                "fit a junction tree instead"
             )
         tables = tuple(self.marginal([self.names[v] for v in members(clique)]) for clique in found.cliques)
         return JunctionTreeModel(self.columns, found, tables, MappingProxyType(dict(self.provenance)))

@@ -48,14 +48,9 @@ def contexts_of(columns: tuple[Column, ...], nodes: tuple[Node, ...]) -> tuple[C
         except ValueError as error:
             raise ValueError(f"node {i} ({_path(came_by, i)}): {error}") from None
         for kid, (step, given) in zip(kids_of(node), after, strict=True):
-            earlier = found[kid]
-            if earlier is None:
-                found[kid], came_by[kid] = given, (i, step)
-            elif earlier != given:
-                raise ValueError(
-                    f"node {kid} ({_path(came_by, kid)}): another path, over node {i}, leaves it other "
-                    "variables, states or clauses"
-                )
+            if found[kid] is not None:
+                raise ValueError(f"node {kid} ({_path(came_by, kid)}): node {i} leads to it, too")
+            found[kid], came_by[kid] = given, (i, step)
     return tuple(context for context in found if context is not None)
 
 

@@ -1,4 +1,4 @@
-"""Model files of kind "features": the nodes of a feature tree, or graph, the root first."""
+"""Model files of kind "features": the nodes of a feature tree, the root first."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ from jtsolve.models.layout import require_room
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.protocol import Distribution
 
 _TEXT_PER_CELL = 60
@@ -94,10 +93,6 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
         from jtsolve.networks.xmlbif import to_bifxml
 
         return (to_bif if to == "bif" else to_bifxml)(model.network(to, root))
-    if to in ("log-linear", "circuit"):
-        from jtsolve.models.features.export import circuit_text, log_linear_text
-
-        return (circuit_text if to == "circuit" else log_linear_text)(_features(model, to))
     cells = getattr(model, "cells", 0)
     require_room(cells, f"the tables as {to}", "a smaller model; bif, for a network", _TEXT_PER_CELL)
     if to == "uai":
@@ -117,11 +112,3 @@ def _dot(model: Distribution) -> str:
     if described.boxes and not described.parts:
         return branching_dot(described.boxes[0]) + "\n"
     return tree_dot(model.structure("dot"), model.names) + "\n"
-
-
-def _features(model: Distribution, what: str) -> FeatureTree:
-    """Returns a feature tree; a junction tree of states as its feature graph."""
-    from jtsolve.models.features.convert import feature_graph
-    from jtsolve.models.features.tree import FeatureTree
-
-    return model if isinstance(model, FeatureTree) else feature_graph(model.junction_tree(what))

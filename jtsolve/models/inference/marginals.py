@@ -39,11 +39,6 @@ def marginals(model: CliqueTables) -> tuple[NDArray[np.float64], ...]:
     return tuple(found)
 
 
-def marginal_cells(model: CliqueTables, names: Sequence[str]) -> int:
-    """Returns the number of cells of the largest table that `marginal` needs."""
-    return _QuerySubtree.of(model.layout, targets_of(names, model.columns)).cells
-
-
 def marginal(
     model: CliqueTables, names: Sequence[str], *, most_cells: int = MOST_CELLS
 ) -> NDArray[np.float64]:

@@ -25,7 +25,6 @@ Time: k · n calls of LMIP for a split, C(n, k) · s^k for Algorithm 2 (s states
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from math import inf, prod
@@ -78,9 +77,7 @@ class Lem:
         test: "delta"; "g", a G test at the level `alpha`; "bic", ½ ln N for each degree of freedom.
         alpha: level of the G test, between 0 and 1.
         exhaustive: score all features of the length (Algorithm 2) in place of greedy ones (section 4).
-        queyranne: let LMIP use his algorithm in place of enumerating cuts; for the test "delta".
         balanced: whether ties go to the most balanced feature, otherwise to the most informative one.
-        partition_first: whether to partition the variables before the first split.
         min_rows: weight of rows below which LMIP finds nothing.
         support: weight of rows that a split needs on both sides, at least 1.
         small: most variables of a context that becomes a table without further splits, if greedy.
@@ -97,9 +94,7 @@ class Lem:
     test: Literal["delta", "g", "bic"] = "g"
     alpha: float = 0.01
     exhaustive: bool = False
-    queyranne: bool = False
     balanced: bool = False
-    partition_first: bool = False
     min_rows: int = 20
     support: int = 20
     small: int = 1
@@ -120,8 +115,6 @@ class Lem:
             )
         if self.q < 2:  # noqa: PLR2004 - a pair
             raise ChoiceError(f"q is {self.q}; LMIP tests sets of at least 2 variables")
-        if self.queyranne and self.test != "delta":
-            raise ChoiceError("Queyranne's algorithm needs one threshold for all cuts: give the test delta")
         if min(self.length, self.support, self.small, self.max_cells) < 1 or self.min_rows < 0:
             raise ChoiceError(
                 "length, support, small and max_cells must be at least 1, and min_rows 0 or more"
@@ -253,11 +246,7 @@ class _Growth:
         """Grows the tree until no context is left."""
         rows = np.arange(self.table.rows)
         variables = sorted(self.root.domains)
-        parts = [variables]
-        if self.how.partition_first and variables:
-            with suppress(StoppedError):  # the root then becomes a leaf
-                parts = self.partition(self.root, rows)
-        self.place(self.root, rows, parts if variables else [])
+        self.place(self.root, rows, [variables] if variables else [])
         while self.waiting:
             # Every context that is left when the run ends becomes a leaf.
             self.stop = self.run.stop or Stop.FINISHED
@@ -356,22 +345,6 @@ class _Growth:
         counts = np.bincount(cells, self.weights[rows], minlength=prod(dims)).reshape(dims)
         return CountedLeaf(variables, counts.astype(np.float64), context.is_allowed(variables))
 
-    def partition(self, context: Context, rows: NDArray[np.int64]) -> list[list[int]]:
-        """Returns the parts of a context by LMIP (Algorithm 1)."""
-        from jtsolve.models.features.kernels.counts import pair_counts
-        from jtsolve.models.features.kernels.partitions import partition
-
-        variables, codes, first = self.inside(context, rows)
-        weights = self.weights[rows]
-        counts = run_kernel(self.run, pair_counts, codes, weights, first)
-        labels, states = _sides(context, variables, context.groups())
-        how, (test, value) = self.how, self.how.threshold
-        run_kernel(
-            self.run, partition, codes, weights, counts, weights.sum(), first, states, test, value, how.q,
-            how.queyranne, how.min_rows, labels,
-        )  # fmt: skip
-        return _parts(labels, variables)
-
     def inside(
         self, context: Context, rows: NDArray[np.int64]
     ) -> tuple[list[int], NDArray[np.int32], NDArray[np.int64]]:
@@ -445,7 +418,7 @@ class _Growth:
         how, (test, value) = self.how, self.how.threshold
         run_kernel(
             self.run, score_features, codes, weights, first, holds, np.array(literals, dtype=np.int64),
-            np.array(states, dtype=np.int64), found, test, value, how.q, how.queyranne, how.min_rows, out,
+            np.array(states, dtype=np.int64), found, test, value, how.q, how.min_rows, out,
         )  # fmt: skip
         score = np.logaddexp(out[:, 0], out[:, 1])
         near = score >= score.max() - _EQUAL

@@ -89,8 +89,5 @@ class ConditionalGaussian:
         """See `MixedScore`."""
         rows = int(counts.sum())
         weight = log(rows) / 2 if self.penalty == "bic" else 1.0
-        return -rows / 2 * size * log(2 * pi * e) - weight * self.parameters(size, q)
-
-    def parameters(self, size: int, q: float) -> float:
-        """See `MixedScore`."""
-        return q * size + (q if self.covariance == "own" else 1) * (size * (size + 1) // 2)
+        parameters = q * size + (q if self.covariance == "own" else 1) * (size * (size + 1) // 2)
+        return -rows / 2 * size * log(2 * pi * e) - weight * parameters

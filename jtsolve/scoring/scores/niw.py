@@ -88,7 +88,3 @@ class NormalInverseWishart:
         for j in range(size):
             found += gammaln((counts + weight - j) / 2) - gammaln((weight - j) / 2)
         return float(found.sum() + counts.size * weight / 2 * size * log(scale))
-
-    def parameters(self, size: int, q: float) -> float:
-        """See `MixedScore`."""
-        return q * (size + size * (size + 1) // 2)

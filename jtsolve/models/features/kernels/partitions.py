@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_queyranne, next_set
+from jtsolve.backends.consistent.kernels.least_cuts import next_set
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.models.features.kernels.counts import pair_counts
@@ -69,12 +69,11 @@ def _join(labels, i, j):
 
 
 @kernel
-def merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels, halt):
+def merge_sets(codes, weights, counts, total, first, states, test, value, size, labels, halt):
     """Merges the components that sets A of one size meet, if every cut of A is dependent.
 
     A set within one component would merge nothing, and is not tested; a variable whose entropy is no more
-    than the threshold of its smallest cut is in no such set. Queyranne's algorithm is for test 0, where the
-    threshold is the same for all cuts.
+    than the threshold of its smallest cut is in no such set.
     """
     pairs = _pair_gains(counts, total, first)
     able = np.empty(first.size - 1, np.int64)
@@ -106,11 +105,7 @@ def merge_sets(codes, weights, counts, total, first, states, test, value, size, 
             else:
                 _count_rows(codes, weights, first, A, table)
             _entropies(table, total, first, A, pairs, gain)
-            if queyranne:
-                is_strong = least_cut_by_queyranne(gain, size, value) > value
-            else:
-                is_strong = _every_cut(gain, total, states, A, test, value)
-            if is_strong:
+            if _every_cut(gain, total, states, A, test, value):
                 for k in range(1, size):
                     _join(labels, A[0], A[k])
                 if _is_one(labels, able[:n]):
@@ -265,7 +260,7 @@ def _sum_of_terms(counts, total):
 
 
 @kernel
-def partition(codes, weights, counts, total, first, states, test, value, q, queyranne, least, labels, halt):
+def partition(codes, weights, counts, total, first, states, test, value, q, least, labels, halt):
     """LMIP (Algorithm 1): merges components of `labels`; too few rows leave them as they are.
 
     Args:
@@ -278,7 +273,6 @@ def partition(codes, weights, counts, total, first, states, test, value, q, quey
         test: see the head of this module.
         value: δ or a quantile.
         q: the size of the largest sets.
-        queyranne: whether to use his algorithm in place of enumeration.
         least: the weight of rows below which they are too few.
         labels: (variables,), the components to begin with: those that clauses tie together.
         halt: see `threads.run_kernel`.
@@ -287,7 +281,7 @@ def partition(codes, weights, counts, total, first, states, test, value, q, quey
         return
     merge_pairs(counts, total, first, states, test, value, labels)
     for size in range(3, q + 1):
-        merge_sets(codes, weights, counts, total, first, states, test, value, size, queyranne, labels, halt)
+        merge_sets(codes, weights, counts, total, first, states, test, value, size, labels, halt)
 
 
 @kernel
@@ -307,9 +301,7 @@ def log_score(labels, states):
 
 
 @kernel
-def score_features(
-    codes, weights, first, holds, literals, states, labels, test, value, q, queyranne, least, out, halt
-):
+def score_features(codes, weights, first, holds, literals, states, labels, test, value, q, least, out, halt):
     """Scores candidates: the conjunctions of a feature with one more literal each.
 
     Args:
@@ -320,10 +312,9 @@ def score_features(
         literals: (candidates, 2), variable and state of the literal to add.
         states: (candidates, 2, variables), the states left if the candidate fails, and if it holds.
         labels: (candidates, 2, variables), the components to begin with; takes those of LMIP.
-        test: see `partition`, like `value`, `q`, `queyranne` and `least`.
+        test: see `partition`, like `value`, `q` and `least`.
         value: see `partition`.
         q: see `partition`.
-        queyranne: see `partition`.
         least: see `partition`.
         out: (candidates, 3), takes the logarithms of the scores of both sides, and the information, in nats
             times rows, of the candidate on the single variables.
@@ -354,7 +345,6 @@ def score_features(
             test,
             value,
             q,
-            queyranne,
             least,
             labels[c, 0],
             halt,
@@ -369,7 +359,6 @@ def score_features(
             test,
             value,
             q,
-            queyranne,
             least,
             labels[c, 1],
             halt,
