@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from publishing import publish
 
-from jtsolve.core.problem import Problem
 from jtsolve.io.instance import write_problem
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.sample import sample

@@ -135,7 +135,7 @@ def test_missing_values_and_headers(command: Command, tmp_path: Path) -> None:
 
 def test_files_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
-    path.write_text(",".join(f"v{i}" for i in range(200)) + "\n" + 2 * ("0," * 199 + "1\n"))
+    path.write_text(",".join(f"v{i}" for i in range(240)) + "\n" + 2 * ("0," * 239 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
     assert command(*arguments, "--max-size", "4") == 4
     assert "GB, but at most 2.15 GB are read. Ways out: --max-size 3" in command.err

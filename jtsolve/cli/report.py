@@ -24,12 +24,9 @@ def report(
         typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/."),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
-    figures: Annotated[
-        bool, typer.Option("--figures", help="Also write each chart as PDF and SVG, into figures/.")
-    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
-    """Report a comparison: report.html, report.md, runs.csv, runs.parquet, tables.tex.
+    """Report a comparison: report.html, report.md, runs.csv, tables.tex.
 
     Every tree is checked again. Exit code 1: a tree is wrong, or runs contradict each other.
     """
@@ -38,29 +35,23 @@ def report(
     place = output or folder
     if output is not None and not output.is_dir():
         raise InputError(str(output), "", "there is no such folder", "create it first")
-    if finish(Folder(folder), place, runs=runs, figures=figures, quiet=quiet):
+    if finish(Folder(folder), place, runs=runs, quiet=quiet):
         raise typer.Exit(FAULTY)
 
 
-def finish(
-    folder: "Folder", place: Path, *, runs: bool = False, figures: bool = False, quiet: bool = False
-) -> bool:
+def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault."""
     from jtsolve.compare.reporting import exports
     from jtsolve.compare.reporting.report import ComparisonReport
 
     report = ComparisonReport.of(folder)
     paths = report.write(place)
-    if figures:
-        report.draw(place)
     comparison = report.comparison
     if not quiet:
         tables = [exports.backends_table(comparison), exports.problems_table(comparison)]
         tables += [exports.runs_table(comparison)] if runs else []
         emit("\n".join(map(_text, tables)))
         emit(f"{len(comparison.rows)} of {comparison.planned} runs; written: {', '.join(map(str, paths))}")
-        if figures:
-            emit(f"charts: {place / 'figures'}")
     for fault in comparison.faults:
         complain_of(fault.kind, [fault.message])
     return bool(comparison.faults)

@@ -416,7 +416,7 @@ def _arities(plain: Sequence[_ColumnSummary], coding: Coding) -> NDArray[np.int6
 
 def _widest(plain: Sequence[_ColumnSummary], coding: Coding) -> int:
     """Returns the largest treewidth at which the clique of fewest cells has no more cells than rows, or 1."""
-    cells = np.cumsum(np.log(np.sort(_arities(plain, coding))))
+    cells = np.cumsum(np.log(np.maximum(np.sort(_arities(plain, coding)), 1)))
     rows = plain[0].total if plain else 1
     return max(1, int((cells <= log(max(rows, 1))).sum()) - 1)
 

@@ -1,4 +1,4 @@
-"""The tables of a comparison as Markdown, LaTeX, CSV and Parquet."""
+"""The tables of a comparison as Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -285,14 +285,3 @@ def csv_text(comparison: Comparison) -> str:
 def _csv_value(value: object) -> object:
     """Returns a text that a spreadsheet would compute with an apostrophe before it."""
     return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value
-
-
-def parquet(comparison: Comparison) -> bytes:
-    """Returns the runs as a Parquet file."""
-    import polars as pl
-
-    kinds = {"str": pl.String, "int": pl.Int64, "float": pl.Float64, "bool": pl.Boolean}
-    schema = {field.name: kinds[str(field.type).removesuffix(" | None")] for field in fields(Record)}
-    buffer = io.BytesIO()
-    pl.DataFrame([asdict(record) for record in comparison.records], schema=schema).write_parquet(buffer)
-    return buffer.getvalue()

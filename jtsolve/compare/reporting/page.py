@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.compare.reporting import charts, exports
-from jtsolve.compare.reporting.pictures import inline_svg
 from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.draw.layout import LARGEST
 from jtsolve.draw.picture import tree_figure
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.reporting.tables import Comparison, ProblemKey
-    from jtsolve.io.result import ResultDocument
 
 
 def html(comparison: Comparison, plan: ComparisonPlan) -> str:
@@ -55,7 +53,7 @@ def _facts(comparison: Comparison, plan: ComparisonPlan) -> dict[str, Any]:
         "run_heads": exports.RUN_HEADS,
         "run_cells": exports.run_cells,
         "colours": charts.COLOURS,
-        "rank_tests": [(one, charts.critical_difference(comparison, one)) for one in tests],
+        "rank_tests": tests,
         "untested": untested,
         "cactus": charts.solved_within(comparison),
         "scaling": charts.scaling(comparison),
@@ -95,8 +93,5 @@ def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
         if count > LARGEST:
             yield key, f"{caption}; too many to draw here (the limit is {LARGEST})", ""
         else:
-            yield key, caption, _tree(row.result, caption)
-
-
-def _tree(result: ResultDocument, caption: str) -> str:
-    return inline_svg(tree_figure(*tree_of(result, caption)), caption, "tree")
+            figure = tree_figure(*tree_of(row.result, caption))
+            yield key, caption, charts.inline_svg(figure, caption)

@@ -8,7 +8,7 @@ sequentially rejective multiple test procedure, Scandinavian Journal of Statisti
 
 References:
     Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006: the tests (sections
-    3.1.3, 3.2.2 and 3.2.4), q (table 5a), and the diagram. Departs from it: Friedman's statistic is corrected
+    3.1.3, 3.2.2 and 3.2.4), and q (table 5a). Departs from it: Friedman's statistic is corrected
     for ties (Conover, Practical nonparametric statistics, 1999, section 5.8).
 """
 
@@ -60,7 +60,6 @@ class RankTest:
         ranks: mean rank by backend, best first.
         p_value: of Friedman's test that all backends are equal.
         difference: the critical difference of mean ranks, at the 5 % level.
-        groups: maximal sets of at least two backends that do not differ.
         duels: every pair of backends.
     """
 
@@ -69,7 +68,6 @@ class RankTest:
     ranks: Mapping[str, float]
     p_value: float
     difference: float
-    groups: tuple[tuple[str, ...], ...]
     duels: tuple[Duel, ...]
 
 
@@ -114,7 +112,7 @@ def rank_test(treewidth: int | None, names: Sequence[str], table: Sequence[Seque
     adjusted = holm([wilcoxon(values) for _, _, values in pairs])
     duels = [_duel(names[i], names[j], values, p) for (i, j, values), p in zip(pairs, adjusted, strict=True)]
     p_value = friedman(rows)
-    return RankTest(treewidth, count, means, p_value, difference, _groups(means, difference), tuple(duels))
+    return RankTest(treewidth, count, means, p_value, difference, tuple(duels))
 
 
 def mid_ranks(values: Sequence[float]) -> list[float]:
@@ -185,18 +183,3 @@ def nemenyi_quantile(k: int) -> float:
     [1.96, 2.344, 3.164]
     """
     return float(scipy.stats.studentized_range.ppf(1 - SIGNIFICANCE, k, math.inf)) / math.sqrt(2)
-
-
-def _groups(means: Mapping[str, float], difference: float) -> tuple[tuple[str, ...], ...]:
-    """Returns the maximal runs of backends, in the order of their ranks, whose ends do not differ."""
-    names = list(means)
-    groups: list[tuple[str, ...]] = []
-    reached = 0
-    for begin in range(len(names)):
-        end = begin + 1
-        while end < len(names) and means[names[end]] - means[names[begin]] < difference:
-            end += 1
-        if end - begin > 1 and end > reached:
-            groups.append(tuple(names[begin:end]))
-            reached = end
-    return tuple(groups)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from jtsolve.compare.reporting.charts import every
-from jtsolve.compare.reporting.exports import csv_text, latex, markdown, parquet
+from jtsolve.compare.reporting.exports import csv_text, latex, markdown
 from jtsolve.compare.reporting.judge import judge
-from jtsolve.compare.reporting.notebook import notebook_html
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.core.files import write_atomically
@@ -20,13 +17,10 @@ if TYPE_CHECKING:
 
     from jtsolve.compare.folder import ComparisonPlan, Folder
 
-_LONGEST = 40
-"""Characters of a caption in the name of a file."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ComparisonReport:
-    """A comparison, judged; in a notebook, it shows a table and charts.
+    """A comparison, judged.
 
     Attributes:
         plan: of the comparison.
@@ -57,11 +51,8 @@ class ComparisonReport:
         size = f"{len(compared.rows)} of {compared.planned} runs, {len(compared.problems)} problems"
         return f"ComparisonReport({size}, {len(compared.faults)} faults; {', '.join(compared.backends)})"
 
-    def _repr_html_(self) -> str:
-        return notebook_html(self.comparison, repr(self))
-
     def write(self, place: Path) -> list[Path]:
-        """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX, Parquet.
+        """Writes the report in every format, and returns the files: HTML, Markdown, CSV, LaTeX.
 
         Args:
             place: an existing folder.
@@ -71,24 +62,7 @@ class ComparisonReport:
             "report.md": markdown(self.comparison, self.plan).encode(),
             "runs.csv": csv_text(self.comparison).encode(),
             "tables.tex": latex(self.comparison).encode(),
-            "runs.parquet": parquet(self.comparison),
         }
         for name, data in contents.items():
             write_atomically(place / name, data)
         return [place / name for name in contents]
-
-    def draw(self, place: Path) -> list[Path]:
-        """Writes every chart as PDF and as SVG, numbered in the order of the page, and returns the files.
-
-        Args:
-            place: an existing folder; they come into its folder `figures`.
-        """
-        (place / "figures").mkdir(exist_ok=True)
-        written = []
-        kinds: tuple[Literal["pdf", "svg"], ...] = ("pdf", "svg")
-        for number, chart in enumerate(every(self.comparison), 1):
-            subject = re.sub(r"\W+", "-", chart.caption.partition(":")[0]).strip("-")[:_LONGEST]
-            for kind in kinds:
-                written.append(place / "figures" / f"{number:03}-{subject}.{kind}")
-                write_atomically(written[-1], chart.file(kind))
-        return written
