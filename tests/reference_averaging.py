@@ -7,7 +7,6 @@ from fractions import Fraction
 from math import exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.averaging.junction_trees import log_junction_trees
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.varset import VarSet, is_subset, subsets
 
@@ -114,3 +113,37 @@ def rational_sum(n: int, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fracti
             none[q, r] = sum(((link[q, k] - f[q, k] / s[q]) * none[q, r ^ k] for k in firsts), Fraction(0))
             x[q, r] = c[q] * none[q, r] + s[q] * (parts[q, r] - none[q, r]) - x[q, r]
     return parts[0, everything]
+
+
+def log_junction_trees(tree: JunctionTree) -> float:
+    """Returns ln of the number of junction trees of the tree's graph.
+
+    The m cliques that hold a separator S are a subtree of any junction tree. Without its edges labelled S, it
+    falls into the same parts, of m_1, …, m_c cliques, in every junction tree, and they can be joined in
+    m^(c−2) Π m_i ways (Thomas and Green, J. Comput. Graph. Stat. 18, 2009).
+    """
+    terms = []
+    for separator in set(tree.separators):
+        sizes = [len(part) for part in parts_of(tree, separator)]
+        terms.append((len(sizes) - 2) * log(sum(sizes)))
+        terms += map(log, sizes)
+    return fsum(terms)
+
+
+def parts_of(tree: JunctionTree, separator: VarSet) -> list[list[int]]:
+    """Returns the parts of the cliques that hold a separator, by positions in `tree.cliques`."""
+    holders = [i for i, clique in enumerate(tree.cliques) if is_subset(separator, clique)]
+    part_of = {i: i for i in holders}
+
+    def representative(i: int) -> int:
+        while part_of[i] != i:
+            i = part_of[i]
+        return i
+
+    for (i, j), joint in zip(tree.edges, tree.separators, strict=True):
+        if joint != separator and is_subset(separator, joint):
+            part_of[representative(i)] = representative(j)
+    parts: dict[int, list[int]] = {}
+    for i in holders:
+        parts.setdefault(representative(i), []).append(i)
+    return list(parts.values())

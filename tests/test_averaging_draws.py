@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import gaussian, named, random_problem, repeatable
+from reference_averaging import log_junction_trees
 from runs import ImpatientRun
 from scipy.stats import chi2
 
 from jtsolve.averaging.average import average, draw_trees
-from jtsolve.averaging.draws import arrange, draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.junction_trees import draw_junction_tree, log_junction_trees, trees_of
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
@@ -130,21 +130,6 @@ def test_junction_trees_of_all_graphs_number_1_2_10_108_2091() -> None:
     known = [1, 2, 10, 108, 2091]
     for n, total in enumerate(known, start=1):
         assert sum(exp(log_junction_trees(tree)) for tree in chordal_trees(n)) == pytest.approx(total)
-
-
-def test_the_number_of_junction_trees_of_a_large_star_does_not_overflow() -> None:
-    rows = [(1 << 301) - 2, *[1] * 300]
-    star = JunctionTree.from_neighbours(rows)
-    assert log_junction_trees(star) == pytest.approx(298 * np.log(300))
-
-
-def test_junction_trees_are_drawn_uniformly() -> None:
-    random = repeatable(1)
-    tree = JunctionTree.from_neighbours([0b111110, 0b000101, 0b000011, 0b010001, 0b001001, 0b000001])
-    every = junction_trees(tree)
-    assert len(every) == round(exp(log_junction_trees(tree)))
-    counts = Counter(draw_junction_tree(tree, random) for _ in range(4000))
-    assert fits(Counter(counts), dict.fromkeys(every, 4000 / len(every)))
 
 
 def test_more_trees_than_the_memory_holds_are_refused() -> None:

@@ -34,7 +34,7 @@ from reference_lpacjt import (
 
 from jtsolve.backends.brute import meets_constraints
 from jtsolve.backends.consistent.backend import FindConsistentTree
-from jtsolve.backends.consistent.kernels.least_cuts import least_cut_by_enumeration, least_cut_by_queyranne
+from jtsolve.backends.consistent.kernels.least_cuts import least_cut
 from jtsolve.backends.consistent.ltci import LTCI, unrank
 from jtsolve.backends.consistent.search import ConsistentTrees
 from jtsolve.backends.portfolio.backend import Portfolio
@@ -59,12 +59,12 @@ EPSILON = 1e-9
 def searched(problem: Problem, k: int, q: int) -> ConsistentTrees:
     """Returns a search among trees with separators of k variables and tests of up to q."""
     report = Recording()
-    return ConsistentTrees(problem, k, LTCI(problem.scores, q, enumerate_cuts=True, report=report), report)
+    return ConsistentTrees(problem, k, LTCI(problem.scores, q, report), report)
 
 
-def ltci(scores: LocalScores, S: int, delta: float, q: int, *, enumerate_cuts: bool = False) -> list[int]:
+def ltci(scores: LocalScores, S: int, delta: float, q: int) -> list[int]:
     """Returns the components given S by Algorithm 2."""
-    return LTCI(scores, q, enumerate_cuts=enumerate_cuts).components(S, delta)
+    return LTCI(scores, q).components(S, delta)
 
 
 def run(problem: Problem, **options: Any) -> Outcome:
@@ -95,37 +95,33 @@ def test_least_cuts_agree_with_the_definition_on_entropies() -> None:
             S, A = (1 << k) - 1, ((1 << size) - 1) << k
             gain = np.array([scores.score(S | X << k) for X in range(1 << size)])
             expected = strength(scores, A, S)
-            assert least_cut_by_enumeration(gain, size, -inf) == pytest.approx(expected, abs=1e-12)
-            assert least_cut_by_queyranne(gain, size, -inf) == pytest.approx(expected, abs=1e-12)
+            assert least_cut(gain, size, -inf) == pytest.approx(expected, abs=1e-12)
 
 
-def test_enumeration_is_exact_where_cuts_are_not_submodular() -> None:
+def test_where_cuts_are_not_submodular_it_finds_some_cut() -> None:
     above = 0
     for seed in range(40):
         scores = gaussian(seed, 6)
         expected = strength(scores, 0b111111, 0)
-        assert least_cut_by_enumeration(scores.values, 6, -inf) == pytest.approx(expected, abs=1e-12)
-        queyranne = least_cut_by_queyranne(scores.values, 6, -inf)
-        assert queyranne >= expected - 1e-12  # it is some cut
-        above += queyranne > expected + 1e-6
+        found = least_cut(scores.values, 6, -inf)
+        assert found >= expected - 1e-12
+        above += found > expected + 1e-6
     assert above > 0
 
 
 def test_a_search_for_a_cut_ends_with_one_that_is_low_enough() -> None:
     scores = gaussian(1, 5)
     least = strength(scores, 0b11111, 0)
-    for search in (least_cut_by_enumeration, least_cut_by_queyranne):
-        assert least - 1e-12 <= search(scores.values, 5, 10.0) <= 10.0
+    assert least - 1e-12 <= least_cut(scores.values, 5, 10.0) <= 10.0
 
 
-@pytest.mark.parametrize("enumerate_cuts", [False, True])
-def test_ltci_equals_algorithm_2(enumerate_cuts: bool) -> None:  # noqa: FBT001 - a parameter of pytest
+def test_ltci_equals_algorithm_2() -> None:
     for seed in range(12):
         scores = distribution(seed, random_tree(seed, 6, 1 + seed % 2), noise=0.2)
         for S in (0b0, 0b100, 0b1010):
             for delta in (0.0, 0.003, 0.02, 0.1, 1.0):
                 expected = algorithm_2(scores, S, delta, 4)
-                assert ltci(scores, S, delta, 4, enumerate_cuts=enumerate_cuts) == expected
+                assert ltci(scores, S, delta, 4) == expected
 
 
 def test_larger_tests_join_what_pairs_do_not() -> None:
@@ -199,7 +195,7 @@ def test_components_at_a_threshold_equal_ltci_and_definition_8(maker: Any) -> No
             tree = trees.at(threshold)
             components, good = parts_of(trees)
             for S, parts in components.items():
-                assert sorted(parts) == ltci(problem.scores, S, threshold, k + 2, enumerate_cuts=True)
+                assert sorted(parts) == ltci(problem.scores, S, threshold, k + 2)
             expected, roots = decomposable(n, by_positions(components), greedy=True)
             assert good == expected
             assert (tree is not None) == bool(roots)
@@ -236,7 +232,7 @@ def test_the_threshold_never_falls_and_the_last_tree_is_consistent() -> None:
         rose += len(set(thresholds)) > 1
         assert last is not None
         for S, one, other in sides(last):
-            for Q in ltci(problem.scores, S, trees.threshold, 4, enumerate_cuts=True):
+            for Q in ltci(problem.scores, S, trees.threshold, 4):
                 assert is_subset(Q, one) or is_subset(Q, other)
     assert rose > 0
 
@@ -434,13 +430,6 @@ def test_the_threshold_means_the_same_in_a_member_of_a_portfolio() -> None:
     assert member.solve(replace(problem, rows=None), Limits(), Recording()).tree != alone.tree
     both = Portfolio((member, member)).solve(problem, Limits(threads=2), Recording())
     assert both.tree == alone.tree
-
-
-def test_queyranne_and_enumeration_agree_on_maximum_likelihood() -> None:
-    problem = named(tabulate(data_table(), MaximumLikelihood(), 6), Constraints(max_treewidth=2))
-    first, second = run(problem), run(problem, cuts="enumeration")
-    assert first.tree == second.tree
-    assert first.stats["deltas"] == second.stats["deltas"]
 
 
 def test_more_than_64_variables() -> None:

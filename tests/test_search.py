@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
@@ -181,19 +180,10 @@ def test_partners_are_ranked_by_the_gain_of_their_edge() -> None:
 
 # The backend.
 
-METHODS: list[dict[str, Any]] = [
-    {},
-    {"method": "climb", "noise": 0.0, "restart": "random"},
-    {"method": "tabu"},
-    {"method": "tabu", "noise": 0.0, "restart": "first", "tabu": 1},
-]
+METHODS: list[dict[str, Any]] = [{}, {"method": "tabu"}]
 
 
-THOROUGH = METHODS[:3]
-"""Those with a way out of local optima: not a short tabu list from one tree."""
-
-
-@pytest.mark.parametrize("options", THOROUGH, ids=str)
+@pytest.mark.parametrize("options", METHODS, ids=str)
 def test_finds_the_optimum_of_small_networks(options: dict[str, Any]) -> None:
     found = 0
     for seed in range(4):
@@ -262,8 +252,7 @@ def test_is_never_worse_than_its_start_and_reports_what_it_returns(options: dict
 def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
     problem = named(integers(3, 14, 3))
     first, again, other = (
-        search(steps=3000, restart="random").solve(problem, Limits(seed=seed), Recording())
-        for seed in (1, 1, 2)
+        search(steps=3000).solve(problem, Limits(seed=seed), Recording()) for seed in (1, 1, 2)
     )
     assert first == again
     assert first.stats != other.stats
@@ -342,9 +331,7 @@ def test_hundreds_of_variables_without_pairs(monkeypatch: pytest.MonkeyPatch) ->
     ("options", "message"),
     [
         ({"start": ()}, "no backend to start from"),
-        ({"noise": inf}, "noise"),
         ({"patience": 0.0}, "patience"),
-        ({"tabu": 0}, "tabu"),
         ({"steps": 0}, "steps"),
     ],
 )

@@ -28,14 +28,16 @@ import numpy as np
 from jtsolve.averaging.plan import LANES, Plan
 from jtsolve.averaging.sums import pieces_of
 from jtsolve.core.threads import run_tasks
+from jtsolve.core.tree import JunctionTree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from jtsolve.averaging.sums import Sums
     from jtsolve.core.run import Run
+    from jtsolve.core.varset import VarSet
 
 _TASKS, _LONGEST = 8, 4000
 """Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
@@ -160,3 +162,14 @@ def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) 
         run_tasks(pool, tasks, lambda _i: run.progress(note=note))
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def trees_of(graphs: Iterable[tuple[VarSet, ...]]) -> list[JunctionTree]:
+    """Returns the canonical junction trees of graphs, given as neighbours; equal graphs share one."""
+    found: dict[tuple[VarSet, ...], JunctionTree] = {}
+    trees = []
+    for graph in graphs:
+        if graph not in found:
+            found[graph] = JunctionTree.from_neighbours(graph)
+        trees.append(found[graph])
+    return trees

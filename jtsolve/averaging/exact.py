@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from jtsolve.averaging.diagnostics import distribution
-from jtsolve.averaging.draws import arrange, draw_graphs
+from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.junction_trees import trees_of
 from jtsolve.averaging.method import Draws
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import ROUNDING

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.averaging.diagnostics import distribution, standard_error
-from jtsolve.averaging.junction_trees import trees_of
+from jtsolve.averaging.draws import trees_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ left. Every tree on the way is an incumbent; the answer is that of the highest s
 The measure of independence is I(A; B | S) = [s(A∪B∪S) + s(S) − s(A∪S) − s(B∪S)] / N. With maximum-likelihood
 scores it is the conditional mutual information of the data in nats, and Queyranne's algorithm is exact. With
 other scores it is a log Bayes factor, or a difference of penalised likelihoods, per row. It may then be
-negative and need not be submodular, so that only enumeration of the cuts is exact. N is the number of rows
+negative and need not be submodular, so that the cut found need not be the least. N is the number of rows
 behind the scores, or 1 where it is unknown: δ is then in nats of all rows.
 
 If the data come from a distribution with a strongly connected junction tree of treewidth k, the tree found is
@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, isnan
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
@@ -69,7 +69,6 @@ class FindConsistentTree:
         q: the size of the largest sets to test, at least 2; None for treewidth + 2, as in the paper.
         delta: the threshold, in nats per row where the number of rows is known, else in nats; None for the
             least at which there is a tree.
-        cuts: how to find the least cut of a set: "queyranne" or "enumeration".
         smaller: whether to search smaller treewidths too, from 0 up.
         steps: the number of trees to find and check, at least 1; None for no limit.
 
@@ -79,7 +78,6 @@ class FindConsistentTree:
 
     q: int | None = None
     delta: float | None = None
-    cuts: Literal["queyranne", "enumeration"] = "queyranne"
     smaller: bool = True
     steps: int | None = None
 
@@ -210,13 +208,7 @@ class _Run:
         if k == self.problem.n - 1:
             self.try_one_clique()
             return
-        backend = self.backend
-        ltci = LTCI(
-            self.problem.scores,
-            backend.largest_test(k),
-            enumerate_cuts=backend.cuts == "enumeration",
-            report=self.report,
-        )
+        ltci = LTCI(self.problem.scores, self.backend.largest_test(k), self.report)
         trees = None
         try:
             trees = ConsistentTrees(self.problem, k, ltci, self.report)

@@ -86,17 +86,14 @@ class LTCI:
     Args:
         scores: local scores of sets of at most |S| + q variables.
         q: the size of the largest sets to test.
-        enumerate_cuts: finds the least cut of a set among all cuts, instead of by Queyranne's algorithm.
         report: asked whether to go on; None never stops.
 
     Attributes:
         tests: the number of sets tested so far.
     """
 
-    def __init__(
-        self, scores: LocalScores, q: int, *, enumerate_cuts: bool, report: Report | None = None
-    ) -> None:
-        self.scores, self.q, self.enumerate_cuts, self.report = scores, q, enumerate_cuts, report
+    def __init__(self, scores: LocalScores, q: int, report: Report | None = None) -> None:
+        self.scores, self.q, self.report = scores, q, report
         self.binomial = binomials(scores.n, q)
         self.tests = 0
 
@@ -105,7 +102,7 @@ class LTCI:
 
         >>> from jtsolve.core.scores import DenseScores
         >>> scores = DenseScores(3, 3, np.array([0, -1, -1, -1.5, -1, -2, -2, -2.5]))
-        >>> [bin(part) for part in LTCI(scores, 3, enumerate_cuts=False).components(0, 0.1)]
+        >>> [bin(part) for part in LTCI(scores, 3).components(0, 0.1)]
         ['0b11', '0b100']
         """
         others = np.array([v for v in range(self.scores.n) if not separator >> v & 1], dtype=np.int64)
@@ -161,7 +158,6 @@ class LTCI:
                     self.binomial,
                     labels,
                     threshold,
-                    self.enumerate_cuts,
                     PIECES.tests,
                     sets,
                     strengths,

@@ -4,9 +4,9 @@ It starts from the best tree of some other backends and draws samples of moves o
 `climb` makes the best move of a sample that gains. `tabu` makes the best move even at a loss, unless it
 restores a clique that one of the last moves removed; a tree better than all before is always accepted.
 
-A round ends after many consecutive samples without a better tree. The next one restarts from the best tree,
-the first, or a random one, and may start with perturbed data: a climb under noisy scores. A better incumbent
-of another backend becomes the best tree at the next restart. Between samples, a tree edge moves to other
+A round ends after many consecutive samples without a better tree. The next one restarts from the best tree
+with perturbed data: a climb under noisy scores. A better incumbent of another backend becomes the best tree at
+the next restart. Between samples, a tree edge moves to other
 cliques that contain its separator: another junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn on the current tree, and their scores are looked up in one batch per size.
@@ -61,8 +61,11 @@ class _Tuning:
     on the number of cliques, most moves are refused, and n³ are soon over."""
     patience: int = 2
     """Consecutive samples per variable without a better tree before a round ends."""
-    walk: int = 4
-    """Samples per variable, one move of each, of the random walk to a random tree."""
+    tabu: int = 20
+    """Samples for which a removed clique may not come back."""
+    noise: float = 0.2
+    """Of the perturbed data: the largest standard deviation, as a multiple of the first tree's gain over the
+    empty graph per variable."""
     partners: int = 12
     """Partners of each variable that moves prefer."""
     most_paired: int = 512
@@ -85,10 +88,6 @@ class LocalSearch:
     Args:
         start: backends that give first trees, of which the best is taken.
         method: how moves are chosen.
-        tabu: samples for which a removed clique may not come back, at least 1.
-        restart: where the rounds after the first start.
-        noise: of the perturbed data after a restart: the largest standard deviation, as a multiple of the
-            first tree's gain over the empty graph per variable; 0 for none.
         patience: the search ends after the round in which `patience`·n³ consecutive moves, with n at least
             16, gave no better tree; above 0.
         steps: the largest number of moves to draw; None for no limit.
@@ -99,9 +98,6 @@ class LocalSearch:
 
     start: tuple[Backend, ...]
     method: Literal["climb", "tabu"] = "climb"
-    tabu: int = 20
-    restart: Literal["best", "first", "random"] = "best"
-    noise: float = 0.2
     patience: float = 10.0
     steps: int | None = None
 
@@ -110,12 +106,10 @@ class LocalSearch:
     def __post_init__(self) -> None:
         if not self.start:
             raise ValueError("there is no backend to start from; give at least one, such as forward")
-        if not 0 <= self.noise < inf:
-            raise ValueError("noise must be at least 0, and finite")
         if not 0 < self.patience < inf:
             raise ValueError("patience must be above 0, and finite")
-        if self.tabu < 1 or (self.steps is not None and self.steps < 1):
-            raise ValueError("tabu and steps must be at least 1")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError("steps must be at least 1")
 
     @property
     def capabilities(self) -> Capabilities:
@@ -157,9 +151,8 @@ class _MoveSearch:
         self.good_clique = remembered(problem.permits_clique, problem.n)
         self.good_separator = remembered(problem.permits_separator, problem.n)
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
-        self.first = MutableTree(start)
-        self.tree, self.value = self.first.copy(), start.score(problem.scores)
-        self.first_value = self.reported = self.best_value = self.value
+        self.tree, self.value = MutableTree(start), start.score(problem.scores)
+        self.reported = self.best_value = self.value
         self.best = self.tree.copy()
         self.incumbents = NewIncumbents(report)
         # Makes the noise independent of the scale of the scores.
@@ -187,19 +180,13 @@ class _MoveSearch:
         return Outcome(self.best.frozen(), stop=self.stop or Stop.FINISHED, stats=stats)
 
     def restart(self) -> None:
-        """Goes to the start of the next round, and perturbs the data there."""
+        """Goes back to the best tree, and perturbs the data there."""
         self.report(note=f"round {self.rounds + 1}")
         self.adopt()
-        first = self.options.restart == "first"
-        self.tree = (self.first if first else self.best).copy()
-        self.value = self.first_value if first else self.best_value
-        self.tabu = {}
-        if self.options.restart == "random":
-            self.walk(_TUNING.walk * self.problem.n)
-        if self.options.noise:
-            self.scores.perturb(self.options.noise * self.random.random() * self.unit)
-            self.climb(1 + self.problem.n // 8)
-            self.scores.perturb(0.0)
+        self.tree, self.value, self.tabu = self.best.copy(), self.best_value, {}
+        self.scores.perturb(_TUNING.noise * self.random.random() * self.unit)
+        self.climb(1 + self.problem.n // 8)
+        self.scores.perturb(0.0)
 
     def adopt(self) -> None:
         """Makes the report's incumbent the best tree if it scores more."""
@@ -214,12 +201,6 @@ class _MoveSearch:
             self.tabu_search(patience)
         else:
             self.climb(patience)
-
-    def walk(self, length: int) -> None:
-        """Makes random moves, whatever they gain."""
-        for _ in range(length):
-            for move in self.sample(1):
-                self.make(move, self.scores.gain(move.plus, move.minus))
 
     def climb(self, patience: int) -> None:
         """Makes the best move of each sample if it gains, under the noise."""
@@ -256,9 +237,9 @@ class _MoveSearch:
         """Makes the cliques that the last move removed tabu."""
         for node, before in self.tree.touched.items():
             if before is not None and self.tree.cliques.get(node) != before[0]:
-                self.tabu[self.key(before[0])] = self.samples + self.options.tabu
+                self.tabu[self.key(before[0])] = self.samples + _TUNING.tabu
         # Entries expire by themselves; this only keeps the dictionary small.
-        if len(self.tabu) > 100 * self.options.tabu:
+        if len(self.tabu) > 100 * _TUNING.tabu:
             self.tabu = {key: until for key, until in self.tabu.items() if until >= self.samples}
 
     def ranked(self) -> list[tuple[float, Move]]:

@@ -19,34 +19,20 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 
-@kernel(allocates=False)
-def least_cut_by_enumeration(gain, size, threshold):
-    """Returns min over ∅ ⊊ X ⊊ A of cut(X) = gain(A) + gain(∅) − gain(X) − gain(A∖X), for any gain.
+@kernel
+def least_cut(gain, size, threshold):
+    """Returns min over ∅ ⊊ X ⊊ A of cut(X) = gain(A) + gain(∅) − gain(X) − gain(A∖X), if it is submodular.
+
+    Queyranne's algorithm, in O(size³) looks at the gain.
+
+    Orders the elements so that the last two, t and u, are a pendent pair: {u} is a least cut that separates
+    them. Then t and u are one element, and so on. Where the cut is not submodular, the value is that of some
+    cut, so it is no less than the least.
 
     Args:
         gain: shape (2^size,), a value for each subset of A, as a bit mask.
         size: |A|, at least 2.
         threshold: the search may end with any cut that is not above it.
-    """
-    full = (1 << size) - 1
-    whole = gain[full] + gain[0]
-    best = np.inf
-    for x in range(1, 1 << (size - 1)):  # the sides without the last element: each cut once
-        cut = whole - gain[x] - gain[full ^ x]
-        if cut < best:
-            best = cut
-            if best <= threshold:
-                break
-    return best
-
-
-@kernel
-def least_cut_by_queyranne(gain, size, threshold):
-    """As `least_cut_by_enumeration`, in O(size³) looks at the gain, if the cut is submodular.
-
-    Orders the elements so that the last two, t and u, are a pendent pair: {u} is a least cut that separates
-    them. Then t and u are one element, and so on. Where the cut is not submodular, the value is that of some
-    cut, so it is no less than the least.
     """
     full = (1 << size) - 1
     whole = gain[full] + gain[0]
@@ -77,7 +63,7 @@ def least_cut_by_queyranne(gain, size, threshold):
 
 
 @kernel
-def merge(A, values, offsets, binomial, labels, threshold, enumerate_cuts, most, merged, strengths):
+def merge(A, values, offsets, binomial, labels, threshold, most, merged, strengths):
     """Merges the components that sets A of one size meet, if their strength is above the threshold.
 
     A set within one component is not tested: it would merge nothing.
@@ -89,7 +75,6 @@ def merge(A, values, offsets, binomial, labels, threshold, enumerate_cuts, most,
         binomial: C(v, j) at [v, j].
         labels: shape (m,), the component of each position; changed.
         threshold: δ·N.
-        enumerate_cuts: True for enumeration, False for Queyranne's algorithm.
         most: how many sets to look at.
         merged: shape (m, size), takes the sets that merged components.
         strengths: shape (m,), takes their strengths.
@@ -119,10 +104,7 @@ def merge(A, values, offsets, binomial, labels, threshold, enumerate_cuts, most,
                         count += 1
                 rank[subset] = rank[subset ^ (1 << top)] + binomial[A[top], count]
                 gain[subset] = values[offsets[count] + rank[subset]]
-            if enumerate_cuts:
-                strength = least_cut_by_enumeration(gain, size, threshold)
-            else:
-                strength = least_cut_by_queyranne(gain, size, threshold)
+            strength = least_cut(gain, size, threshold)
             if strength > threshold:
                 strengths[found] = strength
                 for i in range(size):
