@@ -5,9 +5,9 @@ It starts from the best tree of some other backends and draws samples of moves o
 restores a clique that one of the last moves removed; a tree better than all before is always accepted.
 
 A round ends after many consecutive samples without a better tree. The next one restarts from the best tree
-with perturbed data: a climb under noisy scores. A better incumbent of another backend becomes the best tree at
-the next restart. Between samples, a tree edge moves to other
-cliques that contain its separator: another junction tree of the same graph, with other moves.
+with perturbed data: a climb under noisy scores. A better incumbent of another backend becomes the best tree
+at the next restart. Between samples, a tree edge moves to other cliques that contain its separator: another
+junction tree of the same graph, with other moves.
 
 All moves of a sample are drawn on the current tree, and their scores are looked up in one batch per size.
 
