@@ -236,6 +236,8 @@ def case_of(seed: int, number: int, folder: Path, n: int | None = None) -> Case:
         )
     except LimitError:  # `clutter` left a gap, which a ranking may not have
         result, certificate = single(chosen, limits, folder / "proof.json")
+    if result["bound"] is not None and random.random() < 0.3:  # they only help
+        certificate["completions"] = random.choice((1, 2, 4))
     plain = json.loads((folder / "instance.json").read_text(encoding="utf-8"))
     return Case(problem, plain, result, certificate)
 
@@ -431,6 +433,10 @@ class Forger:
     def root(self) -> None:
         """Changes the root."""
         self.certificate["root"] = self.random.randrange(-1, self.case.problem.n + 1)
+
+    def completions(self) -> None:
+        """Changes the number of rounds of completions."""
+        self.certificate["completions"] = self.random.choice((0, 1, 2, 3, -1, self.random.choice(HUGE)))
 
     def digest(self) -> None:
         """Changes a digest or the variables."""

@@ -97,9 +97,11 @@ TALLY = pytest.StashKey[Tally]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[TALLY] = Tally()
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell starts what runs in the background so, and commands that are to be interrupted inherit it.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # A shell starts what runs in the background with SIGINT ignored, and nohup with SIGHUP; commands that are
+    # to be interrupted inherit it.
+    for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, default)
 
 
 @pytest.fixture(scope="session")

@@ -206,7 +206,7 @@ def test_nothing_is_left_out_without_a_reason() -> None:
 def test_a_pruned_problem_has_the_families_of_its_trees() -> None:
     problem = named(gaussian(3, 5, 3))
     best = max(tree.score(problem.scores) for tree in chordal_trees(5) if tree.treewidth <= 2)
-    pruned = families_of(prune(problem, best), 0)
+    pruned = families_of(prune(problem, best).problem, 0)
     assert pruned.sizes.size < families_of(problem, 0).sizes.size
     assert any(accepts(pruned, tree) for tree in chordal_trees(5) if tree.score(problem.scores) == best)
 

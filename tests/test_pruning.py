@@ -46,7 +46,7 @@ def scores_of_trees(problem: Problem) -> dict[JunctionTree, float]:
 
 def require_valid(problem: Problem, incumbent: float) -> Problem:
     """Prunes, and requires that trees as good as the incumbent stay as they are, and that no tree is new."""
-    pruned = prune(problem, incumbent)
+    pruned = prune(problem, incumbent).problem
     before, after = scores_of_trees(problem), scores_of_trees(pruned)
     for tree, score in before.items():
         assert after[tree] == score or (after[tree] == -inf and score < incumbent)
@@ -135,13 +135,13 @@ def test_structured_scores_lose_most_sets_and_keep_the_optimum(seed: int) -> Non
     problem = named(from_network(seed, 10, 4))
     best = solve(problem, DynamicProgramming())
     assert best.score is not None
-    pruned = prune(problem, best.score)
+    pruned = prune(problem, best.score).problem
     assert isinstance(pruned.scores, SparseScores)
     assert isinstance(problem.scores, DenseScores)
     assert len(pruned.scores.table) < problem.scores.values.size / 2
     again = solve(pruned, DynamicProgramming())
     assert again.score == pytest.approx(best.score, abs=1e-6)
-    looser = prune(problem, best.score - 1e5).scores
+    looser = prune(problem, best.score - 1e5).problem.scores
     assert isinstance(looser, SparseScores)
     assert set(looser.table) >= set(pruned.scores.table)
 
@@ -158,7 +158,7 @@ def test_rounds_after_the_first_drop_more(monkeypatch: pytest.MonkeyPatch) -> No
     problem = named(from_data(0, 6))
     best = solve(problem, DynamicProgramming())
     assert best.score is not None
-    pruned = prune(problem, best.score)
+    pruned = prune(problem, best.score).problem
     assert rounds > 1
     at_the_end = rounds
     prune(pruned, best.score)
@@ -184,7 +184,7 @@ def test_sets_that_constraints_forbid_are_dropped() -> None:
 
 
 def test_the_incumbent_is_recorded() -> None:
-    pruned = prune(named(gaussian(0, 3)), -100.0)
+    pruned = prune(named(gaussian(0, 3)), -100.0).problem
     assert pruned.provenance["pruned_below"] == -100.0
 
 
@@ -245,7 +245,7 @@ def test_pruning_as_for_bayesian_networks_loses_the_optimum() -> None:
     optimum = max(scored.values())
     assert optimum == problem.provenance["optimum"] == -1.0
     assert max(score for tree, score in scored.items() if expressible(tree)) == -3.0
-    assert max(scores_of_trees(prune(problem, optimum)).values()) == optimum
+    assert max(scores_of_trees(prune(problem, optimum).problem).values()) == optimum
 
 
 def _is_tree(families: list[tuple[int, VarSet]], tree: JunctionTree) -> bool:

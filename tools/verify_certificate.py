@@ -14,19 +14,21 @@ import json
 import struct
 import sys
 import zlib
+from array import array
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, pairwise
 from math import comb, floor, inf, prod
-from operator import getitem
+from operator import getitem, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     Form = Callable[[Any], bool]
 
+NONE = -(2**61)  # for −∞, which no sum of units is
 ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**24, 2**32, 2**26
 LARGEST_SHIFT, LARGEST, LARGEST_SCORE = 2000, sys.float_info.max, 1e100
 MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques", "max_clique_cells")
@@ -298,7 +300,7 @@ def check_form(plain: Any, n: int) -> None:
     )
     limit = whole(-ROOM, ROOM)
     form = keyed(
-        {},
+        {"completions": whole(0)},
         **header("jtsolve-certificate", 2),
         digest=text,
         variables=listed(text),
@@ -323,9 +325,17 @@ class Verifier:
         self.n, self.sets = n, [bits(listed) for listed in plain["sets"]]
         largest = n if (k := rules.most["max_treewidth"]) is None else k + 1
         self.scored = {mask for mask in self.scores if 0 < mask.bit_count() <= largest}
-        width = max(map(int.bit_count, self.scored), default=0)
-        need(len(self.scored) * width <= MOST_ENTRIES, "there are too many sets")
-        waiting = list(filter(self.permits_clique, self.scored))
+        width, self.work = max(map(int.bit_count, self.scored), default=0), 0
+        unit = Fraction(2) ** plain["shift"]
+        if rounds := plain.get("completions", 0):
+            need(bound is not None, "completions need a bound")
+            self.work = rounds * n * n * 2**n // 4
+            need(self.work <= MOST_WORK, "it would take too much work")
+            waiting = self.completed(rounds, unit)
+            width = max(map(int.bit_count, waiting), default=0)
+        else:
+            need(len(self.scored) * width <= MOST_ENTRIES, "there are too many sets")
+            waiting = list(filter(self.permits_clique, self.scored))
         covered: set[int] = set()
         while waiting:
             if (mask := waiting.pop()) and mask not in covered:
@@ -334,10 +344,9 @@ class Verifier:
                 waiting += [mask ^ 1 << v for v in members(mask)]
         everything = covered | {0} | {1 << v for v in range(n)}
         self.table = sorted(everything, key=int.bit_count)
-        self.width, self.work = self.table[-1].bit_count(), 0
+        self.width = self.table[-1].bit_count()
         self.entries = self.width * len(self.table)
         self.facets = {mask: [mask ^ 1 << v for v in members(mask)] for mask in self.table}
-        unit = Fraction(2) ** plain["shift"]
         r = {mask: round(Fraction(self.scores.get(mask, 0.0)) * unit) for mask in self.table}
         need(4 * n * (self.width + 1) * max(map(abs, r.values())) < ROOM, "the shift is too large")
         self.units = {m: r[m] - sum(r[1 << v] for v in members(m)) if m in self.scores else 0 for m in r}
@@ -347,10 +356,50 @@ class Verifier:
         allowed = {(mask, v) for mask, v in pairs if mask in begins or (mask != 1 << v and v != root)}
         self.start: State = (everything, allowed, set(), set(rules.sets["required_edges"]))
         if bound is not None:
-            self.target = floor(Fraction(bound) * unit) - sum(r[1 << v] for v in range(n)) - n
+            self.target = target(bound, unit, [r[1 << v] for v in range(n)])
         else:  # of equal keys, a dictionary keeps the last value, here the least
             gains = ((v, self.units[mask] - self.units[mask ^ 1 << v]) for mask, v in allowed)
             self.target = sum(dict(sorted(gains, reverse=True)).values()) - 1
+
+    def completed(self, rounds: int, unit: Fraction) -> list[int]:
+        """Returns the cliques that are possible after some rounds of completions."""
+        assert self.bound is not None
+        n, size = self.n, 1 << self.n
+        r = {mask: round(Fraction(self.scores[mask]) * unit) for mask in self.scored}
+        alone = [r.get(1 << v, 0) for v in range(n)]
+        u = array("q", bytes(8 * size))
+        need((n + 1) * max(map(abs, r.values()), default=0) < ROOM, "the shift is too large")
+        for mask, value in r.items():
+            u[mask] = value - sum(alone[v] for v in members(mask))
+        need((2 * n + 1) * max(map(abs, u)) < ROOM, "the shift is too large")
+        least = target(self.bound, unit, alone)
+        possible = [mask for mask in self.scored if self.permits_clique(mask)]
+        for _ in range(rounds):
+            within = bytearray(size)
+            for mask in possible:
+                within[mask] = 1
+            for v in range(n):
+                for low, high in halves(n, v):
+                    within[low] = bytes(map(or_, within[low], within[high]))
+            gains = []
+            for v in range(n):
+                gain = array("q", [NONE]) * size
+                for mask in range(1 << v, size):
+                    if within[mask] and mask >> v & 1:
+                        gain[mask ^ 1 << v] = u[mask] - u[mask ^ 1 << v]
+                for w in set(range(n)) - {v}:
+                    for low, high in halves(n, w):
+                        gain[high] = array("q", map(max, gain[low], gain[high]))
+                gains.append(gain)
+            best = array("q", [NONE]) * size
+            best[-1] = 0
+            for mask in range(size - 2, -1, -1):
+                for v in range(n):
+                    own, after = gains[v][mask], best[mask | 1 << v]
+                    if own != NONE != after:
+                        best[mask] = max(best[mask], own + after)
+            possible = [mask for mask in possible if best[mask] != NONE and u[mask] + best[mask] > least]
+        return possible
 
     def permits_clique(self, mask: int) -> bool:
         """Tells whether a set may be a clique."""
@@ -393,7 +442,7 @@ class Verifier:
                 self.look_at(alive, complete)
             else:
                 pair = bits(node["edge"])
-                need(pair in self.units and pair not in decided, f"node {at} branches on no open pair")
+                need(pair not in decided, f"node {at} branches on a decided pair")
                 without = self.closed({mask for mask in alive if mask & pair != pair}, allowed)
                 waiting.append((node["absent"], (*without, decided | {pair}, complete)))
                 waiting.append((node["present"], (alive, allowed, decided | {pair}, complete | {pair})))
@@ -454,8 +503,9 @@ class Verifier:
         distinct(mask for mask, _ in found)
         counts = most is not None and row["limit"] <= -most and all(c == -1 for _, c in found)
         need(counts or row["limit"] <= 0, "a balance has a limit that does not follow")
+        need(all(mask for mask, _ in found), "a balance has the empty set")
+        found = [(mask, c) for mask, c in found if mask in self.units]
         for mask, c in found:
-            need(mask > 0 and mask in self.units, "a balance has a set that is not there")
             permitted = self.permits_separator if c > 0 else self.permits_clique
             need(counts or not permitted(mask), "a balance restricts a set that nothing restricts")
         return found
@@ -493,6 +543,22 @@ class Verifier:
             exact = [sum((Fraction(self.scores[mask]) for mask in part), Fraction(0)) for part in parts]
             below = self.bound is not None and float(exact[0] - exact[1]) <= self.bound
             need(below, "a permitted graph is above the bound")
+
+
+def target(bound: float, unit: Fraction, own: list[int]) -> int:
+    """Returns the largest τ that graphs above a bound exceed."""
+    return floor(Fraction(bound) * unit) - sum(own) - len(own)
+
+
+def halves(n: int, v: int) -> Iterator[tuple[slice, slice]]:
+    """Yields slices of the sets without v, and of the same sets with v, all of them in the end."""
+    half, size = 1 << v, 1 << n
+    if v < n // 2:
+        for low in range(half):
+            yield slice(low, size, 2 * half), slice(low + half, size, 2 * half)
+    else:
+        for low in range(0, size, 2 * half):
+            yield slice(low, low + half), slice(low + half, low + 2 * half)
 
 
 def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:

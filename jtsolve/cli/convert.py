@@ -35,5 +35,5 @@ def convert(
     if prune_below is not None:
         from jtsolve.core.pruning import prune
 
-        problem = prune(problem, prune_below)
+        problem = prune(problem, prune_below).problem
     write_problem(problem, target)

@@ -50,7 +50,7 @@ class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     """A jtsolve certificate file, version 2; the first node is the whole problem.
 
     Variables are positions. `sets` are lists of them, `cuts` lists of positions in `sets`, `graphs` lists of
-    edges.
+    edges; `completions` is a number of rounds.
     """
 
     format: Literal["jtsolve-certificate"]
@@ -64,6 +64,7 @@ class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     balances: list[Balance]
     graphs: list[list[tuple[int, int]]]
     nodes: list[NodeDocument]
+    completions: int = 0
 
 
 def read_certificate(path: str | Path) -> CertificateDocument:

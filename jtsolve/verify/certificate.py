@@ -11,8 +11,7 @@ keep every sum of these integers within 64 bits. Time is the size of the table t
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
-from math import ceil, comb, floor, inf, isfinite
+from math import ceil, comb, inf, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.ranking import RankingDocument
+from jtsolve.verify.completions import possible_cliques, target_of, work_of
 from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
 from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
 from jtsolve.verify.table import SetTable
@@ -85,9 +85,13 @@ class _Verifier:
         self.problem, self.certificate, self.bound = problem, certificate, bound
         self.n, self.shift = problem.n, certificate.shift
         check_form(certificate, problem.n)
-        self.table = table = SetTable(problem)
+        self.work, possible = 0, None
+        if certificate.completions:
+            require(bound > -inf, "Completions need a bound.")
+            self._spend(work_of(self.n, certificate.completions))
+            possible = possible_cliques(problem, self.shift, bound, certificate.completions)
+        self.table = table = SetTable(problem, possible)
         self.entries = table.width * len(table.masks)
-        self.work = 0
         self.no_clique = np.array([not problem.permits_clique(mask) for mask in table.masks])
         self.no_separator = np.array([not problem.permits_separator(mask) for mask in table.masks])
         self.sets = [varset(names) for names in certificate.sets]
@@ -101,7 +105,7 @@ class _Verifier:
         allowed[first, 0] &= table.coverable[first]
         self.whole = _Remaining(np.ones(len(table.masks), dtype=np.bool_), allowed, {})
         if bound > -inf:
-            self.target = floor(Fraction(bound) * Fraction(2) ** self.shift) - offset - self.n
+            self.target = target_of(bound, self.shift, offset, self.n)
         else:  # one less than any choice of families is worth
             gains = self.units[:, None] - self.units[table.facet]
             least = np.full(self.n + 1, ROOM)
@@ -172,8 +176,7 @@ class _Verifier:
             assert node.absent is not None, "checked before"
             assert node.present is not None, "checked before"
             pair = varset(node.edge)
-            fresh = pair in self.table.index and pair not in state.decided
-            require(fresh, f"Node {number} branches on an edge that is decided, or in no permitted clique.")
+            require(pair not in state.decided, f"Node {number} branches on an edge that is decided.")
             both = self.table.holding(*node.edge)
             without = self._closed(state.alive & ~both, state.allowed & ~both[:, None])
             return [
@@ -266,9 +269,11 @@ class _Verifier:
         require(counts or row.limit <= 0, f"A row of {place} has a limit that does not follow.")
         seen: set[int] = set()
         for number, coefficient in row.sets:
-            k = int(self.position[number])
-            require(k > 0 and k not in seen, f"A row of {place} has a set that is not there, or twice.")
-            seen.add(k)
+            mask, k = self.sets[number], int(self.position[number])
+            require(mask > 0 and mask not in seen, f"A row of {place} has the empty set, or one twice.")
+            seen.add(mask)
+            if k < 0:  # not complete in any graph above the bound
+                continue
             proper = self.no_separator[k] if coefficient > 0 else self.no_clique[k]
             require(
                 counts or bool(proper),

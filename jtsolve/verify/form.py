@@ -39,6 +39,7 @@ def check_form(document: CertificateDocument, n: int) -> None:
         Wrong: with the first fault.
     """
     _positions([document.root], n, "variable")
+    require(document.completions >= 0, "The number of rounds of completions is negative.")
     require(-_LARGEST_SHIFT <= document.shift <= _LARGEST_SHIFT, "The shift is out of range.")
     for names in document.sets:
         _increasing(names, n, "set")

@@ -14,6 +14,8 @@ from jtsolve.core.varset import VarSet, bounded_subsets, count_bounded_subsets, 
 from jtsolve.verify.form import require
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from jtsolve.core.problem import Problem
@@ -24,7 +26,11 @@ _TOO_MANY = "There are too many sets that may be complete to verify it."
 
 
 class SetTable:
-    """All subsets of permitted cliques, ∅ and the single variables.
+    """All subsets of possible cliques, ∅ and the single variables.
+
+    Args:
+        problem: gives the permitted cliques.
+        possible: those left by completions; None for all.
 
     Attributes:
         masks: the sets, by size, then by bit mask.
@@ -37,8 +43,8 @@ class SetTable:
         layers: the positions of the sets of each size.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        covered = _covered(problem)
+    def __init__(self, problem: Problem, possible: Sequence[VarSet] | None) -> None:
+        covered = _covered(problem, possible)
         everything = covered | {0} | {1 << v for v in range(problem.n)}
         self.masks = sorted(everything, key=lambda mask: (mask.bit_count(), mask))
         self.index = {mask: at for at, mask in enumerate(self.masks)}
@@ -88,14 +94,17 @@ class SetTable:
         return now, allowed & now[:, None]
 
 
-def _covered(problem: Problem) -> set[VarSet]:
-    """Returns all subsets of the sets that may be cliques.
+def _covered(problem: Problem, possible: Sequence[VarSet] | None) -> set[VarSet]:
+    """Returns all subsets of the sets that may be cliques: those given, or all that are permitted.
 
     Raises:
         Wrong: they, or the sets that have a score, make a table of more than `_MOST_ENTRIES` entries.
     """
     width = problem.max_clique_size
-    if isinstance(problem.scores, SparseScores):
+    if possible is not None:
+        candidates = list(possible)
+        width = max(map(int.bit_count, candidates), default=0)
+    elif isinstance(problem.scores, SparseScores):
         candidates = [mask for mask in problem.scores.table if 0 < mask.bit_count() <= width]
         width = max(map(int.bit_count, candidates), default=0)
         require(width * len(candidates) <= _MOST_ENTRIES, _TOO_MANY)

@@ -83,6 +83,7 @@ which it looks at: of 24 variables at treewidth 5, listing 190,000 sets takes a 
 _FEW_OF_PRUNED = 20_000
 """Families up to which the simplex method solves what the completion bound leaves at once. On mushroom, with
 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
+_UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """For each set and pair of variables: four rounds with 22 variables took 14 s."""
 
@@ -158,7 +159,7 @@ class ClutterCuts:
         if self.certificate is None:
             return outcome
         if proof is None:
-            note = f"no certificate: {self._unproved(problem, limits)}"
+            note = f"no certificate: clutter {_UNPROVED}"
             return replace(outcome, stats={**outcome.stats, "note": note})
         write_certificate(self.certificate, certificate_of(problem, proof))
         return replace(outcome, stats={**outcome.stats, "certified": outcome.bound})
@@ -168,36 +169,27 @@ class ClutterCuts:
 
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated; or
-                there was no time for a bound, or it rests on the completion bound.
+                there was no time for a bound.
         """
         self.estimate(problem, limits).require_memory(self.name, limits)
         outcome, proof = self._solved(problem, limits, report, keep_stages=True, ties=False)
         if proof is None:
             raise LimitError(
-                f"no certificate is written: backend 'clutter', which writes proofs: "
-                f"{self._unproved(problem, limits)}. Ways out: more time, a smaller treewidth."
+                f"no certificate is written: backend 'clutter', which writes proofs, {_UNPROVED}. Ways out: "
+                "more time, a smaller treewidth."
             )
         return outcome, certificate_of(problem, proof)
-
-    def _unproved(self, problem: Problem, limits: Limits) -> str:
-        """Returns why there is no proof to write."""
-        if self._prunes(problem, limits):
-            return "most of the sets were dropped by the completion bound, which certificates do not cover"
-        return "it stopped before a bound that a certificate can state"
 
     def _solved(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families, or bounds by an ascent; returns the proof of the bound, if kept."""
-        prunes = self._prunes(problem, limits)
         try:
             if self._only_ascends(problem, limits):
                 return self._bounded(problem, limits, report)
-            keep = keep_stages and not prunes
-            found = self._branch_and_bound(problem, limits, report, keep_stages=keep, ties=ties)
+            return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages, ties=ties)
         except StoppedError:
             return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
-        return found[0], None if prunes else found[1]
 
     def _bounded(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, Proof | None]:
         """Bounds the first tree by an ascent; see `_solved`."""
@@ -213,7 +205,7 @@ class ClutterCuts:
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """
-        search, families, _ = self._begin(problem, limits, report, keep_stages=False)
+        search, families, *_ = self._begin(problem, limits, report, keep_stages=False)
         subproblem = search.root.subproblem
         if subproblem.feasible:
             bound, _ = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
@@ -231,11 +223,11 @@ class ClutterCuts:
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof]:
         """Searches with all families; see `_solved`."""
-        families, table = 0, problem
+        families, table, completions = 0, problem, 0
 
         def begin(report: Report) -> BranchAndBound:
-            nonlocal families, table
-            search, families, table = self._begin(table, limits, report, keep_stages=keep_stages)
+            nonlocal families, table, completions
+            search, families, table, completions = self._begin(table, limits, report, keep_stages=keep_stages)
             return search
 
         # A restart holds two searches for a while.
@@ -256,7 +248,7 @@ class ClutterCuts:
         left = search.root.subproblem.families
         if ties:
             outcome = self._thinned(problem, left, outcome, limits, report)
-        return outcome, Proof(left.root, search.shift, search.root.proof)
+        return outcome, Proof(left.root, search.shift, search.root.proof, completions)
 
     def _thinned(
         self, problem: Problem, left: Families | None, outcome: Outcome, limits: Limits, report: Report
@@ -272,20 +264,21 @@ class ClutterCuts:
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
-    ) -> tuple[BranchAndBound, int, Problem]:
+    ) -> tuple[BranchAndBound, int, Problem, int]:
         """Returns the search with all families before its start, their number, and the problem to begin anew.
 
         Where these are too many, it is that of the problem without the sets that no better tree may use.
         Without a first tree, a flat search reports one; if it proves that there is none, it is returned.
+        Last is the number of rounds of the completion bound.
 
         Raises:
             StoppedError: the report asked to end before that was done.
             LimitError: too many sets are left.
         """
-        few, again = self.simplex, problem
+        few, again, completions = self.simplex, problem, 0
         prunes = self._prunes(problem, limits)
         if prunes:
-            problem, first, root = self._pruned(problem, limits, report)
+            (problem, completions), first, root = self._pruned(problem, limits, report)
             few = max(few, _FEW_OF_PRUNED)
         else:
             first, root = self._start(problem, limits, report)
@@ -301,7 +294,7 @@ class ClutterCuts:
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
             flat = whole(report=ending_at(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
-                return flat, count, again
+                return flat, count, again, completions
         search = whole(report=report)
         # Families of trees that tie are kept, for `sparsest` to choose among them.
         search.best.margin = ties_with(families)
@@ -309,7 +302,7 @@ class ClutterCuts:
             search.best.offer(first)
         else:  # a tree found without scores is a poor target: LPs would go on where branching does more
             search.incumbents.take()
-        return search, count, again
+        return search, count, again, completions
 
     def _prunes(self, problem: Problem, limits: Limits) -> bool:
         """Tells whether sets are dropped by the completion bound before they are listed."""
@@ -325,7 +318,7 @@ class ClutterCuts:
 
     def _pruned(
         self, problem: Problem, limits: Limits, report: Report
-    ) -> tuple[Problem, JunctionTree | None, int]:
+    ) -> tuple[pruning.Pruned, JunctionTree | None, int]:
         """Returns the problem without the sets that no better tree uses, the first tree, and the root.
 
         Scores on demand are tabulated before the first tree is chosen. A good one matters here: on mushroom
@@ -341,9 +334,10 @@ class ClutterCuts:
             first = max(found, key=lambda tree: tree.score(problem.scores), default=None)
         if first is not None and report.stop is None:
             report(tree=first, note="pruning")
-            problem = pruning.prune(problem, first.score(problem.scores), report)
-            report(note=f"{predicted_sets(problem)} sets left")
-        return problem, first, root
+            pruned = pruning.prune(problem, first.score(problem.scores), report)
+            report(note=f"{predicted_sets(pruned.problem)} sets left")
+            return pruned, first, root
+        return pruning.Pruned(problem, 0), first, root
 
     def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
         """Tells whether there is no memory for the LP over all families."""

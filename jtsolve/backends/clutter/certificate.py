@@ -25,11 +25,19 @@ if TYPE_CHECKING:
 
 
 class Proof(NamedTuple):
-    """The root, the shift of the units, and the first node of a search that kept its stages."""
+    """A proof in the terms of docs/certificates.md.
+
+    Attributes:
+        root: the variable that comes first.
+        shift: of the units.
+        first: the first node of a search that kept its stages.
+        completions: rounds of the completion bound before it.
+    """
 
     root: int
     shift: int
     first: ProofNode
+    completions: int = 0
 
 
 def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
@@ -88,6 +96,7 @@ def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
         balances=[Balance(limit, list(row)) for limit, row in balances],
         graphs=[list(edges) for edges in graphs],
         nodes=documents,
+        completions=proof.completions,
     )
 
 

@@ -101,7 +101,7 @@ def prepare(
     completes = not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
     if completes and tree is not None and report.stop is None:
         report(note="pruning")
-        problem = pruning.prune(problem, tree.score(problem.scores))
+        problem = pruning.prune(problem, tree.score(problem.scores)).problem
     families = families_of(problem, choose_root(problem, tree), lambda: report.stop is not None)
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
