@@ -72,6 +72,22 @@ BENCHMARKS = (
         "selection.py compare --settings CH1 --rows 300 --trials 1 --output {output}/selection",
     ),
     Benchmark(
+        "covariance",
+        "decomposable covariances of held-out days, beside TMFG and MFCF",
+        3,
+        "covariance.py {data}/gaussian/stockdata.csv.gz --columns 100 --seconds 10 60",
+        "covariance.py {data}/gaussian/stockdata.csv.gz --columns 12 --seconds 2",
+        ("gaussian/stockdata.csv.gz",),
+    ),
+    Benchmark(
+        "private",
+        "error of private tables from greedy and optimal clique trees",
+        5,
+        "private.py {data}/density/nltcs.train.data.gz --no-header --cells 8 --epsilon 0.1 1 10",
+        "private.py {data}/density/nltcs.train.data.gz --no-header --cells 4 --epsilon 1 --seeds 1",
+        (NLTCS,),
+    ),
+    Benchmark(
         "selection_speed",
         "seconds of graph selection, beside scikit-learn",
         5,

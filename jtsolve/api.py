@@ -82,7 +82,7 @@ __all__ = [
 @at(Door.PYTHON)
 @one_call()
 def learn(
-    data: Frame,
+    data: Frame = None,
     treewidth: int | None = 2,
     *,
     score: str | LocalScore | None = None,
@@ -107,6 +107,7 @@ def learn(
     Args:
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
             (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
+            None for `covariance`, the matrix of the columns, in any of these forms, with `rows` behind it.
         treewidth: the largest clique size minus one; None for any, with up to 26 columns.
         score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them;
             None for bic of states, or cg where columns of numbers are real.
@@ -144,9 +145,10 @@ def learn(
     run = run_of(time, memory, threads, seed, show_progress)
     claim_outputs(certificate)
     with held_cluster(executor, threads, data) as cluster:
+        source = data_of(data, reading, cluster, keep)
         study = Study(
-            data_of(data, reading, cluster, keep),
-            score_of(score, MIXED_SCORE),
+            source,
+            score_of(score, source.default_score(MIXED_SCORE)),
             treewidth_of(treewidth),
             Restrictions.given(forbid, require, constraints),
             backend_of(backend),

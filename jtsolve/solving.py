@@ -11,6 +11,7 @@ import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
+from jtsolve.core.backend import MOST_COMPUTED
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.estimates import asked_once, estimate_of, objections_of
 from jtsolve.core.machine import describe
@@ -40,6 +41,9 @@ _SURVEY_SECONDS, _SURVEY_SETS = 5.0, 300_000
 """Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
 _FOREST_SECONDS = 0.1
 """Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
+_WIDE, _FIRST = 5, 1 << 10
+"""Size of cliques scored on demand from which on one local search has all the time, and a rank above all
+others. With pairs of 60 to 100 variables, after 12 s on a thread, the portfolio was 2 to 5 % behind it."""
 _FEW_SCORES = 1 << 14
 """Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
@@ -385,6 +389,8 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
         else:
             heuristic = not backend.capabilities.exact
             rank = backend.capabilities.rank if heuristic else 0
+            if heuristic and backend.capabilities.searches_wide and _is_wide_on_demand(problem):
+                rank = _FIRST
             cramped = heuristic and limits.workers < backend.capabilities.threads
             fitting.append((heuristic, cramped, -rank, estimate.seconds, backend, estimate))
     if not fitting:
@@ -410,6 +416,14 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
             f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
         )
     return Choice(backend, estimate, reason, tuple(refusals))
+
+
+def _is_wide_on_demand(problem: Problem) -> bool:
+    """Tells whether cliques of five or more are scored on demand, and are too many for a table."""
+    from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
+
+    is_table = isinstance(problem.scores, DenseScores | SparseScores)
+    return not is_table and problem.max_clique_size >= _WIDE and predicted_sets(problem) > MOST_COMPUTED
 
 
 def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], list[str]]:

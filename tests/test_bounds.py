@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, islice
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.core.bounds import ceiling_bound, early_bound, family_bound, problem_bound, range_bound
+from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import gap_in_words
 from jtsolve.core.run import Limits, Run
@@ -214,7 +216,41 @@ def test_the_bound_of_many_real_columns_is_useful_if_there_are_more_rows() -> No
     few = problem_from_table(real_table(60, 50, 0), GaussianBic(), treewidth=3, tabulation=on_demand)
     assert ceiling_bound(few) == inf
     result = solve(few, Forward(), Run())
-    assert "no useful bound is known" in gap_in_words(result.gap, result.score, result.stats)
+    assert "% of the gain" in gap_in_words(result.gap, result.score, result.stats)
+
+
+@pytest.mark.parametrize("score", [GaussianBic(), Bge()], ids=lambda score: score.name)
+@pytest.mark.parametrize("size", [2, 3, 4, 5])
+def test_no_tree_of_real_numbers_exceeds_a_priced_bound(score: GaussianBic | Bge, size: int) -> None:
+    table = real_table(5, 40, size)
+    scores = DataScores(table, score, size)
+    fitting = [tree for tree in trees(5) if max(one.bit_count() for one in tree.cliques) <= size]
+    best = max(tree.score(scores) for tree in fitting)
+    bounds = list(islice(scores.tree_bounds(size, best, 1, lambda: None), 8))
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] >= best - 1e-6
+    first = family_bound(problem_from_table(table, score, max_size=size))
+    if score == GaussianBic():
+        assert bounds[0] == pytest.approx(first, rel=1e-7)
+    assert bounds[0] >= first - 1e-6
+
+
+def test_prices_improve_the_bound_of_the_best_families() -> None:
+    scores = DataScores(real_table(12, 60, 0), GaussianBic(), 3)
+    tree = solve(Problem(tuple(Variable(f"V{v}") for v in range(12)), scores), Forward(), Run()).tree
+    assert tree is not None
+    first, *_, last = scores.tree_bounds(3, tree.score(scores), 2, lambda: None)
+    assert last - tree.score(scores) < 0.9 * (first - tree.score(scores))
+
+
+def test_a_bound_of_real_numbers_needs_neither_rows_nor_memory() -> None:
+    scores = DataScores(real_table(60, 50, 0), GaussianBic(), 3)
+    found = Problem(tuple(Variable(f"V{v}") for v in range(60)), scores)
+    small = Limits(time=1.0, memory=resident_memory() + 255_000_000)
+    tree = solve(found, Forward(), Run()).tree
+    assert tree is not None
+    result = solve(found, ClutterCuts(start=Forward()), Run(small))
+    assert result.bound < solve(found, Forward(), Run()).bound
 
 
 def test_one_column_is_its_own_bound() -> None:

@@ -32,6 +32,7 @@ from jtsolve.cli import run
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.estimator import (
     DataWarning,
+    DecomposableCovariance,
     JunctionTreeClassifier,
     JunctionTreeDensity,
     JunctionTreeImputer,
@@ -102,6 +103,7 @@ def tree_of(estimator: Any) -> JunctionTreeModel:
         JunctionTreeClassifier(trees="class-conditional", backend="forward"),
         JunctionTreeImputer(threads=1),
         JunctionTreeRegressor(threads=1),
+        DecomposableCovariance(treewidth=1, threads=1),
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ from math import inf, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import jtsolve as jt
@@ -15,10 +16,11 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.bounds import ceiling_bound
 from jtsolve.core.pairs import PairScores
 from jtsolve.core.problem import Problem
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import bounded_subsets, members
-from jtsolve.errors import InputError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.instance import read_problem, write_problem
-from jtsolve.solving import solve
+from jtsolve.solving import choose, solve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 def pair_problem(seed: int, n: int = 5, **options: Any) -> Problem:
     rng = np.random.default_rng(seed)
     weights = np.triu(rng.normal(0.5, 1.0, (n, n)), 1)
-    states = {chr(ord("A") + v): int(rng.integers(2, 5)) for v in range(n)}
+    states = {(chr(ord("A") + v) if v < 26 else f"v{v}"): int(rng.integers(2, 5)) for v in range(n)}
     return Problem.from_pairs(weights + weights.T, states, **options)
 
 
@@ -92,6 +94,44 @@ def test_files_hold_pairs_and_read_back_as_the_same_problem(tmp_path: Path) -> N
         assert pickle.loads(pickle.dumps(again)).digest() == problem.digest()  # noqa: S301 - our own
         masks = list(bounded_subsets(5, problem.max_clique_size))
         assert [again.scores.score(mask) for mask in masks] == [problem.scores.score(mask) for mask in masks]
+
+
+def test_a_matrix_with_names_is_read_by_them(tmp_path: Path) -> None:
+    problem = pair_problem(0)
+    assert isinstance(problem.scores, PairScores)
+    names, weights = list(problem.names), problem.scores.weights
+    states = dict(zip(names, problem.scores.states, strict=True))
+    frame = pd.DataFrame(weights, names, names)
+    shuffled = frame.loc[names[::-1], [*names[2:], *names[:2]]]
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    shuffled.to_csv(tmp_path / "labelled.csv")
+    for given in (frame, shuffled, tmp_path / "plain.csv", str(tmp_path / "labelled.csv")):
+        assert Problem.from_pairs(given, states).digest() == problem.digest()
+    (tmp_path / "words.csv").write_text("A,B\n0,x\nx,0\n")
+    faults = [(frame.rename(columns={"A": "Z"}), "'Z' is no variable"), (tmp_path / "words.csv", "numbers")]
+    for fault, words in faults:
+        with pytest.raises(InputError, match=words):
+            Problem.from_pairs(fault, states)
+
+
+def test_a_tree_goes_to_mbi() -> None:
+    solution = jt.solve(pair_problem(1, max_clique_cells=12))
+    domain, cliques, tree = solution.to_mbi()
+    assert list(domain) == list("ABCDE")
+    assert cliques == solution.cliques
+    assert set(tree.nodes) == set(cliques)
+    assert tree.number_of_edges() == len(cliques) - 1
+    model = jt.fit({"a": [0, 1, 1] * 5, "b": [0, 1, 0] * 5}, treewidth=1)
+    assert model.to_mbi()[:2] == ({"a": 2, "b": 2}, [("a", "b")])
+    rows = np.random.default_rng(0).normal(size=(50, 2))
+    with pytest.raises(ChoiceError, match="is not known"):
+        jt.learn(rows, 1).to_mbi()
+
+
+def test_auto_searches_large_cliques_on_demand_with_one_local_search() -> None:
+    limits = Run(Limits(time=20.0))
+    assert choose(pair_problem(0, 60, max_clique_cells=1000), limits).backend.name == "lns"
+    assert choose(pair_problem(0, 60, max_clique_cells=16), limits).backend.name == "portfolio"
 
 
 def test_the_digest_is_that_of_the_weights() -> None:

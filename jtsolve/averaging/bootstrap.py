@@ -235,6 +235,7 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     if not isinstance(table, DataTable):
         rows = generator.integers(table.rows, size=table.rows)
         real = table.real if isinstance(table, MixedTable) else table
+        real.require_rows("a bootstrap")
         numbers = replace(real, values=real.values[:, rows])
         if not isinstance(table, MixedTable):
             return numbers

@@ -90,9 +90,10 @@ def fit(
     if graph is not None:
         structure = triangulate(graph)
     with held_cluster(executor, spend.threads) as cluster:
+        source = StudyData(data, columns.reading(), cluster, keep)
         study = Study(
-            StudyData(data, columns.reading(), cluster, keep),
-            chosen_score(score, default_score(kind, structure)),
+            source,
+            chosen_score(score, source.default_score(default_score(kind, structure))),
             treewidth,
             constrain.restrictions(),
             chosen_backend(backend),

@@ -85,9 +85,10 @@ def read_or_score(
     from jtsolve.study.study import Study
 
     with held_cluster(executor, threads) as cluster:
+        data = Data(path, options.reading(), cluster, keep)
         study = Study(
-            Data(path, options.reading(), cluster, keep),
-            chosen_score(score, default),
+            data,
+            chosen_score(score, data.default_score(default)),
             treewidth,
             restrictions,
             backend,

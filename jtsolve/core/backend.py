@@ -69,6 +69,7 @@ class Capabilities:
         rank: preference of `auto` among heuristics; higher is tried first. 0 for a backend that builds its
             own tree; one above its starts for one that improves their trees, which is never worse; two above
             if measurements show it better than the other improvers.
+        searches_wide: whether `auto` prefers it where sets of five or more are scored on demand.
         threads: `auto` prefers other heuristics where fewer threads are available.
         predictable: whether the time of a proof follows from the sizes; in branch and bound it depends on the
             scores more, and `auto` has a search run beside it.
@@ -81,6 +82,7 @@ class Capabilities:
     any_size: Callable[[Problem], bool] = _never
     rules: tuple[Rule, ...] = ()
     rank: int = 0
+    searches_wide: bool = False
     threads: int = 1
     predictable: bool = True
 

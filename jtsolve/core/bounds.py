@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.scores import DenseScores, SparseScores, own_scores
+from jtsolve.core.scores import Bounding, DenseScores, SparseScores, own_scores
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _LOOK_UPS = 1 << 25
 """Look-ups of scores in about a second."""
 _LATE = 0.5
 """Seconds that a weak bound may take when the time is over."""
+_PATIENT = 10.0
+"""Most seconds for the bound of scores on demand before the search."""
 _SLOWER = 16
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
@@ -36,18 +38,18 @@ def _go_on() -> None:
 def problem_bound(problem: Problem, seconds: float = 0.0, look: Callable[[], None] = _go_on) -> float:
     """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
 
-    Scores that are computed on demand may take any time: they get the other bounds.
+    Scores that are computed on demand may take any time: they get the other bounds, and their own.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; the family bound is taken if it needs less, or at most about half a second.
+        seconds: that are left; bounds by families are taken if they need less, or about half a second.
         look: is called many times a second, and may raise.
     """
     n, width = problem.n, problem.max_clique_size
     if (needed := _family_seconds(problem)) < inf and needed <= max(_LATE, seconds):
         bound = family_bound(problem, look)
     else:
-        bound = min(range_bound(problem), ceiling_bound(problem))
+        bound = min(range_bound(problem), ceiling_bound(problem), _first_bound(problem, seconds, look))
     # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest
@@ -65,7 +67,7 @@ def early_bound(problem: Problem, seconds: float) -> float:
     """
     needed, share = _family_seconds(problem), seconds / 2
     if needed == inf:
-        return problem_bound(problem)
+        return problem_bound(problem, min(_PATIENT, seconds / 10))
     if seconds == inf:
         return inf
     return problem_bound(problem, share) if _LATE < needed <= share else inf
@@ -79,6 +81,16 @@ def _family_seconds(problem: Problem) -> float:
     if isinstance(problem.scores, SparseScores):
         return 3 * width * len(problem.scores.table) * _SLOWER / _LOOK_UPS
     return sum(size * comb(n, size) for size in range(1, width + 1)) / _LOOK_UPS
+
+
+def _first_bound(problem: Problem, seconds: float, look: Callable[[], None]) -> float:
+    """Returns the first of `Bounding.tree_bounds` if it takes little time; otherwise inf."""
+    scores, size = problem.scores, problem.max_clique_size
+    if not isinstance(scores, Bounding) or size < 2:  # noqa: PLR2004 - a pair
+        return inf
+    if scores.bounding_seconds(size, 1) > max(_LATE, seconds):
+        return inf
+    return next(scores.tree_bounds(size, -inf, 1, look), inf)
 
 
 def ceiling_bound(problem: Problem) -> float:

@@ -19,10 +19,12 @@ References:
 
 from __future__ import annotations
 
+import csv
 import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb, inf, log
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -166,6 +168,53 @@ def weight_matrix(
         given.add(frozenset(ends))
         matrix[ends, ends[::-1]] = weight
     return matrix
+
+
+def matrix_in_file(path: str | Path, names: Sequence[str]) -> NDArray[np.float64]:
+    """Returns the matrix in a CSV file, in the order of the names, shape (n, n).
+
+    The first line names the columns; a first column with one value more than the names names the rows.
+
+    Raises:
+        InputError: the file cannot be read, a value is not a number, or the names are others.
+    """
+    source = str(path)
+    try:
+        lines = [line for line in csv.reader(Path(path).read_text("utf-8").splitlines()) if line]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(source, "", f"it cannot be read ({error})", "give a CSV file in UTF-8") from None
+    if len(lines) < 2:  # noqa: PLR2004 - names and a row
+        raise InputError(source, "", "there is no matrix", "give a line of names and a row for each of them")
+    (head, *rows), width = lines, len(lines) - 1
+    labelled = len(rows[0]) == width + 1
+    columns = [name.strip() for name in head[-width:]]
+    labels = [row[0].strip() for row in rows] if labelled else columns
+    try:
+        values = np.array([[float(value) for value in row[labelled:]] for row in rows])
+    except ValueError as error:
+        raise InputError(source, "", f"a row is not of {width} numbers ({error})", "correct it") from None
+    return ordered_matrix(values, labels, columns, names, source)
+
+
+def ordered_matrix(
+    values: NDArray[np.float64],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    names: Sequence[str],
+    source: str = "scores",
+) -> NDArray[np.float64]:
+    """Returns a matrix with labels in the order of the names.
+
+    Raises:
+        InputError: the labels are other names.
+    """
+    for labels in (rows, columns):
+        if sorted(map(str, labels)) != sorted(names) or np.shape(values) != (len(names), len(names)):
+            other = next((name for name in labels if name not in names), None)
+            reason = "it has not each variable once" if other is None else f"'{other}' is no variable"
+            raise InputError(source, "weights", reason, "name rows and columns as the states do")
+    order = [[list(labels).index(name) for name in names] for labels in (rows, columns)]
+    return np.asarray(values, dtype=np.float64)[np.ix_(*order)]
 
 
 def _knapsack(gains: NDArray[np.float64], sizes: NDArray[np.float64], capacity: float) -> float:

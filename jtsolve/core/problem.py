@@ -11,6 +11,7 @@ import hashlib
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
 from math import inf, prod
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
-from jtsolve.core.pairs import PairScores, weight_matrix
+from jtsolve.core.pairs import PairScores, matrix_in_file, ordered_matrix, weight_matrix
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
 from jtsolve.core.varset import VarSet, is_subset, largest_within, members, varset
 from jtsolve.errors import ChoiceError, InputError
@@ -346,8 +347,9 @@ class Problem:
         The weights decide what the tree reveals: of private data, the caller adds the noise to them.
 
         Args:
-            weights: a mapping from pairs of names to weights, 0 for others; or an array or data frame of
-                shape (n, n), symmetric, in the order of `states`.
+            weights: a mapping from pairs of names to weights, 0 for others; an array of shape (n, n),
+                symmetric, in the order of `states`; or such a matrix with names, a data frame or the path of
+                a CSV file, whose first line, and first column if there is one more, are the names.
             states: the number of states of each variable, by name.
             noise: the error of a measured pair, for each root of cells times cells.
             price: of a cell.
@@ -363,7 +365,13 @@ class Problem:
         (2.0, 2)
         """
         names = tuple(states)
-        if hasattr(weights, "keys") and not hasattr(weights, "to_numpy"):
+        if isinstance(weights, str | Path):
+            weights = matrix_in_file(weights, names)
+        elif hasattr(weights, "columns"):
+            index = weights.index if hasattr(weights, "index") else weights.columns
+            labels = weights.columns if type(index).__name__ == "RangeIndex" else index
+            weights = ordered_matrix(weights.to_numpy(), list(labels), list(weights.columns), names)
+        elif hasattr(weights, "keys"):
             weights = weight_matrix(weights.items(), names)
         size = None if max_treewidth is None else max_treewidth + 1
         scores = PairScores(weights, tuple(states.values()), noise, price, max_clique_cells, size)

@@ -25,7 +25,7 @@ from jtsolve.core.varset import (
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -305,6 +305,28 @@ class Tabulating(Protocol):
         """Returns the scores of all sets of at most `max_size` members in colex order, in nats.
 
         `workers` is the number of threads; None for all cores.
+        """
+        ...
+
+
+@runtime_checkable
+class Bounding(Protocol):
+    """Scores computed on demand that bound the score of trees by what they are made of."""
+
+    def bounding_seconds(self, size: int, workers: int) -> float:
+        """Returns the predicted time of the first of `tree_bounds`; inf if there is none."""
+        ...
+
+    def tree_bounds(
+        self, size: int, target: float, workers: int, proceed: Callable[[], object]
+    ) -> Iterator[float]:
+        """Yields upper bounds of the score of a tree, each at most the one before, in nats.
+
+        Args:
+            size: of the largest cliques, at least 2.
+            target: the score of a good tree, in nats.
+            workers: threads.
+            proceed: called several times a second; may raise.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: density, classifier, regressor, imputer.
+"""scikit-learn estimators: density, classifier, regressor, imputer, covariance.
 
 They learn as `jtsolve fit` does, with its defaults, from arrays and data frames by the rules of `jt.learn`,
 and follow scikit-learn's conventions: `check_estimator` passes for all.
@@ -20,12 +20,14 @@ if tuple(map(int, re.findall(r"\d+", _installed)[:2])) < (1, 9):  # of "1.9rc1",
 
 from jtsolve.estimator.base import DataWarning
 from jtsolve.estimator.classifier import JunctionTreeClassifier
+from jtsolve.estimator.covariance import DecomposableCovariance
 from jtsolve.estimator.density import JunctionTreeDensity
 from jtsolve.estimator.imputer import JunctionTreeImputer
 from jtsolve.estimator.regressor import JunctionTreeRegressor
 
 __all__ = [
     "DataWarning",
+    "DecomposableCovariance",
     "JunctionTreeClassifier",
     "JunctionTreeDensity",
     "JunctionTreeImputer",

@@ -139,9 +139,9 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     threads: int | None = None
     random_state: Any = 0
 
-    def _running(self) -> _Running:
+    def _running(self) -> Running:
         """Returns the context of a fit."""
-        return _Running(self)
+        return Running(self)
 
     def _read(  # noqa: PLR0917 - as `fit` has them
         self,
@@ -250,10 +250,10 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-class _Running(at):
+class Running(at):
     """The context of a fit: findings of the data check become warnings where `fit` was called."""
 
-    def __init__(self, estimator: TreeEstimator) -> None:
+    def __init__(self, estimator: Any) -> None:
         super().__init__(Door.ESTIMATOR)
         self._estimator = estimator
         self._found: list[object] = []
@@ -263,7 +263,8 @@ class _Running(at):
         super().__enter__()
         one = self._estimator
         try:
-            one.require_parameters()
+            if isinstance(one, TreeEstimator):
+                one.require_parameters()
             state = one.random_state
             seed = state if isinstance(state, int) else int(check_random_state(state).randint(1 << 31))
             limits = Limits(one.time, memory_bytes(one.memory), one.threads, seed)

@@ -17,6 +17,7 @@ from jtsolve.errors import ChoiceError, InputError, public
 from jtsolve.listing import shown
 from jtsolve.models.columns import position, states_of
 from jtsolve.models.files.opening import exported, open_model, write_model
+from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.protocol import unused
 from jtsolve.tables.frames import FrameStyle, is_listing, is_path
 from jtsolve.tables.options import Habits
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.protocol import Distribution, Explanation, Posterior
     from jtsolve.tables.frames import Frame
@@ -134,6 +136,13 @@ class Model:
 
         return to_networkx(self.model.junction_tree("networkx"))
 
+    def to_mbi(self) -> MbiTree:
+        """Returns domain, cliques and tree in the words of mbi; see `Solution.to_mbi`."""
+        from jtsolve.models.files.interop import to_mbi
+
+        states = [None if column.states is None else len(column.states) for column in self.model.columns]
+        return to_mbi(self.model.structure("mbi"), self.names, states)
+
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the variables."""
@@ -229,6 +238,28 @@ class Model:
         single = not is_listing(variables) or label_of(variables) in self.names
         names = list(map(self._named, [variables] if single else variables))
         return self.posterior([names], given, memory=memory).frame(self.style)
+
+    def covariance(self) -> Frame:
+        """Returns the covariance matrix of a model of real numbers, as a frame.
+
+        A column for each variable, and rows in the same order, which pandas labels.
+
+        Raises:
+            ChoiceError: a variable is discrete.
+        """
+        return self._matrix(0)
+
+    def precision(self) -> Frame:
+        """Returns the inverse of `covariance`, with a 0 for each pair of variables that share no clique."""
+        return self._matrix(1)
+
+    def _matrix(self, which: int) -> Frame:
+        if not isinstance(self.model, MixedTreeModel):
+            raise ChoiceError("a covariance is of real variables alone, and this model has discrete ones")
+        matrix = self.model.matrices()[which]
+        columns = [self.style.numbers(name, one) for name, one in zip(self.names, matrix, strict=True)]
+        found = self.style.frame(columns)
+        return found.set_axis(found.columns) if self.style.pandas else found
 
     def singly(self, given: Given | None) -> list[list[str]]:
         """Returns each variable as a group; of real numbers, those that are not observed."""

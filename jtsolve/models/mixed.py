@@ -26,6 +26,7 @@ from jtsolve.models.inference.mixed import (
     blocks,
     collect,
     completed,
+    covariance_and_precision,
     joint,
     log_densities,
     margin,
@@ -225,6 +226,16 @@ class MixedTreeModel:
                 steps = means[0, :, at] - mean
                 found[v] = mean, float(weights[0] @ (spreads[0, :, at, at] + steps**2))
         return tuple(found[v] for v in range(self.n))
+
+    def matrices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the covariance matrix and its inverse, the precision, each of shape (n, n).
+
+        Raises:
+            ChoiceError: there are discrete variables.
+        """
+        if any(column.states is not None for column in self.columns):
+            raise ChoiceError("a precision is of real variables alone, and this model has discrete ones")
+        return covariance_and_precision(self.cliques, self.n)
 
     def marginal(self, names: Sequence[str]) -> Any:
         """Returns the joint distribution of discrete variables, or mean and covariance of real ones.

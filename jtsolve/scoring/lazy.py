@@ -12,11 +12,14 @@ import numpy as np
 from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring.mixed import MixedScorer
+from jtsolve.scoring.priced import priced_bounds, seconds_of_search
+from jtsolve.scoring.scorer import GaussianScorer
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import tabulate_with
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -115,6 +118,26 @@ class DataScores:
     def ceilings(self) -> tuple[float, ...]:
         """See `Problem.ceilings`."""
         return tuple(self._scorer.ceilings().tolist())
+
+    @property
+    def _gaussian(self) -> GaussianScorer | None:
+        """The scorer of real numbers alone; None if there are states."""
+        scorer = self._scorer
+        if isinstance(scorer, MixedScorer) and scorer.discrete is None:
+            scorer = scorer.gaussian
+        return scorer if isinstance(scorer, GaussianScorer) else None
+
+    def bounding_seconds(self, size: int, workers: int) -> float:
+        """See `core.scores.Bounding`."""
+        return inf if self._gaussian is None else seconds_of_search(self.n, size, workers)
+
+    def tree_bounds(
+        self, size: int, target: float, workers: int, proceed: Callable[[], object]
+    ) -> Iterator[float]:
+        """See `core.scores.Bounding`."""
+        if self._gaussian is None:
+            return iter(())
+        return priced_bounds(self._gaussian, size, target, workers, proceed)
 
     @property
     def stats(self) -> dict[str, int]:

@@ -20,9 +20,9 @@ import numpy as np
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.score import CellMoments
-from jtsolve.scoring.scorer import LEAST_PIVOT, dependent
+from jtsolve.scoring.scorer import LEAST_PIVOT
 from jtsolve.tables.normal_scores import normal_scores
-from jtsolve.tables.table import ContinuousTable, MixedTable
+from jtsolve.tables.table import ContinuousTable, MixedTable, dependent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,7 @@ _GROUPS = 64
 def scored_columns(table: MixedTable, score: MixedScore) -> ContinuousTable:
     """Returns the real columns as a score takes them."""
     real = table.real
+    real.require_rows(f"the score '{score.name}'")
     if score.columns == "normal-scores":
         values = normal_scores(real.values)
     elif score.standardised:

@@ -100,7 +100,7 @@ class GaussianScore(Protocol):
         """Returns the least number of rows for sets of this size."""
         ...
 
-    def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    def matrix(self, scatter: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """Returns the matrix whose principal submatrices are scored.
 
         Args:
@@ -110,7 +110,7 @@ class GaussianScore(Protocol):
         ...
 
     def value(
-        self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
+        self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
         """Returns s(A), in nats, of sets of one size ≥ 1 from ln det of their submatrices."""
         ...

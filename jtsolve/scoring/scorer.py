@@ -17,9 +17,10 @@ from jtsolve.scoring.partitions import proceed_always, require_keys, sums_over_p
 from jtsolve.scoring.score import Dirichlet, Marginal
 from jtsolve.tables.distinct import ONCE, merged_rows
 from jtsolve.tables.partitions import PartitionedTable
+from jtsolve.tables.table import dependent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -282,16 +283,6 @@ def _with_rest(
     return values
 
 
-def dependent(names: Sequence[str]) -> InputError:
-    """Returns the error for columns whose covariance matrix is singular."""
-    return InputError(
-        "table",
-        f"columns {', '.join(names)}",
-        "they are linearly dependent, or nearly so, and their density is unbounded",
-        "leave one of them out",
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianScorer:
     """Scores of continuous data: log determinants of principal submatrices."""
@@ -312,8 +303,8 @@ class GaussianScorer:
         A column keeps at least the variance that it has given all others. So ln det of P, a sum of logarithms
         of such variances, is at least the sum of the |P| smallest; scores of families fall with it.
         """
-        n, rows = self.table.n, self.table.rows
-        least = _log_least_variances(self.matrix)
+        n, rows = self.table.n, self.table.total
+        least = log_least_variances(self.matrix)
         if not np.isfinite(least).all():
             return np.full(n, inf)
         parents = np.cumsum(np.sort(least))
@@ -331,7 +322,7 @@ class GaussianScorer:
         ends = [0.0]
         for size in range(1, max_size + 1):
             logs = np.array([floor[:size].sum(), diagonal[-size:].sum()])
-            ends += self.score.value(logs, size, self.table.rows, self.table.n).tolist()
+            ends += self.score.value(logs, size, self.table.total, self.table.n).tolist()
         return min(ends), max(ends)
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -350,25 +341,28 @@ class GaussianScorer:
         values = np.zeros(logs.size)
         for size in range(1, sets.shape[1] + 1):
             at = np.flatnonzero(sizes == size)
-            values[at] = self.score.value(logs[at], size, self.table.rows, self.table.n)
+            values[at] = self.score.value(logs[at], size, self.table.total, self.table.n)
         return values
 
 
 def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int) -> GaussianScorer:
     """Returns the scorer of sets of at most `max_size` columns of numbers."""
     needed = score.least_rows(max_size)
-    if table.rows < needed:
+    if table.total < needed:
         raise InputError(
             "table",
             "rows",
-            f"there are {table.rows}, but sets of {max_size} columns need {needed} under {score.name}",
+            f"there are {table.total:g}, but sets of {max_size} columns need {needed} under {score.name}",
             "score smaller sets, or use bge, whose prior regularises few rows",
         )
     centred = table.values - table.values.mean(axis=1, keepdims=True)
-    return GaussianScorer(table, score, score.matrix(centred @ centred.T, table.rows), max_size)
+    scatter = centred @ centred.T
+    if table.behind is not None:
+        scatter *= table.behind / table.rows
+    return GaussianScorer(table, score, score.matrix(scatter, table.total), max_size)
 
 
-def _log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns, of each column, a lower bound of ln of its variance given all others; -inf if there is none.
 
     That is ln 1/(M⁻¹)_vv, taken of the correlations, less what rounding may have added to it.

@@ -65,6 +65,7 @@ class Moments:
         Raises:
             InputError: columns are linearly dependent.
         """
+        table.require_rows("the selection of a graph")
         values = table.values if margins == "gaussian" else normal_scores(table.values)
         moments = cls(table.names, *_standardised(values))
         moments._require_independent()

@@ -89,11 +89,24 @@ def treewidth_of(given: Any) -> int | None:
 def data_of(
     source: Frame, reading: Mapping[str, Any], cluster: Cluster | None, keep: str | Path | None
 ) -> Data:
-    """Returns data, with the options of `tables.options.DATA` by their names."""
+    """Returns data, with the options of `tables.options.DATA` by their names.
+
+    Raises:
+        ChoiceError: an option is invalid, or there are neither data nor a covariance, or both.
+    """
     from jtsolve.study.data import Data
     from jtsolve.tables.crosstab import counts_in_rows
     from jtsolve.tables.reading import reading_of
 
+    covariance = reading.get("covariance")
+    if covariance is not None and not isinstance(covariance, bool):
+        if source is not None:
+            raise ChoiceError("data and covariance both say what to learn from; give one of the two")
+        source, reading = covariance, {**reading, "covariance": True}
+    if source is None:
+        raise ChoiceError("there are no data; give them, or covariance= and rows=")
+    if reading.get("covariance"):
+        return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
     source, reading = counts_in_rows(source, reading)
     return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
 

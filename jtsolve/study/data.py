@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
-from jtsolve.options import EXECUTOR, KEEP, SMOOTHING, UNSEEN, VALIDATE
-from jtsolve.scoring.score import is_discrete, is_mixed, require_counts
+from jtsolve.options import EXECUTOR, KEEP, SCORE, SMOOTHING, UNSEEN, VALIDATE
+from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
-from jtsolve.tables.options import SCHEMA, Coding, Habits, Reading, title_of
+from jtsolve.tables.options import COVARIANCE, SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
-from jtsolve.tables.reading import read_checked
+from jtsolve.tables.reading import read_checked, read_covariance
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes
+
+
+COVARIANCE_SCORE = "gaussian-bic"
+"""The score of a covariance where none is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,10 @@ class Data:
         """The data's name in progress and findings: that of the file, or a phrase for a frame."""
         return Path(self.source).name if is_path(self.source) else FRAME
 
+    def default_score(self, usual: str) -> str:
+        """Returns the name of the score where none is named; `usual` if there are rows."""
+        return usual if self.reading.rows is None else COVARIANCE_SCORE
+
     @property
     def title(self) -> str:
         """The name of a problem made of the data."""
@@ -86,6 +94,14 @@ class Data:
             LimitError: the time ended, or the memory does not suffice.
         """
         coding, strict = self.reading.coding, self.reading.strict
+        if self.reading.rows is not None:
+            if self.cluster is not None or not is_gaussian(score):
+                reason = "no rows to count by partitions" if self.cluster else f"no score '{score.name}'"
+                raise ChoiceError(
+                    f"a covariance has {reason}; give {SCORE(COVARIANCE_SCORE)}, or leave out {COVARIANCE}"
+                )
+            with run.phase(f"reading {self.label}"):
+                return read_covariance(self.source, coding, self.reading.dialect, self.reading.rows, run)
         if self.cluster is not None and is_mixed(score):
             score = score.discrete
         with run.phase(f"reading {self.label}"):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jtsolve.core.ranking import Ranking
     from jtsolve.core.tree import JunctionTree
     from jtsolve.errors import JtsolveError
+    from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import LocalScore
@@ -174,6 +175,22 @@ class Solution:
     def graph(self) -> nx.Graph:
         """Returns the chordal graph, a networkx graph whose nodes are the names."""
         return self.named.graph()
+
+    def to_mbi(self) -> MbiTree:
+        """Returns the tree in the words of mbi, which is not imported: domain, cliques, and a graph of them.
+
+        Raises:
+            ChoiceError: the number of states of a variable is not known.
+
+        >>> import jtsolve as jt
+        >>> pairs = jt.Problem.from_pairs({("A", "B"): 2.0}, {"A": 2, "B": 3, "C": 4}, max_clique_cells=8)
+        >>> jt.solve(pairs).to_mbi()[:2]
+        ({'A': 2, 'B': 3, 'C': 4}, [('A', 'B'), ('C',)])
+        """
+        from jtsolve.models.files.interop import to_mbi
+
+        known = {} if self.problem is None else {one.name: one.arity for one in self.problem.variables}
+        return to_mbi(self.tree, self.result.names, [known.get(name) for name in self.result.names])
 
     @property
     def generating_class(self) -> str:
@@ -352,7 +369,7 @@ def _write(path: str | Path, data: bytes) -> None:
 @at(Door.PYTHON)
 @one_call()
 def fit(
-    data: Frame | Solution,
+    data: Frame | Solution = None,
     model: str | ModelKind = "tree",
     treewidth: int | None = None,
     *,
@@ -432,9 +449,10 @@ def fit(
         score = tree.study.score
     with held_cluster(executor, threads, None if table is not None else data) as cluster:
         if table is None:
+            source = data_of(data, reading, cluster, keep)
             study = Study(
-                data_of(data, reading, cluster, keep),
-                score_of(score, default_score(kind, structure)),
+                source,
+                score_of(score, source.default_score(default_score(kind, structure))),
                 width,
                 restrictions,
                 backend_of(backend),

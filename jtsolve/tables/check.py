@@ -25,13 +25,16 @@ from jtsolve.core.run import Run
 from jtsolve.errors import InputError
 from jtsolve.options import TREEWIDTH, worded
 from jtsolve.tables.coding import FEW, is_quantity
+from jtsolve.tables.covariance import is_covariance
 from jtsolve.tables.options import (
+    COVARIANCE,
     DECIMAL,
     DISCRETISE,
     DROP,
     HEADER,
     MISSING,
     MISSING_VALUES,
+    ROWS,
     STATES,
     STRICT,
     WEIGHTS,
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.selection import Subtable
 
 KINDS = (
+    "covariance",
     "header",
     "near-empty",
     "constant",
@@ -192,6 +196,8 @@ def examine(
     facts = [_facts(column, selection.times, coding) for column in selection.columns]
     plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
+    if "covariance" in kinds and is_covariance(selection.columns):
+        return (_covariance(selection.columns),)  # whose other faults do not matter
     if "header" in kinds and header_is_row(raw):
         found["header"] += [(column.name, column.labels[0]) for column in raw.columns]
     for one in facts:
@@ -509,6 +515,13 @@ def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> boo
         m * log(most) + log(float(((shares / most) ** m).sum())) for m in groups[groups > 1].tolist()
     )
     return bool(chance < least)
+
+
+def _covariance(columns: Sequence[RawColumn]) -> Finding:
+    """Returns the finding that rows are a covariance matrix."""
+    names = tuple(column.name for column in columns)
+    sentence = f"a symmetric matrix of {columns[0].codes.size} rows, rather a covariance than rows of data"
+    return Finding("covariance", names, sentence, f"give {COVARIANCE} and {ROWS}, the number behind it")
 
 
 def _dropped(selection: Subtable) -> Iterator[Finding]:

@@ -42,6 +42,7 @@ class Intake:
     Args:
         wants: whether to read the column of this name.
         together: whether equal rows may be merged and counted; otherwise all are kept in order.
+        labels: whether to read the labels of the rows, a first column without a name.
         run: limits the reading and shows its progress; None for neither.
         source: the name of the data in messages.
     """
@@ -50,6 +51,7 @@ class Intake:
     together: bool = True
     run: Run | None = None
     source: str = "the data"
+    labels: bool = False
 
     def poll(self) -> None:
         """Ends the check of the data at the time limit.
@@ -93,7 +95,7 @@ class Gatherer:
     Attributes:
         places: positions of the wanted columns, increasing.
         rows: number of rows added.
-        index: whether the first column is an index, which is not read.
+        index: whether the first column is an index, which is read only as labels.
     """
 
     def __init__(self, names: Sequence[str], intake: Intake) -> None:
@@ -102,7 +104,7 @@ class Gatherer:
         # Writers of data frames (pandas, R) put the labels of the rows into a first column without a name.
         self.index = len(names) > 1 and not names[0]
         # If none is wanted, read the first: rows must be counted and checked all the same.
-        first = int(self.index)
+        first = int(self.index and not intake.labels)
         self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
         self._intake = intake

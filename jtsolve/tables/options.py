@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -171,6 +172,14 @@ DECIMAL = Option(
     within=READ,
 )
 STRICT = Option("strict", bool, "Make the warnings of the data check errors.", default=False, within=READ)
+COVARIANCE = Option(
+    "covariance",
+    bool,
+    "The file is the covariance matrix of its columns, with the number of rows behind it.",
+    default=False,
+    python="covariance=C",
+)
+ROWS = Option("rows", int, "Of a covariance: the number of rows behind it.", metavar="N", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,11 +443,29 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """All options of data together."""
+    """All options of data together.
+
+    Raises:
+        ChoiceError: there is a covariance without a number of rows, or the reverse.
+    """
 
     coding: Coding
     dialect: Dialect = Dialect()
     strict: bool = STRICT.field()
+    covariance: bool = COVARIANCE.field()
+    rows: int | None = ROWS.field()
+
+    def __post_init__(self) -> None:
+        if self.covariance and self.rows is None:
+            raise ChoiceError(f"a covariance does not tell the number of rows behind it; give {ROWS}")
+        if self.rows is not None and not self.covariance:
+            raise ChoiceError(f"{ROWS(self.rows)} is for a covariance; leave it out, or give {COVARIANCE}")
+        if self.rows is not None and not (_is_whole(self.rows) and self.rows >= 1):
+            raise ChoiceError(f"{ROWS(self.rows)}: give a whole number of 1 or more")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 DATA = options_of(Coding, Dialect, Reading)

@@ -29,6 +29,7 @@ from jtsolve.options import options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_mixed, to_numbers, to_states
+from jtsolve.tables.covariance import labels_of_rows, to_covariance
 from jtsolve.tables.crosstab import melted
 from jtsolve.tables.csv_text import read_dat, read_separated
 from jtsolve.tables.frames import FRAME, Frame, is_listing, is_path
@@ -145,6 +146,23 @@ def read_checked(
     raw = read_raw(source, intake, dialect)
     table = checked(raw, coding, name, cells=cells, size=size, kinds=kinds, strict=strict, run=run)
     return _described(table, source, dialect)
+
+
+def read_covariance(
+    data: str | Path | Frame, coding: Coding, dialect: Dialect, rows: int, run: Run | None = None
+) -> ContinuousTable:
+    """Returns the table of a covariance matrix in a data file or frame; see `covariance.to_covariance`.
+
+    Args:
+        data: the path of the file, or the frame.
+        coding: the columns to keep.
+        dialect: how it is written, if it is text.
+        rows: the number of rows behind the covariance.
+        run: see `read_states`.
+    """
+    source, name = opened_data(data, dialect.encoding)
+    raw = read_raw(source, Intake(together=False, run=run, source=name, labels=True), dialect)
+    return _described(to_covariance(raw, coding, rows, name, labels_of_rows(data)), source, dialect)
 
 
 def checked(

@@ -146,6 +146,8 @@ class ContinuousTable:
         names: of the columns; unique and not empty.
         values: shape (columns, rows), finite; copied unless it is read-only.
         provenance: remarks on the file.
+        behind: the number of rows behind a covariance, which the values, any points, only have; None for rows
+            of data.
 
     Raises:
         InputError: the shapes do not fit, a name is empty or repeated, there are no rows, a value is not
@@ -155,6 +157,7 @@ class ContinuousTable:
     names: tuple[str, ...]
     values: NDArray[np.float64]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    behind: float | None = None
 
     def __post_init__(self) -> None:
         _require_names(self.names)
@@ -193,15 +196,39 @@ class ContinuousTable:
         return int(self.values.shape[1])
 
     @property
-    def total(self) -> int:
-        """The number of rows."""
-        return self.rows
+    def total(self) -> float:
+        """The number of rows represented."""
+        return self.rows if self.behind is None else self.behind
+
+    def require_rows(self, purpose: str) -> None:
+        """Checks that there are rows of data.
+
+        Args:
+            purpose: what needs them, for the message.
+
+        Raises:
+            ChoiceError: there is a covariance only.
+        """
+        if self.behind is not None:
+            raise ChoiceError(f"{purpose} needs rows, and a covariance has none; give the data")
 
     def digest(self) -> str:
-        """Returns "sha256:…" over names and values."""
+        """Returns "sha256:…" over names, values, and the number of rows behind a covariance."""
         sha = hashlib.sha256(repr(self.names).encode())
         sha.update(self.values.data)
+        if self.behind is not None:
+            sha.update(repr(self.behind).encode())
         return f"sha256:{sha.hexdigest()}"
+
+
+def dependent(names: Sequence[str]) -> InputError:
+    """Returns the error for columns whose covariance matrix is singular."""
+    return InputError(
+        "table",
+        f"columns {', '.join(names)}",
+        "they are linearly dependent, or nearly so, and their density is unbounded",
+        "leave one of them out",
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,8 +14,10 @@ from jtsolve.backends.clutter.ascent import bound_alone
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound, ProofNode
 from jtsolve.backends.clutter.certificate import Proof
 from jtsolve.backends.clutter.subproblem import Stage
+from jtsolve.core.bounds import range_bound
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Outcome, Stop
+from jtsolve.core.scores import Bounding, StoppedError
 from jtsolve.families.families import families_of, predicted_memory, predicted_sets
 
 if TYPE_CHECKING:
@@ -82,3 +84,21 @@ def bound_by_ascent(
     if subproblem.closed and search.best.tree is None:  # the bound is below every tree's score
         bound = -inf
     return Outcome(search.best.tree, bound, stop, stats), Proof(root, search.shift, ProofNode([], stage))
+
+
+def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits, report: Report) -> Outcome:
+    """Returns the first tree with the best bound that the scores know; see `core.scores.Bounding`.
+
+    Raises:
+        StoppedError: the report asked to end.
+    """
+
+    def proceed() -> None:
+        if report.stop is not None:
+            raise StoppedError
+
+    assert isinstance(problem.scores, Bounding), "asked before"
+    target = range_bound(problem) if first is None else first.score(problem.scores)
+    for bound in problem.scores.tree_bounds(problem.max_clique_size, target, limits.workers, proceed):
+        report(bound=bound, note="prices of families")
+    return Outcome(first, inf, Stop.MEMORY)

@@ -16,7 +16,8 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 
 Sets of any size of up to 26 variables are too many to list, but few of them may be in a tree as good as the
 first: the completion bound (`jtsolve.core.pruning`) leaves 26,000 of four million on hypothyroid. Where the
-linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`).
+linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`); where
+that does not either, scores of real numbers do (`jtsolve.scoring.priced`).
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
 LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
@@ -42,7 +43,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from jtsolve.backends.clutter.ascent import ascend
-from jtsolve.backends.clutter.ascent_only import bound_by_ascent, memory_of_ascent
+from jtsolve.backends.clutter.ascent_only import bound_by_ascent, bound_by_scores, memory_of_ascent
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
@@ -58,7 +59,7 @@ from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
-from jtsolve.core.scores import SparseScores, StoppedError
+from jtsolve.core.scores import Bounding, SparseScores, StoppedError
 from jtsolve.errors import InputError, LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
@@ -142,6 +143,8 @@ class ClutterCuts:
             memory = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
+        if self._only_bounds(problem, limits):
+            memory = resident_memory() + _LIBRARIES
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
             memory = self._pruning_memory(problem)
@@ -185,6 +188,8 @@ class ClutterCuts:
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families, or bounds by an ascent; returns the proof of the bound, if kept."""
         try:
+            if self._only_bounds(problem, limits):
+                return bound_by_scores(problem, self._start(problem, limits, report)[0], limits, report), None
             if self._only_ascends(problem, limits):
                 return self._bounded(problem, limits, report)
             return self._branch_and_bound(problem, limits, report, keep_stages=keep_stages, ties=ties)
@@ -342,6 +347,15 @@ class ClutterCuts:
     def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
         """Tells whether there is no memory for the LP over all families."""
         return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
+
+    def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
+        """Tells whether there is no memory for all families, and the scores bound trees themselves."""
+        scores = problem.scores
+        if not isinstance(scores, Bounding) or not self._only_ascends(problem, limits):
+            return False
+        left = inf if limits.time is None else limits.time - limits.elapsed
+        lacks = resident_memory() + _LIBRARIES + memory_of_ascent(problem) > limits.memory_bytes
+        return lacks and scores.bounding_seconds(problem.max_clique_size, limits.workers) < left / 2
 
     def _memory(self, problem: Problem) -> int:
         """Returns the bytes of the process with all families."""

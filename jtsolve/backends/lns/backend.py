@@ -164,7 +164,9 @@ class LargeNeighbourhoodSearch:
         """The local constraints that the exact backend supports: regions inherit them."""
         features = LOCAL_FEATURES & self.exact.capabilities.features
         rank = 2 + max(one.capabilities.rank for one in self.start)  # measured to be better than `search`
-        return Capabilities(features=features, rank=rank, rules=(_leaves_room_for_bonuses,))
+        return Capabilities(
+            features=features, rank=rank, searches_wide=True, rules=(_leaves_room_for_bonuses,)
+        )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`: the starts, and a thousand regions for each kick."""

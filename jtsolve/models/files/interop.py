@@ -6,7 +6,7 @@ Numbers keep full precision and names are unchanged. The libraries are optional.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.tables.values import kind_of_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import networkx as nx
     from numpy.typing import NDArray
@@ -42,6 +42,43 @@ def to_networkx(model: JunctionTreeModel) -> nx.Graph:
     for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
         graph.add_edge(i, j, separator=_names(model, separator))
     return graph
+
+
+class MbiTree(NamedTuple):
+    """A junction tree in the words of mbi, which is not imported.
+
+    Attributes:
+        domain: the number of states of each attribute, in the order of the columns: `mbi.Domain.fromdict`.
+        cliques: tuples of attributes in this order.
+        tree: the junction tree, a graph of networkx whose nodes are the cliques.
+    """
+
+    domain: dict[str, int]
+    cliques: list[tuple[str, ...]]
+    tree: nx.Graph
+
+
+def to_mbi(tree: JunctionTree, names: Sequence[str], states: Sequence[int | None]) -> MbiTree:
+    """Returns a junction tree in the words of mbi.
+
+    Args:
+        tree: over the variables.
+        names: of the variables.
+        states: their numbers of states; None where unknown, as of real numbers.
+
+    Raises:
+        ChoiceError: a number of states is unknown.
+    """
+    import networkx as nx
+
+    domain = dict(zip(names, states, strict=True))
+    if unknown := [name for name, count in domain.items() if count is None]:
+        raise ChoiceError(f"mbi has states only, and the number of those of '{unknown[0]}' is not known")
+    cliques = [tuple(names[v] for v in members(clique)) for clique in tree.cliques]
+    graph = nx.Graph()
+    graph.add_nodes_from(cliques)
+    graph.add_edges_from((cliques[i], cliques[j]) for i, j in tree.edges)
+    return MbiTree({name: count for name, count in domain.items() if count is not None}, cliques, graph)
 
 
 def from_networkx(graph: nx.Graph) -> JunctionTreeModel:

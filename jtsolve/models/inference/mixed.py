@@ -463,3 +463,29 @@ def completed(
             for at, v in enumerate(clique.real[: clique.free]):
                 filled[v] = np.where(message.gaps[:, at], values[:, at], filled[v])
     return filled
+
+
+def covariance_and_precision(
+    cliques: Sequence[MixedClique], n: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns Σ and K = Σ⁻¹ of real variables alone, each exact up to rounding: no large matrix is inverted.
+
+    With L = (I, −B) over (R, S), K = Σ over cliques of Lᵀ Ω⁻¹ L; it is 0 for every pair that is in no clique.
+    Down the tree, Σ(R, ·) = B Σ(S, ·) over all variables above, and Σ(R, R) = Ω + B Σ(S, S) Bᵀ.
+
+    Args:
+        cliques: from the root down, without discrete members.
+        n: the number of variables.
+    """
+    covariance, precision = np.zeros((n, n)), np.zeros((n, n))
+    above: list[int] = []
+    for clique in cliques:
+        own, separator = list(clique.real[: clique.free]), list(clique.real[clique.free :])
+        slopes, rest = clique.slopes[0], clique.covariances[0]
+        rows = np.hstack([np.eye(clique.free), -slopes])
+        precision[np.ix_(clique.real, clique.real)] += rows.T @ np.linalg.solve(rest, rows)
+        covariance[np.ix_(own, above)] = slopes @ covariance[np.ix_(separator, above)]
+        covariance[np.ix_(above, own)] = covariance[np.ix_(own, above)].T
+        covariance[np.ix_(own, own)] = rest + slopes @ covariance[np.ix_(separator, separator)] @ slopes.T
+        above += own
+    return (covariance + covariance.T) / 2, (precision + precision.T) / 2

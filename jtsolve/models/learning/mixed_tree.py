@@ -72,6 +72,8 @@ def fit_mixed(
             "the graph of the tree is not strongly decomposable: real variables join discrete ones that are "
             "not adjacent; learn a tree from the table"
         ) from None
+    if table.real.behind is not None:  # in points, of which there are not as many
+        ess *= table.rows / table.real.total
     values = np.zeros((table.n, table.rows))
     for part, held in ((table.discrete, "codes"), (table.real, "values")):
         if part is not None:

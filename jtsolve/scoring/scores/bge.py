@@ -68,13 +68,13 @@ class Bge:
         del size
         return 1
 
-    def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    def matrix(self, scatter: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         del rows
         return scatter + self.scale * np.eye(scatter.shape[0])
 
     def value(
-        self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
+        self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         del n  # enters through α_w − n only, which is fixed

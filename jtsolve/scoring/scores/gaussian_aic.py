@@ -28,12 +28,12 @@ class GaussianAic:
         """See `GaussianScore`."""
         return GaussianBic().least_rows(size)
 
-    def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    def matrix(self, scatter: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         return GaussianBic().matrix(scatter, rows)
 
     def value(
-        self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
+        self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         parameters = size + size * (size + 1) // 2

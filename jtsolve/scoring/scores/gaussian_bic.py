@@ -31,12 +31,12 @@ class GaussianBic:
         """See `GaussianScore`; with fewer rows, the covariance matrix is singular."""
         return size + 1
 
-    def matrix(self, scatter: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    def matrix(self, scatter: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         return scatter / rows
 
     def value(
-        self, log_determinant: NDArray[np.float64], size: int, rows: int, n: int
+        self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
         del n  # the score of a set does not depend on other variables

@@ -1,0 +1,134 @@
+"""`DecomposableCovariance`: a covariance whose inverse has the zeros of a chordal graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.covariance import EmpiricalCovariance
+from sklearn.utils.validation import validate_data
+
+from jtsolve.core.result import require_tree
+from jtsolve.core.varset import members
+from jtsolve.errors import ChoiceError
+from jtsolve.estimator.base import Running
+from jtsolve.estimator.rows import weights_of
+from jtsolve.models.learning.mixed_tree import fit_mixed
+from jtsolve.options import BACKEND
+from jtsolve.scoring.problem import problem_from_table
+from jtsolve.scoring.score import is_gaussian
+from jtsolve.solving import solve
+from jtsolve.study.arguments import backend_of, score_of, treewidth_of
+from jtsolve.study.data import COVARIANCE_SCORE
+from jtsolve.tables.covariance import table_of_covariance
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jtsolve.core.backend import Backend
+    from jtsolve.core.varset import VarSet
+    from jtsolve.scoring.score import LocalScore
+
+
+class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
+    """The covariance of maximum likelihood on the best junction tree of a treewidth.
+
+    It agrees with the empirical covariance within the cliques, and its inverse is 0 for every pair of
+    features that share none.
+
+    Args:
+        treewidth: the largest clique size minus one.
+        local_score: name of a score for real numbers ("gaussian-bic", "bge"), or the score itself; `score`
+            is a method.
+        backend: searches for the tree: a name as on the command line, or a `Backend`.
+        store_precision: whether to keep `precision_`.
+        assume_centered: whether the mean is 0.
+        time: seconds for the fit, after which the best tree so far is taken; None for no limit.
+        memory: gigabytes; None for 80 % of the free memory.
+        threads: None for all cores.
+        random_state: seed of everything random.
+
+    Attributes:
+        location_: shape (features,), the mean.
+        covariance_: shape (features, features).
+        precision_: its inverse, computed on the tree and not by inversion; None if it is not kept.
+        cliques_: of features, by name if X was a frame, else by position.
+        separators_: one for each edge of the tree.
+        result_: the verified result of the search, with the bound.
+
+    References:
+        S. L. Lauritzen, Graphical Models, Oxford 1996, section 5.3.
+
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> X[:, 2] += X[:, 0]
+    >>> fitted = DecomposableCovariance(treewidth=1).fit(X)
+    >>> fitted.cliques_, float(fitted.precision_[0, 1])
+    ([(0, 2), (1,)], 0.0)
+    """
+
+    def __init__(
+        self,
+        treewidth: int = 2,
+        *,
+        local_score: str | LocalScore = COVARIANCE_SCORE,
+        backend: str | Backend = BACKEND.default,
+        store_precision: bool = True,
+        assume_centered: bool = False,
+        time: float | None = None,
+        memory: float | None = None,
+        threads: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(store_precision=store_precision, assume_centered=assume_centered)
+        self.treewidth = treewidth
+        self.local_score = local_score
+        self.backend = backend
+        self.time = time
+        self.memory = memory
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DecomposableCovariance:
+        """Learns the tree, and the covariance on it.
+
+        Args:
+            X: shape (rows, features), of numbers, at least two rows.
+            y: ignored.
+            sample_weight: shape (rows,): how often each row counts.
+
+        Raises:
+            ValueError: a shape, a number or a weight is invalid.
+            InputError: a feature is constant, or features of a clique are linearly dependent.
+            ChoiceError: a parameter is invalid.
+            LimitError: the backend found no tree within the limits.
+        """
+        del y
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        weights = weights_of(sample_weight, len(X))
+        weights = np.ones(len(X)) if weights is None else weights
+        rows = float(weights.sum())
+        mean = np.zeros(X.shape[1]) if self.assume_centered else weights @ X / rows
+        steps = X - mean
+        with Running(self) as run:
+            score = score_of(self.local_score)
+            if not is_gaussian(score):
+                raise ChoiceError(
+                    f"the score '{score.name}' is not of real numbers alone; choose gaussian-bic"
+                )
+            known = getattr(self, "feature_names_in_", None)  # of frames whose names are texts
+            labels: list[Any] = list(range(X.shape[1])) if known is None else known.tolist()
+            names = [f"x{at}" if known is None else str(at) for at in labels]
+            table = table_of_covariance(names, (steps.T * weights) @ steps / rows, rows, "X")
+            backend, treewidth = backend_of(self.backend), treewidth_of(self.treewidth)
+            problem = problem_from_table(table, score, treewidth=treewidth, run=run, backend=backend)
+            self.result_ = solve(problem, backend, run)
+            tree = require_tree(self.result_)
+            matrices = fit_mixed(tree, table, ess=0.0).matrices()
+
+        def named(sets: Sequence[VarSet]) -> list[tuple[Any, ...]]:
+            return [tuple(labels[v] for v in members(one)) for one in sets]
+
+        self.cliques_, self.separators_ = named(tree.cliques), named(tree.separators)
+        self.location_, self.covariance_ = mean, matrices[0]
+        self.precision_: Any = matrices[1] if self.store_precision else None
+        return self

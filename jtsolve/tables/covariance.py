@@ -1,0 +1,178 @@
+"""Covariance matrices in place of rows: read, checked, and held as points that have the covariance.
+
+A score of real numbers reads the covariance of the columns and the number of rows, and nothing else. With the
+correlations R = V Λ Vᵀ and the deviations D, the 2n points ±√n D V √Λ have the mean 0 and the covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.errors import ChoiceError, InputError
+from jtsolve.tables.frames import has_index, is_path, written
+from jtsolve.tables.options import DROP, Coding
+from jtsolve.tables.selection import name_list
+from jtsolve.tables.table import ContinuousTable, dependent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from jtsolve.tables.frames import Frame
+    from jtsolve.tables.raw import RawColumn, RawTable
+
+_ASYMMETRY = 1e-8
+"""Largest difference between two halves, as a correlation: more than rounding."""
+_NEGATIVE = 1e-8
+"""Largest negative eigenvalue, relative to the largest: rounding in a matrix of nine digits."""
+_ALLOWED = ("columns", "drop", "decimal", "missing_values", "max_states")
+"""Options of data that a covariance may have."""
+_LEAST_COLUMNS = 3
+"""Columns from which a symmetric table of numbers is rather a covariance than chance."""
+
+
+def table_of_covariance(
+    names: Sequence[str],
+    covariance: NDArray[np.float64],
+    rows: float,
+    source: str,
+    remarks: Mapping[str, Any] = MappingProxyType({}),
+) -> ContinuousTable:
+    """Returns a table of points with a covariance.
+
+    Args:
+        names: of the columns.
+        covariance: shape (n, n), the sum of products divided by the number of rows.
+        rows: behind it.
+        source: for messages.
+        remarks: for the provenance.
+
+    Raises:
+        InputError: it is not symmetric, or has a negative eigenvalue; or a variance is not above 0.
+    """
+    variances = np.diag(covariance)
+    if not (variances > 0).all():
+        at = int(np.argmin(variances))
+        reason = f"its variance is {variances[at]:g}"
+        raise InputError(source, f"column '{names[at]}'", reason, f"leave it out with {DROP([names[at]])}")
+    deviations = np.sqrt(variances)
+    correlation = covariance / np.outer(deviations, deviations)
+    difference = np.abs(correlation - correlation.T)
+    if difference.max() > _ASYMMETRY:
+        a, b = divmod(int(difference.argmax()), len(names))
+        reason = (
+            f"it is not symmetric: '{names[a]}' and '{names[b]}' have {covariance[a, b]:.9g} and "
+            f"{covariance[b, a]:.9g}"
+        )
+        raise InputError(source, "covariance", reason, "give both halves of the matrix, which are equal")
+    values, vectors = np.linalg.eigh((correlation + correlation.T) / 2)
+    if values[0] < -_NEGATIVE * values[-1]:
+        weights = np.abs(vectors[:, 0])
+        error = dependent([names[v] for v in np.flatnonzero(weights > weights.max() / 10).tolist()])
+        reason = f"the matrix is not positive definite: {error.reason}"
+        raise InputError(source, error.place, reason, error.remedy)
+    half = np.sqrt(len(names)) * deviations[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    return ContinuousTable(tuple(names), np.hstack([half, -half]), MappingProxyType({**remarks}), rows)
+
+
+def to_covariance(
+    raw: RawTable, coding: Coding, rows: int, source: str, labels: Sequence[str] | None = None
+) -> ContinuousTable:
+    """Returns the table of a covariance, in the order of its columns.
+
+    Args:
+        raw: the matrix as read, perhaps with a first column of labels.
+        coding: the columns to keep.
+        rows: the number of rows behind it.
+        source: for messages.
+        labels: of the rows, which are then not among the columns; None if there are none.
+
+    Raises:
+        ChoiceError: the coding has an option that applies to rows only.
+        InputError: the matrix is not square, a value is missing or not a number, or rows and columns have
+            different names; or as `table_of_covariance`.
+    """
+    _require_plain(coding)
+    columns = list(raw.columns)
+    if labels is None and (not columns[0].name or _is_words(columns[0], len(columns) - 1)):
+        first, *columns = columns
+        labels = [first.labels[code] for code in first.codes.tolist()]
+    names = [column.name for column in columns]
+    if columns[0].codes.size != len(columns):
+        reason = f"it has {columns[0].codes.size} rows and {len(columns)} columns"
+        raise InputError(source, "covariance", reason, "give a square matrix, a row for each column")
+    order = list(range(len(names)))
+    if labels is not None and list(labels) != names:
+        only = [name for name in dict.fromkeys((*labels, *names)) if (name in labels) != (name in names)]
+        if only or len(set(labels)) < len(names):
+            reason = f"rows and columns have different names: {name_list(only or list(labels))}"
+            raise InputError(source, "covariance", reason, "name the rows as the columns")
+        order = [list(labels).index(name) for name in names]
+    matrix = np.array([_numbers(column, source) for column in columns])[:, order]
+    kept = [name for name in coding.columns or names if name not in coding.drop]
+    if unknown := [name for name in (*kept, *coding.drop) if name not in names]:
+        reason = f"there is none called {name_list(unknown)}"
+        raise InputError(source, "columns", reason, f"choose among {name_list(names)}")
+    if not kept or len(set(kept)) < len(kept):
+        raise InputError(source, "columns", "none is left, or one is named twice", "name each column once")
+    at = [names.index(name) for name in kept]
+    remarks = {"covariance": "in place of rows"}
+    if dropped := [name for name in names if name not in kept]:
+        remarks["columns_dropped"] = dropped  # type: ignore[assignment]  # of any type
+    return table_of_covariance(kept, matrix[np.ix_(at, at)], rows, source, remarks)
+
+
+def labels_of_rows(data: Frame) -> list[str] | None:
+    """Returns the labels of the rows of a frame of pandas; None if it has none."""
+    return None if is_path(data) or not has_index(data) else written(data.index)
+
+
+def is_covariance(columns: Sequence[RawColumn]) -> bool:
+    """Tells whether the rows of a table are a covariance matrix of its columns, labels of rows apart."""
+    if columns and _is_words(columns[0], len(columns) - 1):
+        columns = columns[1:]
+    n = len(columns)
+    if n < _LEAST_COLUMNS or columns[0].codes.size != n:
+        return False
+    if any((column.codes < 0).any() for column in columns):
+        return False
+    matrix = np.array([column.numbers()[column.codes] for column in columns])
+    variances = np.diag(matrix)
+    if not (np.isfinite(matrix).all() and (variances > 0).all()):
+        return False
+    correlation = matrix / np.sqrt(np.outer(variances, variances))
+    if np.abs(correlation - correlation.T).max() > _ASYMMETRY:
+        return False
+    return bool(np.linalg.eigvalsh(correlation)[0] > -_NEGATIVE * n)
+
+
+def _is_words(column: RawColumn, rows: int) -> bool:
+    """Tells whether a column has a label, no number, for each of as many rows."""
+    there = column.codes.size == rows and bool(column.present().all())
+    return there and bool(np.isnan(column.numbers()[column.occurring()]).all())
+
+
+def _numbers(column: RawColumn, source: str) -> NDArray[np.float64]:
+    numbers: NDArray[np.float64] = np.append(column.numbers(), np.nan)[column.codes]
+    if np.isnan(numbers).any():
+        row = int(np.argmax(np.isnan(numbers)))
+        reason = "a value is missing" if column.codes[row] < 0 else "a value is not a number"
+        place = f"column '{column.name}', row {row + 1}"
+        raise InputError(source, place, reason, "give a covariance for every pair of columns")
+    return numbers
+
+
+def _require_plain(coding: Coding) -> None:
+    given = {one.metadata["option"]: getattr(coding, one.name) for one in fields(Coding)}
+    refused = [
+        str(option)
+        for option, value in given.items()
+        if option.name not in _ALLOWED and value and value != option.default
+    ]
+    if refused:
+        raise ChoiceError(f"a covariance has no rows to which {', '.join(refused)} applies; leave it out")
