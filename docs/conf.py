@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "backend_pages",
     "comparison_page",
+    "notebooks",
     "pictures",
     "repository_pages",
 ]

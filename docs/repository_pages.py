@@ -13,7 +13,7 @@ _MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
 
 def adapt(_app: Sphinx, _name: str, source: list[str]) -> None:
     """Leads links out of the folder to pages."""
-    source[0] = source[0].replace("](../instances/README.md)", "](instances.md)")
+    source[0] = source[0].replace("](../instances/README.md)", "](instances.md)").replace(".ipynb)", ".md)")
 
 
 def escape(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
