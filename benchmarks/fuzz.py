@@ -124,7 +124,7 @@ def make_seeds(folder: Path) -> list[Seed]:
     select = ("select", f"{place}/data.csv", "--kind", "states", "--method", "pc", *graph)
     for suffix in ("json", "graphml", "csv"):
         tool(*select, f"{place}/graph.{suffix}")
-    tool("encode", f"{place}/i.json", "--to", "wcnf", "--treewidth", "1", "--output", f"{place}/it.wcnf")
+    tool("convert", f"{place}/i.json", f"{place}/it.wcnf", "--treewidth", "1")
     (folder / "answer").write_text("c an answer\no 5\ns OPTIMUM FOUND\nv 1 -2 -3 4 5 6\n")
     (folder / "values").write_text("adjacent_0_1 1\nadjacent_0_2 0\nadjacent_1_2 0\n")
     (folder / "constraints.json").write_text(
@@ -166,7 +166,7 @@ def make_seeds(folder: Path) -> list[Seed]:
         "i.json": (
             solve,
             ("check", "FILE", "{result.json}"),
-            ("encode", "FILE", "--to", "wcnf", "--output", "OUT/e.wcnf"),
+            ("convert", "FILE", "OUT/e.wcnf"),
         ),
         **dict.fromkeys(("i.json.gz", "i.score"), (solve,)),
         "result.json": (check, ("show", "FILE")),
@@ -176,7 +176,7 @@ def make_seeds(folder: Path) -> list[Seed]:
         **dict.fromkeys(("graph.json", "graph.graphml", "graph.csv"), graphs),
         **dict.fromkeys(("answer", "values"), (decode,)),
         "constraints.json": ((*within, "--constraints", "FILE"),),
-        "posterior.json": (("show", "FILE"), ("select", "FILE", "--above", "0.5", "--output", "OUT/g.json")),
+        "posterior.json": (("show", "FILE"), ("select", "FILE", "--output", "OUT/g.json")),
         **dict.fromkeys(
             ("data.csv", "data.arff", "data.dat", "data.parquet", "data.feather"),
             (

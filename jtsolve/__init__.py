@@ -29,8 +29,8 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 `jt.learn` and `jt.solve` return a `jt.Solution`, or with `k_best` the best ones, `jt.Solutions`; `jt.fit`
 returns a `jt.Model` of any kind, and `jt.read` a `jt.Problem`. `jt.triangulate` makes a `jt.NamedTree` of
 your own graph. `jt.select` finds an undirected graph that need not be chordal, a `SelectedGraph`.
-`jt.average` returns the posterior over all junction trees of a problem, `jt.population` that of the size of a
-population, and `jt.explain` the constraints that exclude every tree.
+`jt.average` returns the posterior over all junction trees of a problem, and `jt.population` that of the size
+of a population.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
 too little time or memory. They say what is wrong and what to do:
 
@@ -60,7 +60,6 @@ __all__ = [
     "average",
     "backends",
     "example",
-    "explain",
     "fit",
     "learn",
     "population",

@@ -11,7 +11,6 @@ from jtsolve.api import Solution as Solution
 from jtsolve.api import Solutions as Solutions
 from jtsolve.api import average as average
 from jtsolve.api import example as example
-from jtsolve.api import explain as explain
 from jtsolve.api import fit as fit
 from jtsolve.api import population as population
 from jtsolve.api import read as read
@@ -32,7 +31,6 @@ __all__ = [
     "average",
     "backends",
     "example",
-    "explain",
     "fit",
     "learn",
     "population",

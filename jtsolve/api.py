@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
-    from jtsolve.study.explaining import Explanation
     from jtsolve.study.solving import Answer
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
@@ -68,7 +67,6 @@ __all__ = [
     "average",
     "backends",
     "example",
-    "explain",
     "fit",
     "learn",
     "population",
@@ -218,58 +216,6 @@ def solve(
     return _solved(
         answer(task, run, backend=backend_of(backend), certificate=path, k=k_best, within=within), task
     )
-
-
-@at(Door.PYTHON)
-@one_call()
-def explain(
-    problem: Problem | str | Path,
-    treewidth: int | None = None,
-    *,
-    backend: str | Backend = "auto",
-    forbid: Pairs = (),
-    require: Pairs = (),
-    constraints: Constraints = None,
-    time: float | None = None,
-    memory: float | None = None,
-    threads: int | None = None,
-    seed: int = 0,
-    show_progress: bool | None = None,
-) -> Explanation:
-    """Explains why no tree meets the constraints, or what each of them costs.
-
-    Args:
-        problem: as `read` returns it, that of a solution, or the path of an instance file.
-        treewidth: see `solve`; so are the others.
-        backend: a name or a backend.
-        forbid: pairs of variables.
-        require: pairs of variables.
-        constraints: further ones.
-        time: seconds.
-        memory: gigabytes.
-        threads: their number.
-        seed: of everything random.
-        show_progress: on standard error.
-
-    Returns:
-        A minimal conflict, constraints that together exclude every tree, where any of them may be left out;
-        or the costs of the constraints, in nats.
-
-    Raises:
-        InputError: the instance is malformed, or two constraints contradict each other.
-        ChoiceError: the backend refuses the problem.
-        LimitError: the limits ended the proof that there is no tree.
-
-    >>> import jtsolve as jt
-    >>> triangle = [("hair", "eggs"), ("eggs", "milk"), ("hair", "milk")]
-    >>> jt.explain(jt.example("zoo"), treewidth=1, require=triangle, forbid=[("fins", "tail")]).conflict
-    ['max_treewidth=1', 'required_edges=hair,eggs', 'required_edges=hair,milk', 'required_edges=eggs,milk']
-    """
-    from jtsolve.study.explaining import explained
-
-    run = run_of(time, memory, threads, seed, show_progress)
-    task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))
-    return explained(task.with_treewidth(treewidth_of(treewidth)), run, backend_of(backend))
 
 
 def _problem(given: Problem | str | Path, run: Run) -> Problem:

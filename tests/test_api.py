@@ -191,7 +191,7 @@ def test_a_picture_is_drawn_or_the_tree_is_printed(
     assert (tmp_path / "graph.svg").read_bytes() != (tmp_path / "tree.svg").read_bytes()
     result.show(graph=True)
     assert capsys.readouterr().out == graph_text(result.tree, result.result.names) + "\n"
-    with pytest.raises(jt.ChoiceError, match=r"a picture is written as \.svg, \.png or \.html"):
+    with pytest.raises(jt.ChoiceError, match=r"a picture is written as \.svg, \.png, \.html or \.dot"):
         result.show(tmp_path / "tree.pdf")
 
 
@@ -450,8 +450,8 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
         ({"seed": "x"}, "the seed is x; it must be a whole number"),
         ({"backend": 3}, "3 is not a backend; give one of these"),
         ({"discretise": 4}, "there is no discretisation '4'; did you mean 'quantile:4'"),
-        ({"forbid": ("Age", "Coin")}, "forbid: an edge joins two variables; give pairs of names"),
-        ({"require": "Age,Coin"}, "require: an edge joins two variables; give pairs"),
+        ({"forbid": ("Age", "Coin")}, 'forbid="Age": an edge joins two variables; give pairs of names'),
+        ({"require": "Age,Coin"}, 'require="Age,Coin": an edge joins two variables; give pairs'),
         ({"header": 0}, "header=0 is neither True nor False"),
         ({"separator": ";;"}, "there is no separator ';;'; there are comma, semicolon"),
         ({"separator": 5}, "there is no separator '5'"),

@@ -107,7 +107,7 @@ def test_a_file_holds_the_traces_of_chains_and_the_strengths_of_resamples(
 def test_each_picture_is_drawn_and_says_if_the_chains_disagree(tmp_path: Path, picture: str) -> None:
     path, drawn = tmp_path / "p.json", tmp_path / "p.svg"
     path.write_bytes(posterior_to_json(chains(converged=False)))
-    assert command("show", path, "--picture", picture, "--svg", drawn) == 0
+    assert command("show", path, "--picture", picture, "--output", drawn) == 0
     assert "NOT CONVERGED" in drawn.read_text()
     assert ">A" in drawn.read_text()
     assert "NOT CONVERGED" not in str(chains().figure(picture).axes[0].get_title())
@@ -141,7 +141,7 @@ def test_pictures_that_are_not_there_are_refused(tmp_path: Path, capsys: pytest.
     path, instance = tmp_path / "p.json", tmp_path / "i.json"
     path.write_bytes(POSTERIOR)
     write_problem(named(gaussian(1, 3)), instance)
-    target = ("--svg", tmp_path / "p.svg")
+    target = ("--output", tmp_path / "p.svg")
     for options, message in (
         (("--picture", "traces", *target), "no traces"),
         (("--picture", "photo", *target), "there is no picture"),
@@ -269,23 +269,21 @@ def test_equal_posteriors_give_equal_pictures(tmp_path: Path) -> None:
 
 
 def test_average_writes_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    instance, output, plot = tmp_path / "i.json", tmp_path / "p.json", tmp_path / "p.png"
+    instance, output = tmp_path / "i.json", tmp_path / "p.json"
     write_problem(named(gaussian(1, 4)), instance)
-    assert (
-        command("average", instance, "--output", output, "--plot", plot, "--method", "exact:treewidths=true")
-        == 0
-    )
+    assert command("average", instance, "--output", output, "--method", "exact:treewidths=true") == 0
     text = capsys.readouterr().out
     assert "exact; converged" in text
     assert "probability" in text
-    assert plot.read_bytes().startswith(b"\x89PNG")
     assert equal(replace(read_posterior(output), diagnostics={}), replace(posterior(), diagnostics={}))
     assert command("show", output) == 0
     assert capsys.readouterr().out == text
-    assert command("show", output, "--svg", tmp_path / "s.svg", "--png", tmp_path / "s.png") == 0
-    assert b"<svg" in (tmp_path / "s.svg").read_bytes()
-    assert command("show", output, "--dot") == 0
-    assert "graph" in capsys.readouterr().out
+    for name, start in (("s.svg", b"<?xml"), ("s.png", b"\x89PNG")):
+        assert command("show", output, "--output", tmp_path / name) == 0
+        assert (tmp_path / name).read_bytes().startswith(start)
+    assert command("show", output, "--graph", "--output", tmp_path / "s.dot") == 0
+    assert (tmp_path / "s.dot").read_bytes().startswith(b"graph")
+    capsys.readouterr()
     assert command("show", output, "--json") == 0
     assert json.loads(capsys.readouterr().out) == json.loads(output.read_bytes())
     assert command("average", instance, "--json") == 0
@@ -324,7 +322,7 @@ def test_average_ends_with_a_code_for_each_way_to_fail(
     write_problem(named(gaussian(1, 3), constraints), impossible)
     assert command("average", impossible) == 3
     assert command("average", impossible, "--trees", 1) == 3
-    assert command("average", instance, "--plot", tmp_path / "p.pdf") == 2
+    assert command("average", instance, "--output", tmp_path / "p.pdf") == 2
     assert command("average", instance, "--memory-limit", 0.001, "--method", "exact") == 4
     assert "Ways out" in capsys.readouterr().err
 

@@ -293,7 +293,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
     assert len(set(drawn["x"])) == 5
     assert command.json("show", out)["entropy_nats"] > 0
     assert command("show", out) == 0
-    assert command("show", out, "--svg", tmp_path / "g.svg") == 0
+    assert command("show", out, "--output", tmp_path / "g.svg") == 0
     assert command("export", out, "--to", "td") == 0
     refusals: list[list[str | Path]] = [
         ["mpe", out, "--best", "2"],
@@ -425,9 +425,8 @@ def test_models_are_exported_and_networks_of_others_are_read(
     np.testing.assert_allclose(marginals(read_uai(files["uai"]))[2], expected[2], atol=1e-12)
     assert command("export", model, "--to", "uai") == 0
     assert command.out == to_uai(discrete(model))
-    assert command.json("export", model, "--to", "bif", "--root", "1")["text"] == to_bif(
-        to_network(discrete(model))
-    )
+    assert command("export", model, "--to", "bif", "--root", "1") == 0
+    assert command.out == to_bif(to_network(discrete(model)))
     assert command("export", model, "--to", "xlsx") == 2
     assert "json, bif, bifxml" in command.err
     assert command("export", model, "--to", "bif", "--root", "99") == 2
@@ -444,8 +443,9 @@ def test_a_model_is_shown_with_table_sizes_and_what_passes_its_separators(
     facts = command.json("show", path)
     assert facts["cells"] == 12
     assert facts["separators"][0]["mutual_information"] > 0
-    assert command("show", path, "--dot", "--png", tmp_path / "m.png", "--svg", tmp_path / "m.svg") == 0
-    assert "\\n4 cells" in command.out
+    for name in ("m.png", "m.dot"):
+        assert command("show", path, "--output", tmp_path / name) == 0
+    assert "\\n4 cells" in (tmp_path / "m.dot").read_text(encoding="utf-8")
     assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"
     network = tmp_path / "n.bif"
     network.write_text(to_bif(to_network(chain(3))), encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import pty
 import re
 import signal
 import subprocess
@@ -257,22 +256,6 @@ def test_ctrl_c_keeps_what_has_finished_and_says_how_to_go_on(two: list[str], tm
     assert "--seeds" in err
 
 
-def test_a_terminal_shows_what_runs(two: list[str], tmp_path: Path) -> None:
-    leader, follower = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "160"}
-    command_line = asked(two[:1], tmp_path / "out")
-    with program(*command_line, stderr=follower, stdout=subprocess.DEVNULL, env=environment) as process:
-        os.close(follower)
-        shown = b""
-        while b"strange" not in shown or b"bound 1000000" not in shown:
-            shown += os.read(leader, 4096)
-        process.send_signal(signal.SIGINT)
-        process.wait()
-    os.close(leader)
-    assert b"1 running" in shown
-    assert b"0 waiting" in shown
-
-
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="distributed is not installed")
 def test_a_worker_of_a_cluster_that_is_killed_loses_no_run(two: list[str], tmp_path: Path) -> None:
     output = tmp_path / "out"
@@ -317,25 +300,15 @@ def board(small: InstanceFile, tmp_path: Path) -> Iterator[Board]:
         yield Board(journal, specs, done, 2, said.append)
 
 
-def test_the_board_counts_and_foretells(board: Board, small: InstanceFile) -> None:
-    counts = {"running": 0, "waiting": 4, "finished": 1, "declined": 0, "failed": 0}
-    assert board.counts() == counts
+def test_the_board_counts_and_foretells(board: Board) -> None:
     # brute took 1.5 s before, dp is not known: its limit.
     assert board.remaining() == pytest.approx((1.5 + 1.5 + 10 + 10) / 2)
     first = board.specs[0]
-    board.started(first)
-    board.progressed(first, (0.1, -5.0, -1.0))
-    board.progressed(make_spec(small, "lns"), (0.1, -5.0, -1.0))  # of no run that is under way
-    assert board.counts() == counts | {"running": 1, "waiting": 3}
-    assert [(run.spec, run.score, run.bound) for run in board.under_way()] == [(first, -5.0, -1.0)]
-    left = board.remaining()
-    assert left is not None
-    assert left < (1.5 + 1.5 + 10 + 10) / 2
     board.finished(make_row(first))
+    assert board.remaining() == pytest.approx((1.5 + 10 + 10) / 2)
     board.finished(new_row(board.specs[1], RunStatus.REFUSED, "It cannot."))
     board.finished(new_row(board.specs[2], RunStatus.CRASHED))
-    assert board.counts() == {"running": 0, "waiting": 1, "finished": 2, "declined": 1, "failed": 1}
-    assert board.best[first.problem][1] == "brute"
+    assert board.statuses == {RunStatus.OPTIMAL: 2, RunStatus.REFUSED: 1, RunStatus.CRASHED: 1}
 
 
 def test_nothing_is_foretold_while_nothing_is_known(board: Board) -> None:

@@ -32,7 +32,6 @@ def offered(words: str) -> list[str]:
         ("fit --missing drop", ["drop-rows", "drop-columns"]),
         ("fit --model h", ["hidden"]),
         ("export --to bif", ["bif", "bifxml"]),
-        ("encode --to w", ["wcnf"]),
     ],
 )
 def test_a_shell_offers_commands_options_and_values(words: str, expected: list[str]) -> None:

@@ -373,14 +373,20 @@ def test_the_shell_shows_the_fit_of_results_and_models(
     text = capsys.readouterr().out
     for part in ("generating class", "~ A*C*M", "G² (deviance)", "AIC", "delta_bic"):
         assert part in text
-    picture = ("--picture", "mosaic:A,C", "--svg", tmp_path / "m.svg")
+    picture = ("--picture", "mosaic:A,C", "--output", tmp_path / "m.svg")
     assert command("show", model, "--data", data, *counts, *picture) == 0
     assert (tmp_path / "m.svg").read_text(encoding="utf-8").startswith("<?xml")
     capsys.readouterr()
     for words, complaint in (
         ((model, *counts), "for --data FILE only"),
-        ((model, "--data", data, *counts, "--picture", "graph", "--svg", tmp_path / "m.svg"), "mosaic:A,B"),
-        ((model, "--data", data, *counts, "--picture", "mosaic:A,X", "--svg", tmp_path / "m.svg"), "no 'X'"),
+        (
+            (model, "--data", data, *counts, "--picture", "graph", "--output", tmp_path / "m.svg"),
+            "mosaic:A,B",
+        ),
+        (
+            (model, "--data", data, *counts, "--picture", "mosaic:A,X", "--output", tmp_path / "m.svg"),
+            "no 'X'",
+        ),
         ((posterior, "--data", data, *counts), "is a posterior"),
     ):
         assert command("show", *words) == 2

@@ -457,7 +457,7 @@ def test_the_command_writes_what_is_drawn(tmp_path: Path, shared: Path) -> None:
     source = shared / "data" / "networks" / "survey.bif.gz"
     path, packed = tmp_path / "survey.csv", tmp_path / "survey.csv.gz"
     for output in (path, packed):
-        assert command("data", "sample", source, "--rows", "500", "--seed", "7", "--output", output) == 0
+        assert command("sample", source, "--rows", "500", "--seed", "7", "--output", output) == 0
     assert gzip.decompress(packed.read_bytes()) == path.read_bytes()
     network = read_network(source)
     header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
@@ -472,9 +472,9 @@ def test_the_command_writes_what_is_drawn(tmp_path: Path, shared: Path) -> None:
 def test_the_command_refuses_bad_names_and_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "two.bif"
     path.write_text(TWO)
-    assert command("data", "sample", path, "--rows", "5", "--output", tmp_path / "rows.xls") == 2
+    assert command("sample", path, "--rows", "5", "--output", tmp_path / "rows.xls") == 2
     assert ".csv, .tsv, .tab, .parquet" in capsys.readouterr().err
-    assert command("data", "sample", tmp_path / "no.bif", "--rows", "5", "--output", tmp_path / "a.csv") == 2
+    assert command("sample", tmp_path / "no.bif", "--rows", "5", "--output", tmp_path / "a.csv") == 2
     assert "no such file" in capsys.readouterr().err
-    assert command("data", "sample", path, "--rows", "0", "--output", tmp_path / "a.csv") == 2
+    assert command("sample", path, "--rows", "0", "--output", tmp_path / "a.csv") == 2
     assert not (tmp_path / "a.csv").exists()

@@ -206,12 +206,12 @@ def test_a_cpdag_is_selected_checked_shown_and_fitted(
     shown = capsys.readouterr().out
     assert re.search(r"C +→ +D", shown)
     assert re.search(r"E +– +F", shown)
-    assert _run("show", graph, "--dot") == 0
-    dot = capsys.readouterr().out
+    assert _run("show", graph, "--output", tmp_path / "g.dot") == 0
+    dot = (tmp_path / "g.dot").read_text()
     assert dot.startswith("digraph cpdag {")
     assert "v0 -> v2;" in dot
     assert "v4 -> v5 [dir=none];" in dot
-    assert _run("show", graph, "--svg", tmp_path / "g.svg") == 0
+    assert _run("show", graph, "--output", tmp_path / "g.svg") == 0
     assert read_graph(graph).has_edge(0, 1)  # parents of C
     assert _run("fit", data, "--graph", graph, "--output", model, "--quiet") == 0
     assert _run("select", data, "--method", "pc:direct=true", "--output", tmp_path / "g.graphml") == 0

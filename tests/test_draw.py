@@ -21,7 +21,7 @@ from jtsolve.core.varset import members, varset
 from jtsolve.data import example
 from jtsolve.draw import graph, layout, picture
 from jtsolve.draw.picture import draw_graph, draw_tree
-from jtsolve.draw.text import graph_dot, graph_text, tree_dot, tree_text
+from jtsolve.draw.text import edges_dot, graph_text, tree_dot, tree_text
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_edges_bend_round_nodes_that_they_do_not_join() -> None:
 def test_a_page_shows_a_graph_of_any_size_by_itself(n: int, tmp_path: Path) -> None:
     tree = random_tree(n, 3)
     names = [f"</script>&<b>{v}" for v in range(n)]
-    draw_tree(tree, names, tmp_path / "g.html", format="html")
+    draw_tree(tree, names, tmp_path / "g.html")
     page = (tmp_path / "g.html").read_text(encoding="utf-8")
     assert len(page) < 12_000 + 100 * n
     assert "http" not in page
@@ -294,7 +294,7 @@ def test_the_graph_as_text_and_in_dot() -> None:
     names = ["A", "B", "a, c", 'say "hi"']
     text = graph_text(tree, names).splitlines()
     assert text == ["A: B", 'B: A, "a, c"', '"a, c": B', 'isolated: "say \\"hi\\""']
-    lines = graph_dot(tree, names).splitlines()
+    lines = edges_dot(tree.graph_edges, names).splitlines()
     assert lines[0] == "graph markov_network {"
     assert [line for line in lines if "--" in line] == ["  v0 -- v1;", "  v1 -- v2;"]
     assert '  v3 [label="say \\"hi\\""];' in lines
@@ -307,16 +307,16 @@ def test_the_command_shows_the_graph(tmp_path: Path, capsys: pytest.CaptureFixtu
         return capsys.readouterr().out
 
     assert "Cough: Smoker\n" in show()
-    assert show("--dot").startswith("graph markov_network {")
-    assert show("--svg", tmp_path / "graph.svg", "--png", tmp_path / "graph.png") == ""
-    assert show("--html", tmp_path / "graph.html") == ""
+    for suffix in ("dot", "svg", "png", "html"):
+        assert show("--output", tmp_path / f"graph.{suffix}") == ""
+    assert (tmp_path / "graph.dot").read_text(encoding="utf-8").startswith("graph markov_network {")
     assert '"Cough"' in (tmp_path / "graph.html").read_text(encoding="utf-8")
     assert "<!-- Cough -->" in (tmp_path / "graph.svg").read_text(encoding="utf-8")
     assert (tmp_path / "graph.png").read_bytes().startswith(b"\x89PNG")
     assert show("--json").startswith("{")
 
 
-@pytest.mark.parametrize("name", ["t.svg", "t", "/dev/null"])
-def test_an_unknown_format_is_refused_under_any_name(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ChoiceError, match="there is no format 'gif'; there are svg, png, html"):
-        draw_tree(path_tree(3), NAMES[:3], tmp_path / name, format="gif")
+@pytest.mark.parametrize("name", ["t.gif", "t"])
+def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ChoiceError, match=r"written as \.svg, \.png, \.html or \.dot"):
+        draw_tree(path_tree(3), NAMES[:3], tmp_path / name)

@@ -18,14 +18,15 @@ from problems import from_data, gaussian, named, random_problem
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.cli import run
+from jtsolve.core import formats
 from jtsolve.core.problem import Constraints, Feature
 from jtsolve.core.result import Status
 from jtsolve.encodings.answers import read_answer
-from jtsolve.encodings.export import TARGETS, export, make_target
+from jtsolve.encodings.export import export
 from jtsolve.encodings.formats import lp, mps, wcnf
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import Unit
-from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.errors import InputError, LimitError
 from jtsolve.io.instance import write_problem
 from jtsolve.io.result import read_result
 from jtsolve.verify.result import check
@@ -80,7 +81,7 @@ def test_a_linear_file_has_the_models_of_its_formula(
 def test_a_solution_of_a_linear_file_is_the_optimum(target: str, tmp_path: Path) -> None:
     problem = random_problem(2, 5, frozenset([Feature.MIN_SEPARATOR_SIZE, Feature.MAX_CLIQUES]))
     path = tmp_path / f"instance.{target}"
-    solver = solved_by_highs(export(problem, make_target(target)), path)
+    solver = solved_by_highs(export(problem, target), path)
     solver.writeSolution(str(tmp_path / "solution"), 0)
     answer = read_answer((tmp_path / "solution").read_bytes(), 5, "solution")
     assert answer.kind == "HiGHS"
@@ -119,12 +120,6 @@ def test_weights_beyond_64_bits_are_refused() -> None:
 def test_a_formula_beyond_the_memory_is_refused() -> None:
     with pytest.raises(LimitError, match="GB are free"):
         export(named(gaussian(0, 5)), "wcnf", memory=1000)
-
-
-def test_choices_that_are_not_on_offer_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="there are"):
-        make_target("cnf")
-    assert [make_target(target) for target in TARGETS] == list(TARGETS)
 
 
 HIGHS = """Model status
@@ -246,7 +241,7 @@ def command(*words: str | Path) -> int:
 
 def test_a_solver_that_is_a_program_of_its_own_finds_the_optimum(instance: Path, tmp_path: Path) -> None:
     formula, answer, result = (tmp_path / name for name in ("formula.wcnf", "answer", "result.json"))
-    assert command("encode", instance, "--to", "wcnf", "--treewidth", "2", "--output", formula) == 0
+    assert command("convert", instance, formula, "--treewidth", "2") == 0
     solver = [sys.executable, "-m", "pysat.examples.rc2", "-l", "basic", "-vv", str(formula)]
     answer.write_bytes(subprocess.run(solver, capture_output=True, check=True).stdout)  # noqa: S603
     assert command("decode", instance, answer, "--treewidth", "2", "--output", result) == 0
@@ -259,10 +254,10 @@ def test_a_solver_that_is_a_program_of_its_own_finds_the_optimum(instance: Path,
     assert not check(problem, document)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_target_is_written(target: str, instance: Path, tmp_path: Path) -> None:
-    output = tmp_path / "formula"
-    assert command("encode", instance, "--to", target, "--output", output) == 0
+@pytest.mark.parametrize("suffix", formats.FORMULA.written)
+def test_every_target_is_written(suffix: str, instance: Path, tmp_path: Path) -> None:
+    output = tmp_path / f"formula.{suffix}"
+    assert command("convert", instance, output) == 0
     first = output.read_text().splitlines()[0]
     assert re.match(r"(c|\\|\*|#) jtsolve: instance \"two\\nlines\", sha256:", first)
 
@@ -288,5 +283,5 @@ def test_a_tree_that_breaks_a_constraint_is_refused(
     assert "cliques" in streams.err
     assert str(answer) in streams.err
     assert not streams.out
-    assert command("encode", instance, "--to", "cnf", "--output", answer) == 2
-    assert command("encode", instance, "--to", "wcnf", "--output", instance) == 2
+    assert command("convert", instance, tmp_path / "formula.cnf") == 2
+    assert ".dmst, .wcnf, .lp, .mps or .pbtxt" in capsys.readouterr().err

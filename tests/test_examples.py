@@ -16,7 +16,6 @@ from jtsolve.data import example
 from jtsolve.data.examples import EXAMPLES
 from jtsolve.errors import ChoiceError
 from jtsolve.networks.files import read_network
-from jtsolve.networks.sample import sample_frame
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,9 +28,11 @@ def test_the_instance_is_the_one_in_the_repository() -> None:
     assert example("zoo").read_bytes() == (ROOT / "instances" / "uci" / "zoo.json.gz").read_bytes()
 
 
-def test_the_survey_is_drawn_from_its_network() -> None:
-    network = read_network(example("survey-network"))
-    assert sample_frame(network, 2000, seed=1).write_csv() == example("survey").read_text(encoding="utf-8")
+def test_the_survey_is_drawn_from_its_network(tmp_path: Path) -> None:
+    path = tmp_path / "survey.csv"
+    words = ["--rows", "2000", "--seed", "1", "--output", str(path)]
+    assert command("sample", example("survey-network"), *words) == 0
+    assert path.read_bytes() == example("survey").read_bytes()
 
 
 def test_the_best_tree_of_the_survey_is_the_moral_graph_of_its_network(tmp_path: Path) -> None:

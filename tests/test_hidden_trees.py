@@ -158,7 +158,7 @@ def test_a_hidden_tree_from_the_command_line_reads_rows_without_hidden_columns(
     model = read_model(out)
     assert isinstance(model, JunctionTreeModel)
     assert [column.hidden for column in model.columns] == [False] * 4 + [True] * 4
-    assert facts["hidden_states"] == model.columns[4].arity
+    assert facts["hidden_tree"]["states"] == model.columns[4].arity
     said = command.json("loglik", out, valid)
     codes = read_rows(valid, model.columns)
     assert (codes[4:] == -1).all()

@@ -109,10 +109,10 @@ def test_facts_are_those_that_show_prints(fitted: jt.Model, command: Command, tm
     fitted.show(graph=True)
     assert command("show", tmp_path / "m.json", "--graph") == 0
     fitted.show(tmp_path / "m.svg")
-    assert command("show", tmp_path / "m.json", "--svg", tmp_path / "n.svg") == 0
+    assert command("show", tmp_path / "m.json", "--output", tmp_path / "n.svg") == 0
     assert (tmp_path / "m.svg").read_bytes() == (tmp_path / "n.svg").read_bytes()
     assert "entropy nats" in text
-    with pytest.raises(ChoiceError, match=r"\.svg, \.png or \.html"):
+    with pytest.raises(ChoiceError, match=r"\.svg, \.png, \.html or \.dot"):
         fitted.show(tmp_path / "m.pdf")
 
 

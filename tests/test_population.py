@@ -94,8 +94,10 @@ def test_rows_and_counts_of_rows_are_the_same(tmp_path: Path, capsys: pytest.Cap
     assert jt.population(whole, most=500).to_document() == found.to_document()
     path, picture, result = (tmp_path / name for name in ("cases.csv", "n.svg", "n.json"))
     path.write_text("a,b,count\n1,1,20\n1,0,30\n0,1,40\n")
-    words = [path, "--weights", "count", "--most", "500", "--plot", picture, "--output", result, "--json"]
-    assert shell(["population", *map(str, words)], time.monotonic()) == 0
+    words = [path, "--weights", "count", "--most", "500", "--json", "--output"]
+    assert shell(["population", *map(str, words), str(picture)], time.monotonic()) == 0
+    capsys.readouterr()
+    assert shell(["population", *map(str, words), str(result)], time.monotonic()) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(result.read_text()) == found.to_document()
     assert "size of the population" in picture.read_text()
     assert str(found).startswith(f"population {found.mean:.1f}, 95 % between")

@@ -338,5 +338,5 @@ def test_rows_of_a_network_whose_tree_fits_no_memory(
     text = capsys.readouterr().out
     assert "no entropies" in text
     assert re.search(r"arcs +216\n", text)
-    assert run(["show", str(path), "--dot"], 0.0) == 0
+    assert run(["show", str(path), "--output", str(tmp_path / "wide.dot")], 0.0) == 0
     assert run(["show", str(path), "--json"], 0.0) == 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jtsolve.core.files import write_atomically
-from jtsolve.core.formats import PICTURE
+from jtsolve.core.formats import RASTER
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
 
@@ -174,7 +174,7 @@ class GraphPosterior:
             raise ChoiceError("exact sums have no traces; choose another picture: heat-map, graph, cliques")
         return self.traces.figure(self.names, title)
 
-    def draw(self, path: str | Path, picture: str = "heat-map", *, format: str | None = None) -> None:  # noqa: A002
+    def draw(self, path: str | Path, picture: str = "heat-map") -> None:
         """Writes a picture to a file (.svg, .png); see `figure`.
 
         Raises:
@@ -183,7 +183,7 @@ class GraphPosterior:
         """
         from jtsolve.averaging.pictures import render
 
-        kind = PICTURE.format_to_write(path, format)
+        kind = RASTER.format_to_write(path)
         write_atomically(path, render(self.figure(picture), kind))
 
     def _repr_html_(self) -> str:

@@ -37,7 +37,7 @@ COMMANDS = {
     **dict.fromkeys(("backends", "scores", "models", "methods"), "choices"),
     **{name: name for name in ("explain", "recommend", "compare", "report")},
     "run": "single_run",
-    **{name: name for name in ("convert", "encode", "decode", "show", "select", "average", "population")},
+    **{name: name for name in ("convert", "decode", "show", "select", "average", "population")},
     **{name: name for name in ("fit", "loglik", "impute", "query", "mpe", "sample", "export", "data")},
 }
 """The module of each command, in the order of the help."""
@@ -49,6 +49,7 @@ _ELSEWHERE = {
     **dict.fromkeys(("learn", "train", "search"), "'solve' finds a tree, and 'fit' a model"),
     **dict.fromkeys(("infer", "marginals", "ask"), "'query' asks for probabilities"),
     **dict.fromkeys(("plot", "draw", "print"), "'show' draws or prints a file"),
+    "encode": "'convert' writes an instance as a formula: OUT ends in .wcnf, .lp, .mps or .pbtxt",
     "triangulate": "'show GRAPH' shows the junction tree of a graph",
 }
 """What commands of other programs are here."""

@@ -1,6 +1,5 @@
 """`jtsolve average`: the posterior over all decomposable graphs, or trees drawn from it."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -33,9 +32,8 @@ from jtsolve.cli.output import (
     emit,
 )
 from jtsolve.cli.problems import read_or_score
-from jtsolve.core.formats import DRAWS, POSTERIOR, RASTER
+from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -55,7 +53,7 @@ def average(
             metavar="METHOD",
             help="Exact sums, chains or bootstrap; see 'jtsolve methods'.",
             rich_help_panel=SEARCH,
-            autocompletion=completion.among(completion.methods),
+            autocompletion=completion.of_kind("methods"),
         ),
     ] = "auto",
     treewidth: Treewidth = None,
@@ -80,10 +78,6 @@ def average(
         int,
         typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH),
     ] = 0,
-    threshold: Annotated[
-        float,
-        typer.Option(metavar="P", help="Least probability of the cliques that are listed.", hidden=True),
-    ] = 0.01,
     constrain: ConstraintOptions,
     score: ScoreName = None,
     max_size: MaxSize = None,
@@ -92,10 +86,6 @@ def average(
     seed: Seed = 0,
     executor: Executor = LOCAL,
     output: ResultFile = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Draw the heat map of the edges (.svg, .png)."),
-    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -106,15 +96,13 @@ def average(
 
     Each graph counts once, weighted by its score and the prior. Exact sums need no samples; chains serve
     where the tables do not fit, and say whether they converged; 'jtsolve methods' explains both, and the
-    bootstrap. With --trees, graphs are drawn, independently or from chains that have converged.
+    bootstrap. 'jtsolve show' draws the posterior. With --trees, graphs are drawn, independently or from
+    chains that have converged.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
     has gone; 5: the chains did not converge.
     """
     claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
-    claim_outputs(plot, kind=RASTER)
-    if trees and plot is not None:
-        raise ChoiceError("--plot draws the posterior; leave it out, or --trees")
 
     from jtsolve.core.files import write_atomically
     from jtsolve.study.arguments import chosen, held_cluster
@@ -155,7 +143,6 @@ def average(
             run,
             edge_odds=edge_odds,
             prior=prior,
-            threshold=threshold,
             cluster=cluster,
             study=study,
             table=data,
@@ -171,8 +158,6 @@ def average(
     document = posterior_to_json(found)
     if output is not None:
         write_atomically(output, document)
-    if plot is not None:
-        found.draw(plot)
     if json:
         emit(document)
     elif not quiet:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from textwrap import fill
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,99 +14,35 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.choices import Option, Registry
 
-T = TypeVar("T")
-
 _WIDTH = 100
 
 
-def backends(
-    name: Annotated[
+def _listing(kind: str, what: str, *, plain: str) -> Callable[..., None]:
+    """Returns the command that lists a registry, or explains the options of one of its values."""
+    explained = Annotated[
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="Explain the options of one backend.",
-            autocompletion=completion.among(completion.backends),
+            help=f"Explain the options of one {what}.",
+            autocompletion=completion.of_kind(kind),
         ),
-    ] = None,
-    *,
-    json: Json = False,
-) -> None:
-    """List the backends with their limits, or explain the options of one."""
-    from jtsolve.backends.registry import REGISTRY
+    ]
 
-    _show(REGISTRY, name, json, _backend_facts, _backend_words)
+    def command(name: explained = None, *, json: Json = False) -> None:
+        _show(completion.registry_of(kind), name, json)
 
-
-def scores(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Explain the options of one score.",
-            autocompletion=completion.among(completion.scores),
-        ),
-    ] = None,
-    *,
-    json: Json = False,
-) -> None:
-    """List the scores, or explain the options of one."""
-    from jtsolve.scoring.registry import REGISTRY
-
-    _show(REGISTRY, name, json, lambda _: {}, lambda _: ("", []))
+    command.__name__, command.__doc__ = kind, f"{plain}, or explain the options of one."
+    return command
 
 
-def models(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Explain the options of one kind.",
-            autocompletion=completion.among(completion.models),
-        ),
-    ] = None,
-    *,
-    json: Json = False,
-) -> None:
-    """List the kinds of models that 'jtsolve fit --model' takes, or explain the options of one."""
-    from jtsolve.study.kinds import MODELS
-
-    _show(MODELS, name, json, lambda _: {}, lambda _: ("", []))
+backends = _listing("backends", "backend", plain="List the backends with their limits")
+scores = _listing("scores", "score", plain="List the scores")
+models = _listing("models", "kind", plain="List the kinds of models that 'jtsolve fit --model' takes")
+methods = _listing("methods", "method", plain="List the methods of 'jtsolve average'")
 
 
-def methods(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[NAME]",
-            help="Explain the options of one method.",
-            autocompletion=completion.among(completion.methods),
-        ),
-    ] = None,
-    *,
-    json: Json = False,
-) -> None:
-    """List the methods of 'jtsolve average', or explain the options of one."""
-    from jtsolve.study.averaging import METHODS
-
-    _show(METHODS, name, json, lambda _: {}, lambda _: ("", []))
-
-
-def _show(
-    registry: "Registry[T]",
-    name: str | None,
-    json: bool,  # noqa: FBT001 - the flag of the commands
-    facts: Callable[[T], dict[str, Any]],
-    words: Callable[[T], tuple[str, list[str]]],
-) -> None:
-    """Prints all values of a registry, or one with the meaning of its options.
-
-    Args:
-        registry: of the values.
-        name: of the one to explain; None for all.
-        json: whether to print JSON.
-        facts: returns further members of a value's JSON object.
-        words: returns what to print after a value's name, and lines after its summary.
-    """
+def _show(registry: "Registry[Any]", name: str | None, json: bool) -> None:  # noqa: FBT001 - the flag
+    """Prints all values of a registry, or one with the meaning of its options."""
     values = registry.everything() if name is None else {name: registry.find(name)}
     if json:
         from json import dumps
@@ -115,12 +51,14 @@ def _show(
         for value in values.values():
             about = registry.describe(value)
             options = [option._asdict() for option in about.options]
-            found.append({"name": about.name, "summary": about.summary, **facts(value), "options": options})
+            facts = _facts(value) if hasattr(value, "capabilities") else {}
+            found.append({"name": about.name, "summary": about.summary, **facts, "options": options})
         emit(dumps(found if name is None else found[0], indent=2, ensure_ascii=False))
         return
     paragraphs = []
     for value in values.values():
-        about, (after, more) = registry.describe(value), words(value)
+        about = registry.describe(value)
+        after, more = _words(value) if hasattr(value, "capabilities") else ("", [])
         lines = [f"{about.name}{after}", f"  {about.summary}", *(f"  {line}" for line in more)]
         if name is None:
             defaults = ", ".join(f"{option.name}={option.default}" for option in about.options)
@@ -137,7 +75,7 @@ def _explained(option: "Option") -> str:
     return f"{title}\n{fill(option.meaning, _WIDTH, initial_indent='    ', subsequent_indent='    ')}"
 
 
-def _backend_facts(backend: "Backend") -> dict[str, Any]:
+def _facts(backend: "Backend") -> dict[str, Any]:
     """Returns the capabilities of a backend as JSON values."""
     capabilities = backend.capabilities
     return {
@@ -147,7 +85,7 @@ def _backend_facts(backend: "Backend") -> dict[str, Any]:
     }
 
 
-def _backend_words(backend: "Backend") -> tuple[str, list[str]]:
+def _words(backend: "Backend") -> tuple[str, list[str]]:
     """Returns the capabilities of a backend in words."""
     capabilities = backend.capabilities
     kind = "exact" if capabilities.exact else "heuristic"

@@ -281,25 +281,17 @@ def _execute(
     folder: "Folder", plan: "ComparisonPlan", executor: "Place", jobs: int, *, quiet: bool, warm: bool
 ) -> None:
     """Does the missing runs, and journals every row."""
-    from jtsolve.cli.watching import live_view, speaker
     from jtsolve.compare.running.live import Board
     from jtsolve.compare.running.warmup import warm_up
-    from jtsolve.console import is_watched
 
-    console = None
-    if not quiet and is_watched():
-        from rich.console import Console
-
-        console = Console(stderr=True)
     with folder.journal() as journal:
         rows = folder.rows()  # the journal is locked: no other process adds rows
         missing = [spec for spec in plan.specs if spec.id not in rows]
-        board = Board(journal, missing, list(rows.values()), jobs, speaker(console, quiet=quiet))
+        board = Board(journal, missing, list(rows.values()), jobs, str.strip if quiet else murmur)  # type: ignore[arg-type]
         try:
             if warm and missing:
                 warm_up(missing, executor, folder.path)
-            with live_view(board, console):
-                executor.execute(missing, board)
+            executor.execute(missing, board)
         except KeyboardInterrupt:
             left = sum(spec.id not in folder.rows() for spec in plan.specs)
             sys.stderr.write(

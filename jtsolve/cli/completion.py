@@ -1,6 +1,26 @@
 """What a shell offers after an option, when a user presses the tabulator: names, loaded then only."""
 
 from collections.abc import Callable, Iterable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jtsolve.core.choices import Registry
+
+REGISTRIES = {
+    "backends": "jtsolve.backends.registry:REGISTRY",
+    "scores": "jtsolve.scoring.registry:REGISTRY",
+    "models": "jtsolve.study.kinds:MODELS",
+    "methods": "jtsolve.averaging.registry:METHODS",
+}
+"""What has a name and options of its own."""
+
+
+def registry_of(kind: str) -> "Registry[Any]":
+    """Returns one of `REGISTRIES`."""
+    module, _, name = REGISTRIES[kind].partition(":")
+    found: Registry[Any] = getattr(import_module(module), name)
+    return found
 
 
 def among(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
@@ -16,36 +36,6 @@ def among(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     return complete
 
 
-def backends() -> Iterable[str]:
-    """Returns the names of backends, and auto."""
-    from jtsolve.backends.registry import REGISTRY
-
-    return ["auto", *REGISTRY.names]
-
-
-def scores() -> Iterable[str]:
-    """Returns the names of scores."""
-    from jtsolve.scoring.registry import REGISTRY
-
-    return REGISTRY.names
-
-
-def models() -> Iterable[str]:
-    """Returns the names of kinds of models."""
-    from jtsolve.study.kinds import MODELS
-
-    return MODELS.names
-
-
-def methods() -> Iterable[str]:
-    """Returns the names of methods of averaging."""
-    from jtsolve.averaging.registry import METHODS
-
-    return METHODS.names
-
-
-def formulas() -> Iterable[str]:
-    """Returns the formats of formulas."""
-    from jtsolve.encodings.export import TARGETS
-
-    return TARGETS
+def of_kind(kind: str) -> Callable[[str], list[str]]:
+    """Returns a completion by the names of a registry."""
+    return among(lambda: registry_of(kind).names)

@@ -1,11 +1,12 @@
-"""`jtsolve convert`: an instance in another format, optionally pruned."""
+"""`jtsolve convert`: an instance in another format, or as a formula for an external solver."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jtsolve.core.formats import INSTANCE
+from jtsolve.cli.options import Treewidth
+from jtsolve.core.formats import CONVERTED, FORMULA
 from jtsolve.core.outputs import claim_outputs
 
 
@@ -17,6 +18,7 @@ def convert(
             readable=False, metavar="OUT", help="The file to write; its suffix selects the format."
         ),
     ],
+    treewidth: Treewidth = None,
     prune_below: Annotated[
         float | None,
         typer.Option(
@@ -26,14 +28,26 @@ def convert(
         ),
     ] = None,
 ) -> None:
-    """Write an instance in another format, which the suffix of OUT selects."""
-    claim_outputs(target, kind=INSTANCE)
+    """Write an instance in another format, which the suffix of OUT selects.
+
+    .json, .score and .dmst are instances. .wcnf (weighted MaxSAT), .lp and .mps (integer
+    programs) and .pbtxt (a model for CP-SAT) are formulas for a solver, whose answer 'jtsolve decode' turns
+    into a checked result.
+    """
+    claim_outputs(target, kind=CONVERTED)
 
     from jtsolve.io.instance import read_problem, write_problem
 
-    problem = read_problem(source)
+    problem = read_problem(source).with_treewidth(treewidth)
     if prune_below is not None:
         from jtsolve.core.pruning import prune
 
         problem = prune(problem, prune_below).problem
-    write_problem(problem, target)
+    if (to := CONVERTED.format_to_write(target)) not in FORMULA.formats:
+        write_problem(problem, target)
+        return
+    from jtsolve.core.files import write_atomically
+    from jtsolve.core.run import Limits
+    from jtsolve.encodings.export import export
+
+    write_atomically(target, export(problem.with_star(), to, Limits().memory_bytes).encode())

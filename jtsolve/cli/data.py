@@ -1,18 +1,15 @@
-"""`jtsolve data`: installed examples, public data sets by name, and samples from Bayesian networks."""
+"""`jtsolve data`: installed examples, and public data sets by name."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import DrawSeed, Rows
-from jtsolve.cli.output import emit, require_rows
-from jtsolve.core.formats import TABLE, require_same
+from jtsolve.cli.output import emit
+from jtsolve.core.formats import require_same
 from jtsolve.core.outputs import claim_outputs
 
-data = typer.Typer(
-    rich_markup_mode=None, no_args_is_help=True, help="Get examples or public data sets, or draw data."
-)
+data = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Get examples or public data sets.")
 
 
 @data.command("list")
@@ -89,28 +86,3 @@ def fetch_data_set(
         path = output
         write_atomically(output, content)
     emit(str(path))
-
-
-@data.command("sample")
-def sample_network(
-    network: Annotated[
-        Path,
-        typer.Argument(readable=False, metavar="NETWORK", help="A Bayesian network (.bif, .bifxml)."),
-    ],
-    rows: Rows,
-    output: Annotated[
-        Path,
-        typer.Option(readable=False, metavar="FILE", help="Write them here (.csv, .tsv, .parquet, .arrow)."),
-    ],
-    seed: DrawSeed = 0,
-) -> None:
-    """Draw rows from a Bayesian network, in the format that the name of the file says."""
-    claim_outputs(output, kind=TABLE)
-
-    from jtsolve.networks.files import read_network
-    from jtsolve.networks.sample import sample_frame
-    from jtsolve.tables.writing import write_rows
-
-    found = read_network(network)
-    require_rows(len(found.nodes), rows)
-    write_rows(sample_frame(found, rows, seed), output)

@@ -30,7 +30,7 @@ def decode(
     output: ResultFile = None,
     json: Json = False,
 ) -> None:
-    """Turn a solver's answer to a file of 'jtsolve encode' into a result.
+    """Turn a solver's answer to a formula of 'jtsolve convert' into a result.
 
     MODEL has v lines of a MaxSAT solver, a solution of HiGHS, CBC or SCIP, or lines of a name and a value.
     The tree is checked and its score computed from the instance; the bound is our own, not the solver's.
@@ -52,7 +52,7 @@ def decode(
     try:
         result = solve(problem, Outside(answer), run)
     except InternalError as error:  # a fault found by the check is the file's here, not ours
-        remedy = "solve the file that 'jtsolve encode' makes of this instance, with the same constraints"
+        remedy = "solve the formula that 'jtsolve convert' makes of this instance, with the same constraints"
         raise InputError(str(model), "", str(error), remedy) from None
     if output is not None:
         write_atomically(output, result_to_json(result))

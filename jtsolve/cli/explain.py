@@ -11,10 +11,8 @@ from jtsolve.cli.options import (
     Instance,
     Json,
     LimitOptions,
-    Quiet,
     Seed,
     Treewidth,
-    chosen_backend,
     grouped,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
@@ -42,7 +40,6 @@ def explain(
         ),
     ] = None,
     json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Explain why no tree meets the constraints, or what each of them costs.
 
@@ -53,10 +50,11 @@ def explain(
     Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
     """
     claim_outputs(output, kind=INSTANCE)
-    run, searcher = spend.run(context.obj, seed, silent=json, quiet=quiet), chosen_backend(backend)
     from jtsolve.io.instance import read_problem
+    from jtsolve.study.arguments import backend_of
     from jtsolve.study.explaining import explained
 
+    run, searcher = spend.run(context.obj, seed, silent=json), backend_of(backend)
     problem = constrain.restrictions().on(read_problem(instance, run)).with_treewidth(treewidth)
     found = explained(problem, run, searcher)
     if output is not None and not found.is_feasible:

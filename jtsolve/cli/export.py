@@ -30,9 +30,6 @@ def export(
     root: Annotated[
         int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
     ] = 1,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print the text and its format as JSON, and nothing else.")
-    ] = False,
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
@@ -51,14 +48,11 @@ def export(
             f"say what to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
         )
 
-    from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
     from jtsolve.models.framed import Model as Framed
 
     text = Framed.read(model).export(to, root - 1)
     if output is not None:
         write_atomically(output, text.encode())
-    if json:
-        emit(json_text({"format": to, "file": None if output is None else str(output), "text": text}))
-    elif output is None:
+    else:
         emit(text.encode())

@@ -20,8 +20,6 @@ from jtsolve.cli.options import (
     ScoreName,
     Seed,
     Treewidth,
-    chosen_backend,
-    chosen_score,
     declared,
     grouped,
 )
@@ -44,7 +42,7 @@ def fit(
     output: Annotated[
         Path, typer.Option(readable=False, metavar="FILE", help="Write the model here (.json, .json.gz).")
     ],
-    model: Annotated[str, declared(MODEL, SEARCH, completion.among(completion.models))] = MODEL.default,
+    model: Annotated[str, declared(MODEL, SEARCH, completion.of_kind("models"))] = MODEL.default,
     treewidth: Treewidth = None,
     tree: Annotated[Path | None, declared(TREE, SEARCH)] = None,
     graph: Annotated[Path | None, declared(GRAPH, SEARCH)] = None,
@@ -79,7 +77,7 @@ def fit(
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.study.arguments import held_cluster, model_kind_of
+    from jtsolve.study.arguments import backend_of, held_cluster, model_kind_of, score_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import default_score, fitted
     from jtsolve.study.study import Study
@@ -93,10 +91,10 @@ def fit(
         source = StudyData(data, columns.reading(), cluster, keep)
         study = Study(
             source,
-            chosen_score(score, source.default_score(default_score(kind, structure))),
+            score_of(score, source.default_score(default_score(kind, structure))),
             treewidth,
             constrain.restrictions(),
-            chosen_backend(backend),
+            backend_of(backend),
         )
         found = fitted(
             kind, study, run, structure=structure, validate=validate, unseen=unseen, smoothing=smoothing
@@ -109,74 +107,49 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
     """Prints a summary of the model."""
     from jtsolve.cli.models import json_text
     from jtsolve.listing import table as text_table
+    from jtsolve.models.framed import Model as Framed
 
     remarks = model.provenance
-    facts: dict[str, Any] = {
-        "model": str(output),
-        "rows": table.total,
-        "variables": model.n,
-        **_size(model),
-        "parameters": model.parameters,
-        "smoothing_ess": remarks["smoothing_ess"],
-    }
+    facts: dict[str, Any] = {"model": str(output), "rows": table.total, **Framed(model).facts()}
+    facts["smoothing_ess"] = remarks["smoothing_ess"]
     if "tree_score" in remarks:
         facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
         facts["gap"] = remarks["bound"] - remarks["tree_score"]
-    chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by")
+    chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by", "hidden_tree")
     facts |= {name: remarks[name] for name in chosen if name in remarks}
     if json:
         emit(json_text(facts))
     elif not quiet:
         from jtsolve.core.result import gap_in_words
 
-        words = {name: _words(name, fact) for name, fact in facts.items()}
+        plain = {name: fact for name, fact in facts.items() if not isinstance(fact, list | dict)}
+        words = {name: _words(name, fact) for name, fact in (plain | _of_parts(facts)).items()}
         if "gap" in facts:
             figures = {"rows": table.total, "independence": remarks.get("independence")}
             words["gap"] = gap_in_words(facts["gap"], facts["tree_score"], figures)
         emit(text_table(["fitted", ""], [[name.replace("_", " "), text] for name, text in words.items()]))
 
 
-def _size(model: Any) -> dict[str, Any]:
-    """Returns the numbers of components, splits, leaves and cliques of a model."""
-    from jtsolve.models.features.tree import FeatureTree
-    from jtsolve.models.mixture import Mixture
-
-    parts = model.components if isinstance(model, Mixture) else (model,)
-    facts: dict[str, Any] = {}
-    if isinstance(model, Mixture):
-        facts |= {"components": len(parts), "weights": model.weights.tolist()}
-    grown = [one for one in parts if isinstance(one, FeatureTree)]
-    if grown:
-        facts |= {
-            "splits": sum(len(one.splits) for one in grown),
-            "leaves": sum(len(one.leaves) for one in grown),
-            "longest_path": max(one.longest_path for one in grown),
-        }
-    trees = [one.tree for one in parts if not isinstance(one, FeatureTree)]
-    if trees:
-        facts |= {
-            "cliques": sum(len(tree.cliques) for tree in trees),
-            "treewidth": max(tree.treewidth for tree in trees),
-        }
-    if "hidden_tree" in model.provenance:
-        facts["hidden_states"] = model.provenance["hidden_tree"]["states"]
-    return facts
+def _of_parts(facts: dict[str, Any]) -> dict[str, Any]:
+    """Returns what a mixture, and a choice by validation rows, have of several parts, in words."""
+    found = {}
+    if "parts" in facts:
+        found["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
+    if "sizes_tried" in facts:
+        found["sizes_tried"] = "; ".join(
+            ", ".join(f"{key} {value}" for key, value in one.items() if key != "validation_log_likelihood")
+            + f": {one['validation_log_likelihood']:.4f} nats per row"
+            for one in facts["sizes_tried"]
+        )
+    return found
 
 
 def _words(name: str, fact: Any) -> str:
     """Returns a fact in words."""
     from jtsolve.listing import shown
 
-    if name == "weights":
-        return ", ".join(f"{weight:.4g}" for weight in fact)
     if name == "stop" and fact != "finished":
         return f"{fact}: the best model so far"
-    if name == "sizes_tried":
-        return "; ".join(
-            ", ".join(f"{key} {value}" for key, value in one.items() if key != "validation_log_likelihood")
-            + f": {one['validation_log_likelihood']:.4f} nats per row"
-            for one in fact
-        )
     if name == "validation_log_likelihood":
         return f"{fact:.4f} nats per row"
     return f"{fact:.6f} nats" if name in ("tree_score", "bound") else shown(fact)

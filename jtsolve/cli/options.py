@@ -47,9 +47,7 @@ from jtsolve.tables.options import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
-    from jtsolve.scoring.score import LocalScore
     from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.options import Habits, Reading
 
@@ -104,13 +102,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Treewidth = Annotated[int | None, declared(TREEWIDTH, SEARCH)]
 Seed = Annotated[int, declared(SEED, LIMITS)]
-BackendName = Annotated[str, declared(BACKEND, SEARCH, completion.among(completion.backends))]
+BackendName = Annotated[str, declared(BACKEND, SEARCH, completion.of_kind("backends"))]
 TimeLimit = Annotated[float | None, declared(TIME, LIMITS)]
 MemoryLimit = Annotated[float | None, declared(MEMORY, LIMITS)]
 Threads = Annotated[int | None, declared(THREADS, LIMITS)]
 Executor = Annotated[str, declared(EXECUTOR, LIMITS, expert=True)]
 Keep = Annotated[Path | None, declared(KEEP, LIMITS, expert=True)]
-ScoreName = Annotated[str | None, declared(SCORE, OF_DATA, completion.among(completion.scores))]
+ScoreName = Annotated[str | None, declared(SCORE, OF_DATA, completion.of_kind("scores"))]
 MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
 Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]
 Require = Annotated[list[str] | None, declared(REQUIRE, CONSTRAINTS)]
@@ -142,10 +140,6 @@ def limit_tables(gigabytes: float | None) -> None:
 
     most = memory_bytes(gigabytes)
     allow_memory(None if most is None else resident_memory() + _MODULES + most)
-
-
-Rows = Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")]
-DrawSeed = Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,37 +297,8 @@ class ConstraintOptions:
         """Returns the constraints by names."""
         from jtsolve.study.restrictions import Restrictions
 
-        forbid = [edge_in(text, FORBID.flag) for text in self.forbid or []]
-        require = [edge_in(text, REQUIRE.flag) for text in self.require or []]
-        return Restrictions.given(forbid, require, self.constraint)
-
-
-def chosen_backend(name: str) -> "Backend | None":
-    """Returns the backend that a text describes; None for auto."""
-    from jtsolve.study.arguments import backend_of
-
-    return backend_of(name)
-
-
-def chosen_score(name: str | None, default: str) -> "LocalScore":
-    """Returns the score that a text describes; the default for None."""
-    from jtsolve.study.arguments import score_of
-
-    return score_of(name, default)
-
-
-def edge_in(text: str, option: str) -> tuple[str, str]:
-    """Returns the two names of an edge.
-
-    Raises:
-        ChoiceError: there are not two.
-    """
-    names = names_in(text)
-    if len(names) != 2:  # noqa: PLR2004 - an edge joins two
-        raise ChoiceError(
-            f"{option} {text}: an edge joins two variables; give two names, such as {option} A,B"
-        )
-    return names[0], names[1]
+        forbid = map(names_in, self.forbid or ())
+        return Restrictions.given(forbid, map(names_in, self.require or ()), self.constraint)
 
 
 def flags_given(options: Any) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, ResultFile, declared, grouped
+from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, declared, grouped
 from jtsolve.cli.output import emit
-from jtsolve.core.formats import RASTER, RESULT
+from jtsolve.core.formats import ESTIMATE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import DELTA, MOST
 
@@ -21,10 +21,11 @@ def population(
     delta: Annotated[float | None, declared(DELTA)] = None,
     table: DataOptions,
     spend: LimitOptions,
-    output: ResultFile = None,
-    plot: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Draw the posterior of the size (.svg, .png)."),
+        typer.Option(
+            readable=False, metavar="FILE", help="Write the posterior here (.json), or draw it (.svg, .png)."
+        ),
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -34,8 +35,7 @@ def population(
     A row is a case, or a set of lists with its count (--weights); a column is a list, 1 where it has the
     case, else 0. The estimate averages over all decomposable graphs of dependence between the lists.
     """
-    claim_outputs(output, kind=RESULT)
-    claim_outputs(plot, kind=RASTER)
+    claim_outputs(output, kind=ESTIMATE)
 
     from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
@@ -45,10 +45,10 @@ def population(
     run = spend.run(context.obj, silent=json, quiet=quiet)
     found = population_of(StudyData(data, table.reading()), run, most, delta)
     document = json_text(found.to_document())
-    if output is not None:
+    if output is not None and ESTIMATE.format_to_write(output) == "json":
         write_atomically(output, document.encode())
-    if plot is not None:
-        found.draw(plot)
+    elif output is not None:
+        found.draw(output)
     if json:
         emit(document)
     elif not quiet:

@@ -1,14 +1,11 @@
-"""Posteriors as text, and the view of their files for `jtsolve show`."""
+"""Posteriors as text."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.cli.views import View
-    from jtsolve.core.tree import JunctionTree
 
 _MOST = 20
 """Cliques and separators shown."""
@@ -80,28 +77,3 @@ def _distribution(diagnostics: "Mapping[str, Any]", name: str) -> str:
     shares = [f"{k}: {p:.3f}" for k, p in enumerate(diagnostics[name]) if p >= _LEAST]
     error = max(diagnostics.get(f"{name}_errors", [0.0]))
     return ", ".join(shares) + (f" (each ± {error:.3f} or less)" if error else "")
-
-
-def of_posterior(path: Path, picture: str) -> "View":
-    """Returns the view of a posterior file, and one of its pictures; its tree is the best one."""
-    import json
-
-    from jtsolve.averaging.document import read_posterior
-    from jtsolve.cli.views import View
-    from jtsolve.core.files import read_file
-    from jtsolve.errors import InputError
-
-    posterior = read_posterior(path)
-
-    def best() -> "tuple[JunctionTree, tuple[str, ...]]":
-        if posterior.best is None:
-            raise InputError(str(path), "$.diagnostics.best", "there is no best tree", "solve the problem")
-        return posterior.best, posterior.names
-
-    return View(
-        json.loads(read_file(path)),
-        lambda: describe_posterior(posterior),
-        best,
-        None,
-        lambda target, kind: posterior.draw(target, picture, format=kind),
-    )

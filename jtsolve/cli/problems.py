@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.cli.options import ConstraintOptions, DataOptions, chosen_score, flags_given
+from jtsolve.cli.options import ConstraintOptions, DataOptions, flags_given
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
 from jtsolve.tables.options import is_data
@@ -80,7 +80,7 @@ def read_or_score(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
         return Given(restrictions.on(read_problem(path, run)).with_treewidth(treewidth))
-    from jtsolve.study.arguments import held_cluster
+    from jtsolve.study.arguments import held_cluster, score_of
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
@@ -88,7 +88,7 @@ def read_or_score(
         data = Data(path, options.reading(), cluster, keep)
         study = Study(
             data,
-            chosen_score(score, data.default_score(default)),
+            score_of(score, data.default_score(default)),
             treewidth,
             restrictions,
             backend,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import DrawSeed, Given, Likelihood, Model, Rows
+from jtsolve.cli.options import Given, Likelihood, Model
 from jtsolve.cli.output import emit, require_rows
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
@@ -13,8 +13,8 @@ from jtsolve.core.outputs import claim_outputs
 
 def sample(
     model: Model,
-    rows: Rows = 10,
-    seed: DrawSeed = 0,
+    rows: Annotated[int, typer.Option(metavar="N", min=1, help="The number of rows to draw.")] = 10,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="The same seed draws the same rows.")] = 0,
     given: Given = None,
     likelihood: Likelihood = None,
     output: Annotated[

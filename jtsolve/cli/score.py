@@ -16,7 +16,6 @@ from jtsolve.cli.options import (
     LimitOptions,
     Quiet,
     ScoreName,
-    chosen_score,
     grouped,
 )
 from jtsolve.core.formats import SCORED
@@ -64,11 +63,10 @@ def score(
     ones too; a folder or a pattern of Parquet files as one table. Predicts time and size first, and refuses
     what exceeds the limits. Ctrl-C leaves no file.
     """
-    SCORED.format_to_write(output)
-    claim_outputs(output)
+    claim_outputs(output, kind=SCORED)
 
     from jtsolve.io.instance import write_problem
-    from jtsolve.study.arguments import held_cluster
+    from jtsolve.study.arguments import held_cluster, score_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.study import Study
 
@@ -77,7 +75,7 @@ def score(
     with held_cluster(executor, spend.threads) as cluster:
         study = Study(
             StudyData(data, table.reading(), cluster, keep),
-            chosen_score(score, MIXED_SCORE),
+            score_of(score, MIXED_SCORE),
             max_size=max_size,
         )
         problem = score_all(study, run, check=restrictions.of)

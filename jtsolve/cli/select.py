@@ -12,12 +12,10 @@ from jtsolve.cli.options import (
     LimitOptions,
     Quiet,
     Seed,
-    chosen_score,
     grouped,
 )
 from jtsolve.cli.output import emit
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from jtsolve.core.selection import Selection
@@ -50,9 +48,6 @@ def select(
             readable=False, metavar="FILE", help="A graph, result or posterior in place of a screen."
         ),
     ] = None,
-    above: Annotated[
-        float | None, typer.Option(metavar="P", help="Of a posterior: the least probability of an edge.")
-    ] = None,
     over: Annotated[
         str | None, typer.Option(metavar="TEXT", help="junction-tree[:LARGEST SEPARATOR], or plain.")
     ] = None,
@@ -73,17 +68,16 @@ def select(
     from jtsolve.io.graph import require_format, selection_to_document, write_graph
     from jtsolve.io.supersets import read_superset
     from jtsolve.selection.choices import Plan
+    from jtsolve.study.arguments import score_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.selecting import selected
 
-    if above is not None and superset is None:
-        raise ChoiceError("--above is for the edges of a posterior; give --superset POSTERIOR")
-    known = None if superset is None else read_superset(superset, above)
+    known = None if superset is None else read_superset(superset)
     plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
     require_format(output, arcs=plan.directs)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())
-    table = file.read(chosen_score(plan.score, plan.score), run, kinds=plan.kinds)
+    table = file.read(score_of(plan.score), run, kinds=plan.kinds)
     found = selected(plan, table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)

@@ -20,7 +20,6 @@ from jtsolve.cli.options import (
     ScoreName,
     Seed,
     Treewidth,
-    chosen_backend,
     grouped,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
@@ -84,7 +83,9 @@ def solve(
     """
     claim_outputs(output, kind=RESULT)
     claim_outputs(certificate, kind=CERTIFICATE)
-    searcher = chosen_backend(backend)
+    from jtsolve.study.arguments import backend_of
+
+    searcher = backend_of(backend)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
 
     from jtsolve.core.ranking import Ranking

@@ -1,17 +1,18 @@
-"""Views of results, models and mixtures, for `jtsolve show`."""
+"""Views of files of all kinds, for `jtsolve show`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
-    from jtsolve.core.tree import JunctionTree
-    from jtsolve.draw.text import Notes
-    from jtsolve.models.framed import Model
+    from jtsolve.cli.options import DataOptions
+    from jtsolve.core.graph import UndirectedGraph
+    from jtsolve.core.run import Run
+    from jtsolve.io.graph import GraphDocument
     from jtsolve.models.goodness import Goodness
     from jtsolve.study.trees import NamedTree
 
@@ -23,102 +24,224 @@ class View:
     Attributes:
         facts: as JSON values.
         text: returns the text for people.
-        tree: returns the tree and the names of its variables; raises a `JtsolveError` if there is none.
-        notes: for the picture.
-        picture: draws something else than the tree, given a file and "svg" or "png"; or None.
-        dot: returns something else than the tree in the DOT language; or None.
-        of_graph: whether these are of the graph of the variables; the picture may then be "html", too.
+        tree: returns the tree; raises a `JtsolveError` if there is none.
+        draw: draws something else than the tree into a file; or None.
+        of_graph: whether that is the graph of the variables.
     """
 
     facts: Any
     text: Callable[[], str]
-    tree: "Callable[[], tuple[JunctionTree, tuple[str, ...]]]"
-    notes: "Notes | None"
-    picture: Callable[[Path, str], None] | None = None
-    dot: Callable[[], str] | None = None
+    tree: "Callable[[], NamedTree]"
+    draw: Callable[[Path], None] | None = None
     of_graph: bool = False
 
 
-def of_result(path: Path) -> View:
-    """Returns the view of a result file."""
-    import json
-
-    from jtsolve.cli.summary import describe
+def kind_of(path: Path) -> str:
+    """Returns the kind of a file: model, graph, posterior, results or result."""
     from jtsolve.core.files import read_file
+    from jtsolve.core.formats import GRAPH, MODEL
+    from jtsolve.io.documents import format_of
+
+    if MODEL.format_to_read(path) not in (None, "json"):
+        return "model"
+    if GRAPH.format_to_read(path) not in (None, "json"):
+        return "graph"
+    declared = str(format_of(read_file(path))).removeprefix("jtsolve-")
+    return declared if declared in ("model", "graph", "posterior", "results") else "result"
+
+
+def view_of(path: Path, picture: str | None) -> View:
+    """Returns the view of a file.
+
+    Args:
+        path: of the file.
+        picture: of a posterior; None for the heat map.
+
+    Raises:
+        ChoiceError: a picture is named, and the file holds no posterior.
+        InputError: the file is malformed.
+    """
+    kind = kind_of(path)
+    if picture is not None and kind != "posterior":
+        raise ChoiceError("--picture is for posteriors, and with --data; leave it out")
+    if kind == "graph":
+        return _of_graph(path)
+    if kind == "posterior":
+        return _of_posterior(path, picture or "heat-map")
+    if kind == "model":
+        return _of_model(path)
+    return _of_ranking(path) if kind == "results" else _of_result(path)
+
+
+def _of_result(path: Path) -> View:
+    """Returns the view of a result file."""
+    from jtsolve.cli.summary import describe
     from jtsolve.io.result import read_result, tree_of
+    from jtsolve.study.trees import NamedTree
 
     document = read_result(path)
     return View(
-        json.loads(read_file(path)),
+        _values(path),
         lambda: describe(document, str(path), {"backend": document.backend.name}),
-        lambda: tree_of(document, str(path)),
-        None,
+        lambda: NamedTree(*tree_of(document, str(path))),
     )
 
 
-def of_ranking(path: Path) -> View:
+def _of_ranking(path: Path) -> View:
     """Returns the view of a results file; its tree is the best one."""
-    import json
-
     from jtsolve.cli.summary import describe_ranking
-    from jtsolve.core.files import read_file
-    from jtsolve.errors import InputError
     from jtsolve.io.ranking import read_ranking
     from jtsolve.io.result import tree_of
+    from jtsolve.study.trees import NamedTree
 
     document = read_ranking(path)
 
-    def best() -> "tuple[JunctionTree, tuple[str, ...]]":
+    def best() -> NamedTree:
         if not document.results:
             raise InputError(str(path), "$.results", "there is no tree", "give results with one")
-        return tree_of(document.results[0], str(path))
+        return NamedTree(*tree_of(document.results[0], str(path)))
 
     return View(
-        json.loads(read_file(path)),
+        _values(path),
         lambda: describe_ranking(document, str(path), {"backend": document.backend.name}),
         best,
-        None,
     )
 
 
-def of_model(found: "Model", name: str) -> View:
+def _of_model(path: Path) -> View:
     """Returns the view of a model: its size, and notes on each clique and separator."""
-    from jtsolve.draw.branching import branching_dot, draw_branching
+    from jtsolve.models.framed import Model
     from jtsolve.models.views import model_text
+    from jtsolve.study.trees import NamedTree
 
-    described = found.model.describe()
-    single = described.trees[0][1] if len(described.trees) == 1 else None
-    boxes = described.boxes[0] if described.boxes and not described.parts else None
+    found = Model.read(path)
+    return View(
+        {"model": path.name, **found.facts()},
+        lambda: model_text(found.model.describe(), found.names, path.name),
+        lambda: NamedTree(found.model.structure("a drawing"), found.names),
+        found.show,
+    )
 
-    def picture(path: Path, kind: str) -> None:
-        assert boxes is not None, "of a feature tree"
-        draw_branching(boxes, path, format=kind)
+
+def _of_posterior(path: Path, picture: str) -> View:
+    """Returns the view of a posterior file, and one of its pictures; its tree is the best one."""
+    from jtsolve.averaging.document import read_posterior
+    from jtsolve.cli.posterior import describe_posterior
+    from jtsolve.study.trees import NamedTree
+
+    posterior = read_posterior(path)
+
+    def best() -> NamedTree:
+        if posterior.best is None:
+            raise InputError(str(path), "$.diagnostics.best", "there is no best tree", "solve the problem")
+        return NamedTree(posterior.best, posterior.names)
 
     return View(
-        {"model": name, **found.facts()},
-        lambda: model_text(described, found.names, name),
-        lambda: (found.model.structure("a drawing"), found.names),
-        single,
-        None if boxes is None else picture,
-        None if boxes is None else lambda: branching_dot(boxes),
+        _values(path),
+        lambda: describe_posterior(posterior),
+        best,
+        lambda target: posterior.draw(target, picture),
     )
+
+
+def _of_graph(path: Path) -> View:
+    """Returns the view of a graph file; its tree is that of its min-fill triangulation."""
+    import msgspec
+
+    from jtsolve.core.triangulation import triangulation
+    from jtsolve.io.graph import arcs_of, graph_of, read_document
+    from jtsolve.study.trees import NamedTree
+
+    document = read_document(path)
+    graph = graph_of(document, str(path))
+    strengths = _in_order(document, graph)
+    arcs = None if document.arcs is None else arcs_of(document)
+
+    def tree() -> NamedTree:
+        return NamedTree(triangulation(graph.moral(arcs or ())), graph.names)
+
+    def draw(target: Path) -> None:
+        from jtsolve.draw.picture import draw_edges
+        from jtsolve.selection.framed import grouped
+
+        index = {name: v for v, name in enumerate(graph.names)}
+        steps = () if document.selection is None else document.selection.steps
+        groups = grouped(graph, [[index[name] for name in step.region] for step in steps])
+        draw_edges(graph.edges, graph.names, target, strengths=strengths, groups=groups, arcs=arcs)
+
+    def text() -> str:
+        found = tree()
+        added = len(found.tree.graph_edges) - graph.moral(arcs or ()).size
+        filled = f", which adds {added} edge{'s' * (added != 1)}" if added else ""
+        title = f"junction tree of its min-fill triangulation{filled}"
+        return f"{_text(document, graph, strengths)}\n\n{title}\n{found.text()}"
+
+    return View(msgspec.to_builtins(document), text, tree, draw, of_graph=True)
+
+
+def _in_order(document: "GraphDocument", graph: "UndirectedGraph") -> list[float] | None:
+    """Returns the strengths in the order of the graph's edges."""
+    if document.strengths is None:
+        return None
+    of_pair = {frozenset(pair): value for pair, value in zip(document.edges, document.strengths, strict=True)}
+    return [of_pair[frozenset(pair)] for pair in graph.named_edges]
+
+
+def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[float] | None) -> str:
+    """Returns the graph for people: its size, how it was found, and its edges, the strongest first."""
+    from jtsolve.listing import table
+
+    facts: list[list[Any]] = [["variables", graph.n], ["edges", graph.size]]
+    selection = document.selection
+    if selection is not None:
+        facts += [
+            ["superset", f"{len(selection.superset)} edges, by {selection.screen.get('name', '?')}"],
+            ["method", selection.method.get("name", "?")],
+            ["over", selection.over],
+            ["steps", len(selection.steps)],
+        ]
+        shrunk = sum(step.shrinkage > 0 for step in selection.steps)
+        if shrunk:
+            facts.append(["shrunk", f"in {shrunk} steps, whose columns are as many as the rows or more"])
+    edges = [list(pair) for pair in graph.named_edges]
+    if document.arcs is not None:
+        known = {frozenset(arc) for arc in document.arcs}
+        facts.insert(2, ["directed", len(known)])
+        rows = [[u, "→", v] for u, v in document.arcs]
+        rows += [[u, "–", v] for u, v in edges if frozenset((u, v)) not in known]
+        return f"{table(['', ''], facts)}\n\n{table(['edge', '', ''], rows)}"
+    if strengths is None:
+        return f"{table(['', ''], facts)}\n\n{table(['edge', ''], edges)}"
+    order = sorted(range(len(edges)), key=lambda k: -abs(strengths[k]))
+    rows = [[*edges[k], f"{strengths[k]:+.4f}"] for k in order]
+    return f"{table(['', ''], facts)}\n\n{table(['edge', '', 'partial correlation'], rows)}"
+
+
+def _values(path: Path) -> Any:
+    """Returns the values in a JSON file."""
+    import json
+
+    from jtsolve.core.files import read_file
+
+    return json.loads(read_file(path))
 
 
 def of_fit(
-    path: Path, named: "NamedTree", goodness: "Goodness", posterior: Path | None, picture: str | None
+    path: Path, data: Path, columns: "DataOptions", posterior: Path | None, picture: str | None, run: "Run"
 ) -> View:
     """Returns the view of the goodness of fit of a tree to data: figures, worst cells and edges.
 
     Args:
         path: of the result or model.
-        named: its tree.
-        goodness: of it.
+        data: their path.
+        columns: how to read them.
         posterior: a posterior over the same variables, or None.
         picture: "mosaic:A,B", or None for the tree.
+        run: limits, and findings of the data check.
 
     Raises:
         ChoiceError: there is no such picture.
-        InputError: the posterior is malformed, or over other variables.
+        InputError: a file is malformed, or the posterior is over other variables.
     """
     from jtsolve.averaging.document import read_posterior
     from jtsolve.listing import table
@@ -126,6 +249,7 @@ def of_fit(
     from jtsolve.tables.frames import FrameStyle
     from jtsolve.tables.options import names_in
 
+    named, goodness = _goodness(path, data, columns, run)
     subject, _, variables = (picture or "").partition(":")
     if picture is not None and (subject != "mosaic" or not variables):
         raise ChoiceError(
@@ -153,7 +277,28 @@ def of_fit(
             "edges": edges.to_dicts(),
         },
         text,
-        lambda: (named.tree, named.names),
-        None,
-        None if picture is None else lambda target, kind: goodness.mosaic(target, names_in(variables), kind),
+        lambda: named,
+        None if picture is None else lambda target: goodness.mosaic(target, names_in(variables)),
     )
+
+
+def _goodness(path: Path, data: Path, columns: "DataOptions", run: "Run") -> "tuple[NamedTree, Goodness]":
+    """Returns the tree of a result or a model, and its goodness of fit to data."""
+    from jtsolve.models.goodness import Goodness, goodness_of
+    from jtsolve.scoring.scores.bic import Bic
+    from jtsolve.study.data import Data
+    from jtsolve.study.trees import NamedTree
+
+    kind = kind_of(path)
+    if kind == "model":
+        from jtsolve.models.files.opening import open_model
+
+        goodness = goodness_of(open_model(path), data, columns.reading(), columns.given(), run=run)
+        return NamedTree(goodness.tree, goodness.table.names), goodness
+    if kind not in ("result", "results"):
+        raise ChoiceError(
+            f"--data is for results and models, and {path} is a {kind}; fit a model to the data"
+        )
+    named = view_of(path, None).tree()
+    table = Data(data, columns.reading()).columns(named.names).read(Bic(), run, named.treewidth + 1)
+    return named, Goodness(named.tree, cast("Any", table))

@@ -223,7 +223,7 @@ def require_tree(result: Result) -> JunctionTree:
     if result.status is Status.INFEASIBLE:
         raise ChoiceError(
             "no tree meets the constraints, which is proved; relax them: `jtsolve explain` and "
-            "jtsolve.explain name those in conflict"
+            "Solution.explain() name those in conflict"
         )
     if result.stop is Stop.INTERRUPTED:
         raise StoppedError

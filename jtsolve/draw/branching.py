@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jtsolve.core.files import write_atomically
+from jtsolve.core.formats import PICTURE
 from jtsolve.draw import fonts
 from jtsolve.draw.colours import BACKGROUND, EDGE, EDGE_TEXT
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS
@@ -72,14 +74,17 @@ def branching_dot(boxes: Sequence[Box]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def draw_branching(boxes: Sequence[Box], path: str | Path, *, format: str | None = None) -> None:  # noqa: A002
+def draw_branching(boxes: Sequence[Box], path: str | Path) -> None:
     """Draws the boxes into a file, the first on top; of more than 60, the deepest are counted instead.
 
     Raises:
-        ChoiceError: the suffix is not .svg or .png, or the picture is too large for a PNG file.
+        ChoiceError: the suffix is not .svg, .png or .dot, or the picture is too large for a PNG file.
         InputError: the file cannot be written.
     """
-    save(_figure(_pruned(boxes)), path, format)
+    if PICTURE.format_to_write(path) == "dot":
+        write_atomically(path, branching_dot(boxes).encode())
+    else:
+        save(_figure(_pruned(boxes)), path)
 
 
 def branching_svg(boxes: Sequence[Box]) -> str:

@@ -58,8 +58,6 @@ def draw_mosaic(
     names: Sequence[str],
     states: Sequence[Sequence[str]],
     path: str | Path,
-    *,
-    format: str | None = None,  # noqa: A002 - the word for it
 ) -> None:
     """Draws a table of counts into a file.
 
@@ -67,8 +65,7 @@ def draw_mosaic(
         counts: an axis for each variable, `require_drawable`; not all 0.
         names: of the variables.
         states: of each variable.
-        path: the file to write, atomically.
-        format: "svg" or "png"; None for that of the suffix.
+        path: the file to write, atomically: .svg or .png.
 
     Raises:
         InputError: the file cannot be written.
@@ -106,7 +103,7 @@ def draw_mosaic(
             write(axes, x, y, [label], _POINTS, **align)
         shown = [fonts.shown(name)]
         write(axes, *title[:2], shown, _POINTS, rotation=title[2], fontweight="bold")
-    save(figure, path, format)
+    save(figure, path)
 
 
 def _pearson(counts: NDArray[np.float64]) -> NDArray[np.float64]:

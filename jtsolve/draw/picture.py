@@ -14,6 +14,7 @@ from jtsolve.draw import fonts
 from jtsolve.draw.colours import BACKGROUND, EDGE, EDGE_TEXT, NEGATIVE, POSITIVE, TEXT, group_fill
 from jtsolve.draw.graph import arrange_edges
 from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
+from jtsolve.draw.text import edges_dot, tree_dot
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def draw_tree(
     names: Sequence[str],
     path: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 - the word for it
     notes: Notes | None = None,
 ) -> None:
     """Draws the tree into a file: cliques as boxes, separators on the edges, components apart.
@@ -51,33 +51,33 @@ def draw_tree(
     Args:
         tree: the tree.
         names: of the variables.
-        path: the file to write, atomically.
-        format: "svg" or "png"; with "html" the graph of the variables is drawn, see `zoom`; None for that of
-            the suffix.
+        path: the file to write, atomically: .svg, .png, .dot; with .html the graph of the variables is drawn,
+            see `zoom`.
         notes: remarks beside cliques and separators, or None.
 
     Raises:
         ChoiceError: the suffix is another, there are more than 150 cliques, or too long ones for a PNG file.
         InputError: the file cannot be written.
     """
-    if PICTURE.format_to_write(path, format) == "html":
-        draw_graph(tree, names, path, format=format)
+    kind = PICTURE.format_to_write(path)
+    if kind == "html":
+        draw_graph(tree, names, path)
+    elif kind == "dot":
+        write_atomically(path, tree_dot(tree, names, notes).encode())
     else:
-        save(tree_figure(tree, names, notes), path, format)
+        save(tree_figure(tree, names, notes), path)
 
 
 def draw_graph(
     tree: JunctionTree,
     names: Sequence[str],
     path: str | Path,
-    *,
-    format: str | None = None,  # noqa: A002 - the word for it
 ) -> None:
     """Draws the chordal graph of the tree into a file: variables as nodes, joined if a clique has both.
 
     Raises: as `draw_edges`.
     """
-    draw_edges(tree.graph_edges, names, path, format=format)
+    draw_edges(sorted(tree.graph_edges), names, path)
 
 
 def draw_edges(
@@ -85,7 +85,6 @@ def draw_edges(
     names: Sequence[str],
     path: str | Path,
     *,
-    format: str | None = None,  # noqa: A002 - the word for it
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
@@ -94,16 +93,19 @@ def draw_edges(
 
     Raises:
         ChoiceError: the suffix is another, or there are more than 400 variables with edges, and the file is
-            no .html page.
+            no .html page, nor .dot.
         InputError: the file cannot be written.
     """
-    if PICTURE.format_to_write(path, format) == "html":
+    kind = PICTURE.format_to_write(path)
+    if kind == "html":
         from jtsolve.draw.zoom import zoomable
 
         page = zoomable(edges, names, Path(path).stem, strengths=strengths, groups=groups)
         write_atomically(path, page.encode())
+    elif kind == "dot":
+        write_atomically(path, edges_dot(edges, names, strengths, arcs).encode())
     else:
-        save(edges_figure(edges, names, strengths, groups, arcs), path, format)
+        save(edges_figure(edges, names, strengths, groups, arcs), path)
 
 
 def edges_figure(
@@ -210,13 +212,13 @@ def svg_element(figure: Any) -> str:
     return text[text.index("<svg") :]
 
 
-def save(figure: Any, path: str | Path, format: str | None = None) -> None:  # noqa: A002 - the word for it
-    """Writes a picture to a file, atomically, in a format or that of the suffix.
+def save(figure: Any, path: str | Path) -> None:
+    """Writes a picture to a file, atomically, in the format of its suffix.
 
     Raises:
         ChoiceError: the suffix is another.
     """
-    write_atomically(path, render(figure, RASTER.format_to_write(path, format)))
+    write_atomically(path, render(figure, RASTER.format_to_write(path)))
 
 
 def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:

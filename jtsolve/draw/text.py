@@ -140,11 +140,6 @@ def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
     return "\n".join([*lines, *([isolated_text(alone)] if alone else [])])
 
 
-def graph_dot(tree: JunctionTree, names: Sequence[str]) -> str:
-    """Returns the chordal graph in the DOT language of Graphviz."""
-    return edges_dot(sorted(tree.graph_edges), names)
-
-
 def edges_dot(
     edges: Sequence[tuple[int, int]],
     names: Sequence[str],

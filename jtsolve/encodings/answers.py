@@ -30,7 +30,7 @@ _NEAR = 1e-4
 _CBC = re.compile(r"(Optimal|Stopped on [a-z ]+)\b.*")
 _NAME = re.compile(r"(adjacent|family|before|ends|never)(_\d+)*")
 
-_REMEDY = "give the solver's unchanged answer to a file that 'jtsolve encode' made of this instance"
+_REMEDY = "give the solver's unchanged answer to a formula that 'jtsolve convert' made of this instance"
 
 
 class SolverAnswer(NamedTuple):

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 from json import dumps
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 from jtsolve.encodings.family import encode_family, predicted_memory
 from jtsolve.encodings.formats import cpsat_proto, lp, mps, wcnf
 from jtsolve.encodings.rounding import rounded
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of
 from jtsolve.options import TREEWIDTH
 
 if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
-Target: TypeAlias = Literal["wcnf", "lp", "mps", "cpsat-proto"]
-TARGETS: tuple[Target, ...] = get_args(Target)
-"""Formats of the family formulation: weighted MaxSAT, linear programs, a model for CP-SAT."""
-
 _FINEST = 30
 """The unit is at least 2^-30 nats, 10^-9, so that the sum of all weights fits 64 bits."""
 
 
-def export(problem: Problem, target: Target, memory: int | None = None) -> str:
+def export(problem: Problem, target: str, memory: int | None = None) -> str:
     """Returns a problem as the text of a file, with comments that identify the instance.
 
     `encodings.answers` reads a solver's answer to it, knowing only n.
 
     Args:
         problem: with its constraints.
-        target: the format.
+        target: the format, one of `core.formats.FORMULA`.
         memory: bytes that the formula may take, or None.
 
     Raises:
@@ -55,15 +51,3 @@ def export(problem: Problem, target: Target, memory: int | None = None) -> str:
     if target == "cpsat-proto":
         return cpsat_proto(formula, unit, remarks)
     return lp(formula, remarks) if target == "lp" else mps(formula, remarks)
-
-
-def make_target(text: str) -> Target:
-    """Returns the target with a name.
-
-    Raises:
-        ChoiceError: the name is unknown.
-    """
-    for target in TARGETS:
-        if target == text:
-            return target
-    raise ChoiceError(f"'{text}' is not a format for formulas; there are {', '.join(TARGETS)}")

@@ -10,7 +10,7 @@ import msgspec
 
 from jtsolve.core.files import read_file
 from jtsolve.core.graph import UndirectedGraph
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError
 from jtsolve.io.documents import Name, decode, format_of
 from jtsolve.io.graph import FORMAT, arcs_of, edges_of, graph_of, index_of, read_document, read_graph
 from jtsolve.io.ranking import read_ranking
@@ -29,27 +29,20 @@ class _Posterior(msgspec.Struct, frozen=True):
     edges: list[tuple[str, str, Annotated[float, msgspec.Meta(ge=0, le=1)]]]
 
 
-def read_superset(path: str | Path, above: float | None = None) -> UndirectedGraph:
+def read_superset(path: str | Path) -> UndirectedGraph:
     """Returns the graph in a file.
 
     Args:
         path: a graph; a result, for the graph of its tree; results, for the union of those of their trees; or
             a posterior, for its likely edges.
-        above: for a posterior: the least probability of an edge; None for `LIKELY`.
 
     Raises:
         InputError: the file cannot be read, or has no tree.
-        ChoiceError: a probability is given for another file, or is none.
     """
     source = str(path)
     kind = _format_of(path)
-    if above is not None and kind != "jtsolve-posterior":
-        raise ChoiceError(f"{source}: only the edges of a posterior have a probability; leave it out")
     if kind == "jtsolve-posterior":
-        least = LIKELY if above is None else above
-        if not 0 < least <= 1:
-            raise ChoiceError(f"the least probability is {least}; give a number above 0 and at most 1")
-        return _likely(decode(read_file(path), _Posterior, source), least, source)
+        return _likely(decode(read_file(path), _Posterior, source), source)
     if kind == "jtsolve-result":
         return _graph_of(read_result(path), source)
     if kind == "jtsolve-results":
@@ -87,8 +80,8 @@ def _graph_of(result: ResultDocument, source: str) -> UndirectedGraph:
     return UndirectedGraph.from_edges(names, tree.graph_edges)
 
 
-def _likely(posterior: _Posterior, least: float, source: str) -> UndirectedGraph:
-    """Returns the edges of a posterior at or above a probability."""
+def _likely(posterior: _Posterior, source: str) -> UndirectedGraph:
+    """Returns the likely edges of a posterior."""
     names = posterior.variables
     index = index_of(names, source)
     every = edges_of([(u, v) for u, v, _ in posterior.edges], names, index, source, "$.edges")
@@ -96,7 +89,7 @@ def _likely(posterior: _Posterior, least: float, source: str) -> UndirectedGraph
         if not every.has_edge(u, v):
             missing = f"the pair '{names[u]}', '{names[v]}' is missing"
             raise InputError(source, "$.edges", missing, "list every pair of variables")
-    likely = [(index[u], index[v]) for u, v, probability in posterior.edges if probability >= least]
+    likely = [(index[u], index[v]) for u, v, probability in posterior.edges if probability >= LIKELY]
     return UndirectedGraph.from_edges(names, likely)
 
 

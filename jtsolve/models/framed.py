@@ -185,7 +185,7 @@ class Model:
     def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
         """Draws the model, or the graph of the variables, into a file, or prints it as text.
 
-        A file is .svg, .png, or .html, which shows the graph at any size; see `NamedTree.show`.
+        A file is .svg, .png, .dot, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
             ChoiceError: the suffix is another, the model is a mixture, or it is too large for a picture.

@@ -289,13 +289,12 @@ class Goodness:
             parts += ["", table(worst.columns, worst.rows())]
         return "\n".join(parts)
 
-    def mosaic(self, path: str | Path, variables: Sequence[str], kind: str | None = None) -> None:
+    def mosaic(self, path: str | Path, variables: Sequence[str]) -> None:
         """Draws the counts of some variables, such as a clique, as a mosaic; see `draw.mosaic`.
 
         Args:
-            path: the file to write.
+            path: the file to write, .svg or .png.
             variables: up to four.
-            kind: of the file; None for that of its suffix.
 
         Raises:
             InputError: a variable is unknown.
@@ -308,7 +307,7 @@ class Goodness:
         states = [self.table.states[v] for v in places]
         require_drawable([len(own) for own in states])
         counts = _tabulated(self.table, places)
-        draw_mosaic(counts, list(variables), states, path, format=kind)
+        draw_mosaic(counts, list(variables), states, path)
 
     def __repr__(self) -> str:
         figures = f"G² {self.g2:.4g}, X² {self.x2:.4g}, df {_short(self.df)}, p {self.p:.2g}"

@@ -9,7 +9,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from jtsolve.networks.network import Network, NetworkNode
@@ -51,18 +50,6 @@ def drawn(
         configuration = configurations(network, node, codes, rows)
         codes[position] = _draw(node, configuration, generator.random(rows))
     return codes
-
-
-def sample_frame(network: Network, rows: int, seed: int) -> pl.DataFrame:
-    """Returns the rows of `sample` as a frame of state labels."""
-    import polars as pl
-
-    codes = sample(network, rows, seed)
-    columns = [
-        pl.Series(node.name, node.states, dtype=pl.String).gather(codes[:, i])
-        for i, node in enumerate(network.nodes)
-    ]
-    return pl.DataFrame(columns)
 
 
 def configurations(

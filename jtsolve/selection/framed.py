@@ -118,7 +118,7 @@ class SelectedGraph:
     def show(self, path: str | Path) -> None:
         """Draws the graph into a file: edges by sign and strength, regions in colour.
 
-        A file is .svg, .png, or .html, which shows the graph at any size; see `NamedTree.show`.
+        A file is .svg, .png, .dot, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
             ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jtsolve.averaging.average import THRESHOLD, average, draw_trees
+from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.method import Rows
 from jtsolve.averaging.registry import METHODS
 from jtsolve.averaging.weights import GRAPHS
@@ -28,7 +28,6 @@ def posterior(
     *,
     edge_odds: float = 1.0,
     prior: str = GRAPHS,
-    threshold: float = THRESHOLD,
     cluster: Cluster | None = None,
     study: Study | None = None,
     table: AnyTable | None = None,
@@ -41,7 +40,6 @@ def posterior(
         run: limits, progress and interruption.
         edge_odds: prior odds of an edge against none.
         prior: over graphs, or over rooted junction trees.
-        threshold: the least probability of the cliques that are listed.
         cluster: runs chains and resamples as tasks; None for this process.
         study: of the data behind the problem, for resamples; None for an instance.
         table: the data behind the problem; None for an instance.
@@ -56,7 +54,6 @@ def posterior(
             run=run,
             edge_odds=edge_odds,
             prior=prior,
-            threshold=threshold,
             cluster=cluster,
             rows=rows,
         )

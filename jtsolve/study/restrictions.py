@@ -17,12 +17,13 @@ import msgspec
 from jtsolve.core.problem import EDGE_LISTS, SET_LISTS, UPPER_BOUNDS
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, with_names
+from jtsolve.options import FORBID, REQUIRE
 from jtsolve.tables.frames import is_listing
 from jtsolve.tables.options import names_in
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import networkx as nx
 
@@ -53,8 +54,8 @@ class Restrictions:
     @classmethod
     def given(
         cls,
-        forbid: Iterable[tuple[str, str]] = (),
-        require: Iterable[tuple[str, str]] = (),
+        forbid: Iterable[Sequence[str]] = (),
+        require: Iterable[Sequence[str]] = (),
         constraints: Mapping[str, Any] | Sequence[str] | str | Path | None = None,
     ) -> Restrictions:
         """Returns restrictions from the arguments of a command or function.
@@ -77,7 +78,7 @@ class Restrictions:
                 _add(values, _entry(str(text)))
         _add(
             values,
-            {"forbidden_edges": _pairs("forbid", forbid), "required_edges": _pairs("require", require)},
+            {"forbidden_edges": _pairs(FORBID, forbid), "required_edges": _pairs(REQUIRE, require)},
         )
         return cls(MappingProxyType(values))
 
@@ -139,7 +140,7 @@ def _entry(text: str) -> Mapping[str, Any]:
         except ValueError:  # or Python reads no number of so many digits
             raise ChoiceError(f"the constraint {text} is not a number; write for example {key}=2") from None
     if key in EDGE_LISTS:
-        return {key: _pairs(key, [names_in(value)])}
+        return {key: _pairs(lambda _: text, [names_in(value)])}
     if key in SET_LISTS:
         return {key: [list(names_in(value))]}
     if key == _MARKS:
@@ -164,9 +165,10 @@ def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
             values[key] = [*values.get(key, ()), *fresh]
 
 
-def _pairs(option: str, given: Any) -> list[list[str]]:
-    """Returns pairs of names; a data frame may have numbers as names."""
+def _pairs(said: Callable[[Any], str], given: Any) -> list[list[str]]:
+    """Returns pairs of names; a data frame may have numbers as names. `said` words one of them."""
     pairs = list(given) if is_listing(given) else [given]
-    if not all(is_listing(pair) and len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair
-        raise ChoiceError(f"{option}: an edge joins two variables; give pairs of names")
+    for pair in pairs:
+        if not is_listing(pair) or len(pair) != 2:  # noqa: PLR2004 - a pair
+            raise ChoiceError(f"{said(pair)}: an edge joins two variables; give pairs of names")
     return [list(map(label_of, pair)) for pair in pairs]

@@ -25,13 +25,11 @@ from jtsolve.study.arguments import (
 from jtsolve.study.fitting import default_score, fitted
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.study.study import Study
-from jtsolve.study.trees import NamedTree, tree_in, triangulate
+from jtsolve.study.trees import ByNames, NamedTree, tree_in, triangulate
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    import networkx as nx
 
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
@@ -56,7 +54,7 @@ _SHOWN = ("rows", "index", "columns_dropped", "missing_values")
 
 @public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Solution:
+class Solution(ByNames):
     """The answer of `learn` or `solve`, by names.
 
     Args:
@@ -112,17 +110,38 @@ class Solution:
 
         _write(path, result_to_json(self.result))
 
-    def explain(self, *, backend: str | Backend = "auto", time: float | None = None) -> Explanation:
-        """Explains why no tree meets the constraints, or what each of them costs; see `jtsolve.explain`.
+    def explain(
+        self,
+        *,
+        backend: str | Backend = "auto",
+        time: float | None = None,
+        show_progress: bool | None = None,
+    ) -> Explanation:
+        """Explains why no tree meets the constraints, or what each of them costs, as `jtsolve explain` does.
+
+        Args:
+            backend: solves the problem without some of its constraints; see `jtsolve.learn`.
+            time: seconds.
+            show_progress: on standard error.
+
+        Returns:
+            A minimal conflict, constraints that together exclude every tree, where any of them may be left
+            out; or the costs of the constraints, in nats.
 
         Raises:
-            ChoiceError: the solution was read without its problem.
+            ChoiceError: the solution was read without its problem, or the backend refuses it.
+            LimitError: the limits ended the proof that there is no tree.
+
+        >>> import jtsolve as jt
+        >>> triangle = [("hair", "eggs"), ("eggs", "milk"), ("hair", "milk")]
+        >>> jt.solve(jt.example("zoo"), treewidth=1, require=triangle).explain().conflict[:2]
+        ['max_treewidth=1', 'required_edges=hair,eggs']
         """
         from jtsolve.study.explaining import explained
 
         if self.problem is None:
             raise ChoiceError("the solution was read without its problem; give Solution.read(path, problem)")
-        return explained(self.problem, run_of(time, None, None, 0, None), backend_of(backend))
+        return explained(self.problem, run_of(time, None, None, 0, show_progress), backend_of(backend))
 
     @property
     def status(self) -> str:
@@ -157,25 +176,6 @@ class Solution:
         """The tree, whose sets are bit masks."""
         return self.named.tree
 
-    @property
-    def treewidth(self) -> int:
-        """The size of the largest clique minus one."""
-        return self.named.treewidth
-
-    @property
-    def cliques(self) -> list[tuple[Any, ...]]:
-        """The maximal cliques."""
-        return self.named.cliques
-
-    @property
-    def separators(self) -> list[tuple[Any, ...]]:
-        """The separators, one for each edge of the tree."""
-        return self.named.separators
-
-    def graph(self) -> nx.Graph:
-        """Returns the chordal graph, a networkx graph whose nodes are the names."""
-        return self.named.graph()
-
     def to_mbi(self) -> MbiTree:
         """Returns the tree in the words of mbi, which is not imported: domain, cliques, and a graph of them.
 
@@ -191,16 +191,6 @@ class Solution:
 
         known = {} if self.problem is None else {one.name: one.arity for one in self.problem.variables}
         return to_mbi(self.tree, self.result.names, [known.get(name) for name in self.result.names])
-
-    @property
-    def generating_class(self) -> str:
-        """The cliques as the generators of a log-linear model: "[A B][B C]"."""
-        return self.named.generating_class
-
-    @property
-    def r_formula(self) -> str:
-        """The same as a formula of R, for MASS::loglm, gRim::dmod or, after the counts, glm."""
-        return self.named.r_formula
 
     def goodness(self) -> Goodness:
         """Returns the goodness of fit of the tree to the data that it was learned from; see `Model.goodness`.
@@ -237,10 +227,6 @@ class Solution:
         from jtsolve.study.edges import edge_frame
 
         return edge_frame(self.named, self.style, self.problem, self.table, posterior)
-
-    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
-        """Draws the tree, or prints it; see `NamedTree.show`."""
-        self.named.show(path, graph=graph)
 
     def fit(self, data: Frame = None, model: Any = "tree", **options: Any) -> Model:
         """Returns a model on this tree, fitted to the data.

@@ -21,8 +21,78 @@ if TYPE_CHECKING:
 
 
 @public
+class ByNames:
+    """What a junction tree shows by names; `named` is the tree."""
+
+    __slots__ = ()
+
+    @property
+    def named(self) -> NamedTree:
+        """The tree by names."""
+        raise NotImplementedError
+
+    @property
+    def cliques(self) -> list[tuple[Any, ...]]:
+        """The maximal cliques."""
+        return self.named.labelled(self.named.tree.cliques)
+
+    @property
+    def separators(self) -> list[tuple[Any, ...]]:
+        """The separators, one for each edge of the tree."""
+        return self.named.labelled(self.named.tree.separators)
+
+    @property
+    def treewidth(self) -> int:
+        """The size of the largest clique minus one."""
+        return self.named.tree.treewidth
+
+    @property
+    def generating_class(self) -> str:
+        """The cliques as the generators of a log-linear model: "[A B][B C]"."""
+        from jtsolve.draw.text import generating_class
+
+        return generating_class(self.named.tree, self.named.names)
+
+    @property
+    def r_formula(self) -> str:
+        """The same as a formula of R, for MASS::loglm, gRim::dmod or, after the counts, glm."""
+        from jtsolve.draw.text import r_formula
+
+        return r_formula(self.named.tree, self.named.names)
+
+    def graph(self) -> nx.Graph:
+        """Returns the chordal graph, a networkx graph whose nodes are the names."""
+        import networkx as nx
+
+        one = self.named
+        return nx.relabel_nodes(nx.relabel_nodes(one.tree.to_graph(), dict(enumerate(one.names))), one.labels)
+
+    def text(self, *, graph: bool = False) -> str:
+        """Returns the tree, or the graph of the variables, as text."""
+        from jtsolve.draw.text import graph_text, tree_text
+
+        return (graph_text if graph else tree_text)(self.named.tree, self.named.names)
+
+    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
+        """Draws the tree, or the graph of the variables, into a file, or prints it as text.
+
+        A file is .svg, .png or .dot, for Graphviz. A page (.html) shows the graph at any size: it zooms, and
+        finds variables by name.
+
+        Raises:
+            ChoiceError: the suffix is another, or it is too large for a picture.
+        """
+        if path is None:
+            print(self.text(graph=graph))  # noqa: T201 - asked for
+            return
+        from jtsolve.draw.picture import draw_graph, draw_tree
+
+        (draw_graph if graph else draw_tree)(self.named.tree, self.named.names, path)
+
+
+@public
 @dataclass(frozen=True, slots=True, repr=False)
-class NamedTree:
+class NamedTree(ByNames):
     """A junction tree over named variables.
 
     Args:
@@ -45,64 +115,15 @@ class NamedTree:
     gaussian: bool = False
     labels: Mapping[str, Any] = field(default_factory=dict)
 
-    def _labelled(self, sets: Sequence[VarSet]) -> list[tuple[Any, ...]]:
+    @property
+    def named(self) -> NamedTree:
+        """The tree itself."""
+        return self
+
+    def labelled(self, sets: Sequence[VarSet]) -> list[tuple[Any, ...]]:
         """Returns sets by the user's names."""
         shown = [self.labels.get(name, name) for name in self.names]
         return [tuple(names_of(one, shown)) for one in sets]
-
-    @property
-    def cliques(self) -> list[tuple[Any, ...]]:
-        """The maximal cliques."""
-        return self._labelled(self.tree.cliques)
-
-    @property
-    def separators(self) -> list[tuple[Any, ...]]:
-        """The separators, one for each edge of the tree."""
-        return self._labelled(self.tree.separators)
-
-    @property
-    def treewidth(self) -> int:
-        """The size of the largest clique minus one."""
-        return self.tree.treewidth
-
-    @property
-    def generating_class(self) -> str:
-        """The cliques as the generators of a log-linear model: "[A B][B C]"."""
-        from jtsolve.draw.text import generating_class
-
-        return generating_class(self.tree, self.names)
-
-    @property
-    def r_formula(self) -> str:
-        """The same as a formula of R; see `draw.text.r_formula`."""
-        from jtsolve.draw.text import r_formula
-
-        return r_formula(self.tree, self.names)
-
-    def graph(self) -> nx.Graph:
-        """Returns the chordal graph, a networkx graph whose nodes are the names."""
-        import networkx as nx
-
-        graph = nx.relabel_nodes(self.tree.to_graph(), dict(enumerate(self.names)))
-        return nx.relabel_nodes(graph, self.labels)
-
-    def show(self, path: str | Path | None = None, *, graph: bool = False) -> None:
-        """Draws the tree, or the graph of the variables, into a file (.svg, .png), or prints it as text.
-
-        A page (.html) shows the graph at any size: it zooms, and finds variables by name.
-
-        Raises:
-            ChoiceError: the suffix is another, or it is too large for a picture.
-        """
-        if path is None:
-            from jtsolve.draw.text import graph_text, tree_text
-
-            print((graph_text if graph else tree_text)(self.tree, self.names))  # noqa: T201 - asked for
-            return
-        from jtsolve.draw.picture import draw_graph, draw_tree
-
-        draw = draw_graph if graph else draw_tree
-        draw(self.tree, self.names, path)
 
     def over(self, names: Sequence[str]) -> JunctionTree:
         """Returns the tree over variables in another order.

@@ -1,36 +1,25 @@
-"""The state of a comparison, for a display: runs in progress, finished, failed; remaining time."""
+"""The state of a comparison: finished rows, and the time that the others will take."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.running.supervise import Step, Watcher
-from jtsolve.compare.spec import ANSWERED, DECLINED, Row, RunStatus, Spec
+from jtsolve.compare.running.supervise import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.compare.folder import Journal
-
-
-@dataclass(frozen=True, slots=True)
-class RunInProgress:
-    """A run in progress: its start (`time.monotonic()`), and the best score and bound reported so far."""
-
-    spec: Spec
-    since: float
-    score: float | None = None
-    bound: float | None = None
+    from jtsolve.compare.spec import Row, RunStatus, Spec
 
 
 @dataclass(slots=True)
 class Board(Watcher):
-    """Writes every finished run to the journal, and keeps the state of all; any thread may use it.
+    """Writes every finished run to the journal, and says how many are left; any thread may use it.
 
     Args:
         journal: takes the rows.
@@ -45,9 +34,7 @@ class Board(Watcher):
     done: Sequence[Row]
     jobs: int
     say: Callable[[str], None]
-    running: dict[str, RunInProgress] = field(default_factory=dict)
     statuses: Counter[RunStatus] = field(default_factory=Counter)
-    best: dict[tuple[str, int | None], tuple[float, str]] = field(default_factory=dict)
     _seconds: dict[str, list[float]] = field(default_factory=dict)
     _pending: dict[str, Spec] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,51 +45,19 @@ class Board(Watcher):
         for row in self.done:
             self._count(row)
 
-    def started(self, spec: Spec) -> None:
-        """See `Watcher`."""
-        with self._lock:
-            self.running[spec.id] = RunInProgress(spec, time.monotonic())
-
-    def progressed(self, spec: Spec, step: Step) -> None:
-        """See `Watcher`."""
-        with self._lock:
-            if spec.id in self.running:
-                self.running[spec.id] = RunInProgress(spec, self.running[spec.id].since, step[1], step[2])
-
     def finished(self, row: Row) -> None:
         """See `Watcher`; the row is on the disk before it counts."""
         self.journal.append(row)
         with self._lock:
-            self.running.pop(row.spec.id, None)
             self._pending.pop(row.spec.id, None)
             self._count(row)
-            left = len(self._pending)
-        self.say(f"{_line(row)}  ({left} left)")
+            left = f"{len(self._pending)} left"
+        seconds = self.remaining()
+        self.say(f"{_line(row)}  ({left}{f', about {duration(seconds)}' if seconds else ''})")
 
     def _count(self, row: Row) -> None:
         self.statuses[row.status] += 1
         self._seconds.setdefault(row.spec.backend, []).append(row.seconds)
-        score = None if row.result is None else row.result.score
-        if score is not None and score > self.best.get(row.spec.problem, (float("-inf"), ""))[0]:
-            self.best[row.spec.problem] = (score, row.spec.backend)
-
-    def counts(self) -> dict[str, int]:
-        """Returns the numbers of runs by state."""
-        with self._lock:
-            return {
-                "running": len(self.running),
-                "waiting": len(self._pending) - len(self.running),
-                "finished": sum(self.statuses[status] for status in ANSWERED),
-                "declined": sum(self.statuses[status] for status in DECLINED),
-                "failed": sum(
-                    count for status, count in self.statuses.items() if status not in ANSWERED | DECLINED
-                ),
-            }
-
-    def under_way(self) -> list[RunInProgress]:
-        """Returns the runs in progress, the longest first."""
-        with self._lock:
-            return sorted(self.running.values(), key=lambda one: one.since)
 
     def remaining(self) -> float | None:
         """Returns the expected seconds until the end; None while there is nothing to go by.
@@ -114,14 +69,25 @@ class Board(Watcher):
             means = {name: fmean(seconds) for name, seconds in self._seconds.items()}
             overall = fmean(means.values()) if means else None
             total = 0.0
-            now = time.monotonic()
             for spec in self._pending.values():
                 expected = means.get(spec.backend, spec.time_limit or overall)
                 if expected is None:
                     return None
-                begun = self.running.get(spec.id)
-                total += expected if begun is None else max(0.0, expected - (now - begun.since))
+                total += expected
         return total / self.jobs
+
+
+def duration(seconds: float) -> str:
+    """Returns a time in words.
+
+    >>> duration(59), duration(75), duration(3700)
+    ('59 s', '1 min 15 s', '1 h 1 min')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _line(row: Row) -> str:
