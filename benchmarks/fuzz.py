@@ -347,7 +347,6 @@ AVERAGING = (
     ("--treewidth", "2"),
     ("--edge-odds", "0.5"),
     ("--prior", "rooted-junction-trees"),
-    ("--threshold", "0.5"),
 )
 FITTING = (
     ("--smoothing", "1"),
@@ -355,7 +354,6 @@ FITTING = (
     ("--features", "trees:depth=2"),
     ("--average", "2"),
     ("--restarts", "2"),
-    ("--unseen", "share"),
     ("--validate", "{data.csv}"),
 )
 SELECTION = (

@@ -200,14 +200,6 @@ PAGE = Option("html", Path, metavar="FILE", python="show(…)")
 TREE = Option("tree", Path, "Begin with the junction tree of this result.", metavar="RESULT")
 GRAPH = Option("graph", Path, "Begin with a triangulation of this graph.", metavar="GRAPH")
 VALIDATE = Option("validate", Path, "Rows that choose the prior, and among candidates.", metavar="DATA")
-UNSEEN = Option(
-    "unseen",
-    str,
-    "Values that occur only in the validation rows: give them prior mass (share), or fail (error).",
-    "share",
-    "HOW",
-    choices=("share", "error"),
-)
 SMOOTHING = Option(
     "smoothing",
     float,

@@ -284,4 +284,4 @@ def test_a_tree_that_breaks_a_constraint_is_refused(
     assert str(answer) in streams.err
     assert not streams.out
     assert command("convert", instance, tmp_path / "formula.cnf") == 2
-    assert ".dmst, .wcnf, .lp, .mps or .pbtxt" in capsys.readouterr().err
+    assert ".score, .wcnf, .lp, .mps or .pbtxt" in capsys.readouterr().err

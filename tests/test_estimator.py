@@ -333,14 +333,12 @@ def test_rows_are_drawn_as_the_frame_held_them(library: str) -> None:
     assert {type(row[0]) for row in words.sample(9, random_state=0)} == {str}
 
 
-def test_values_that_training_did_not_have_get_the_share_of_the_prior_or_are_an_error() -> None:
+def test_values_that_training_did_not_have_get_the_share_of_the_prior() -> None:
     X = rows()
     density = JunctionTreeDensity(smoothing=2.0).fit(X)
     strange, ignored = np.array([[0, 0, 7, 0]]), np.array([[0, 0, np.nan, 0]])
     share = 2.0 / (4 * (300 + 2))
     assert density.score_samples(strange) == pytest.approx(density.score_samples(ignored) + log(share))
-    with pytest.raises(InputError, match="column 'x2': '7' is none of its states"):
-        JunctionTreeDensity(unseen="error").fit(X).score_samples(strange)
     classifier = JunctionTreeClassifier().fit(X[:, :3], X[:, 3])
     assert np.array_equal(classifier.predict_proba(strange[:, :3]), classifier.predict_proba(ignored[:, :3]))
     cut = JunctionTreeDensity().fit(np.random.default_rng(0).normal(size=(50, 2)))
@@ -605,7 +603,6 @@ def test_scores_and_backends_are_names_or_values() -> None:
         ({"backend": "dq"}, "no backend 'dq'"),
         ({"smoothing": 0.0}, "smoothing=0"),
         ({"missing": "mean"}, "missing='mean'"),
-        ({"unseen": "sum"}, "unseen='sum'"),
         ({"treewidth": -1}, "treewidth is -1"),
     ):
         with pytest.raises(ChoiceError, match=message):
@@ -714,8 +711,6 @@ def test_an_imputer_keeps_states_that_no_complete_row_has() -> None:
     filled = JunctionTreeImputer(**MIXED).fit_transform(frame)
     assert filled["sex"].equals(frame["sex"])
     assert filled["height"].notna().all()
-    with pytest.raises(InputError, match="'other' is none of its states"):
-        JunctionTreeImputer(unseen="error", **MIXED).fit(frame)
 
 
 def test_a_regressor_predicts_the_posterior_mean() -> None:

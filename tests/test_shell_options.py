@@ -197,10 +197,6 @@ def test_values_of_validation_alone_get_the_share_of_the_prior(
     assert found["provenance"]["states_of_validation"] == {"e": ["7"]}
     assert next(v for v in found["variables"] if v["name"] == "e")["states"] == ["0", "7"]
     assert json.loads(command("loglik", model, validation, "--json")[1])["impossible_rows"] == 0
-    code, _, err = command(*words, "--unseen", "error")
-    assert (code, "'7' is none of its states" in err) == (2, True)
-    code, _, err = command(*words, "--unseen", "guess")
-    assert (code, "choose among share, error" in err) == (2, True)
 
 
 def test_validation_rows_are_read_before_the_search(

@@ -1,7 +1,7 @@
 """`jtsolve decode`: a checked result from the answer of an external solver."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +11,7 @@ from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Capabilities, Estimate, Report
-    from jtsolve.core.problem import Problem
-    from jtsolve.core.result import Outcome
-    from jtsolve.core.run import Limits
+    from jtsolve.core.backend import Backend
     from jtsolve.encodings.answers import SolverAnswer
 
 
@@ -50,7 +47,7 @@ def decode(
     problem = read_problem(instance).with_treewidth(treewidth)
     answer = read_answer(read_file(model), problem.with_star().n, str(model))
     try:
-        result = solve(problem, Outside(answer), run)
+        result = solve(problem, _outside(answer), run)
     except InternalError as error:  # a fault found by the check is the file's here, not ours
         remedy = "solve the formula that 'jtsolve convert' makes of this instance, with the same constraints"
         raise InputError(str(model), "", str(error), remedy) from None
@@ -62,29 +59,15 @@ def decode(
         emit(describe(result_to_document(result), "the result", {"answer": f"{model} ({answer.kind})"}))
 
 
-class Outside:
-    """A backend with a given answer: `solve` computes score and bound, and checks it."""
+def _outside(answer: "SolverAnswer") -> "Backend":
+    """Returns a backend with a given answer: `solve` computes score and bound, and checks it."""
+    from jtsolve.backends.support.starts import Known
+    from jtsolve.core.result import Outcome
 
-    name: ClassVar[str] = "outside"
+    class Outside(Known):
+        name = "outside"
 
-    def __init__(self, answer: "SolverAnswer") -> None:
-        self.answer = answer
+        def solve(self, *_: Any) -> Outcome:
+            return Outcome(self.tree, stats={"kind": answer.kind})
 
-    @property
-    def capabilities(self) -> "Capabilities":
-        """Every constraint: the check says whether the answer meets them."""
-        from jtsolve.core.backend import Capabilities
-
-        return Capabilities()
-
-    def estimate(self, problem: "Problem", limits: "Limits") -> "Estimate":  # noqa: ARG002 - the protocol's
-        """See `Backend.estimate`."""
-        from jtsolve.core.backend import Estimate
-
-        return Estimate(memory=0, seconds=0.0)
-
-    def solve(self, problem: "Problem", limits: "Limits", report: "Report") -> "Outcome":  # noqa: ARG002
-        """See `Backend.solve`."""
-        from jtsolve.core.result import Outcome
-
-        return Outcome(self.answer.tree, stats={"kind": self.answer.kind})
+    return Outside(answer.tree)

@@ -27,7 +27,7 @@ from jtsolve.cli.output import emit
 from jtsolve.core.formats import FITTED
 from jtsolve.core.outputs import claim_outputs, note_input
 from jtsolve.errors import ChoiceError
-from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, UNSEEN, VALIDATE
+from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, VALIDATE
 
 if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
@@ -49,7 +49,6 @@ def fit(
     backend: BackendName = BACKEND.default,
     smoothing: Annotated[float | None, declared(SMOOTHING, SEARCH)] = None,
     validate: Annotated[Path | None, declared(VALIDATE, SEARCH)] = None,
-    unseen: Annotated[str, declared(UNSEEN, SEARCH, expert=True)] = UNSEEN.default,
     constrain: ConstraintOptions,
     score: ScoreName = None,
     columns: DataOptions,
@@ -96,9 +95,7 @@ def fit(
             constrain.restrictions(),
             backend_of(backend),
         )
-        found = fitted(
-            kind, study, run, structure=structure, validate=validate, unseen=unseen, smoothing=smoothing
-        )
+        found = fitted(kind, study, run, structure=structure, validate=validate, smoothing=smoothing)
     write_model(found.model, output)
     _report(found.model, found.table, output, json=json, quiet=quiet)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,7 +19,6 @@ from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
 from jtsolve.options import BACKEND, Door
-from jtsolve.options import UNSEEN as UNSEEN_VALUES
 from jtsolve.scoring.score import DEFAULT_SCORE, is_gaussian
 from jtsolve.study.arguments import backend_of, score_of, treewidth_of
 from jtsolve.study.data import Data
@@ -133,7 +132,6 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     strict: bool = False
     missing_values: Any = ()
     decimal: Decimal = "point"
-    unseen: Literal["share", "error"] = "share"
     time: float | None = None
     memory: float | None = None
     threads: int | None = None
@@ -192,8 +190,6 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         """Raises a ChoiceError if a parameter is invalid."""
         if getattr(self, "missing", "state") not in _MISSING:
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
-        if self.unseen not in UNSEEN_VALUES.choices:
-            raise ChoiceError(f"unseen={self.unseen!r}; choose share or error")
         if self.smoothing is not None and not self.smoothing > 0:
             raise ChoiceError(
                 f"smoothing={self.smoothing}; give a number above 0, so that no row is impossible"
@@ -237,9 +233,8 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         given, hidden = features_of(self, X, reset=False).values(), hidden_of(columns)
         names = [column.name for column in columns]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
-        unseen = UNSEEN if self.unseen == "share" else None
         rows = open_rows(features, names, habits=self._habits, hidden=hidden)
-        codes: NDArray[Any] = rows.coded(columns, unseen=unseen)
+        codes: NDArray[Any] = rows.coded(columns, unseen=UNSEEN)
         return codes
 
     def __sklearn_tags__(self) -> Any:

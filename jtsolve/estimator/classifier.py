@@ -66,7 +66,6 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         missing_values: further values that mean a missing value.
         decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values.
-        unseen: treatment of unseen values.
         time: seconds for the whole fit.
         memory: gigabytes.
         threads: their number.

@@ -30,7 +30,9 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """Density estimation by a junction tree, by a mixture, or by another kind of model.
 
     Columns become states by the rules of `jt.learn`. The defaults are those of `jtsolve fit --treewidth 2`,
-    with `--discretise quantile:4 --missing state`.
+    with `--discretise quantile:4 --missing state`. A value that training did not have gets the share that the
+    prior gives to one more state, for any rest of the row, a / ((states + 1) (rows + a)). States that a
+    categorical column declares are not unseen.
 
     Args:
         treewidth: of the trees; at least 0.
@@ -55,9 +57,6 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         missing: treatment of missing values in training: "state": a state of columns that
             have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
-        unseen: treatment of values that training did not have: "share": a value has the share that the prior
-            gives to one more state, for any rest of the row, a / ((states + 1) (rows + a));
-            "error". States that a categorical column declares are not unseen.
         time: seconds for the whole fit, after which the best model so far is taken; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.

@@ -62,8 +62,6 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
         decimal: mark of fractions in columns of text, point or comma.
-        unseen: treatment of observed values that training did not have: "share": they are no evidence;
-            "error".
         time: seconds for the whole fit; the best model so far is taken.
         memory: gigabytes.
         threads: their number.
@@ -110,8 +108,8 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             missing: Missing = "drop-rows" if is_mixed(self._score) else "impute-mode"
             training = self._read(X, features, run, sample_weight, missing=missing)
             model: Distribution = self._learned(training, run)
-            unseen = GAP if self.unseen == "share" else None  # of states that no complete row has
-            observed = training.rows.coded(model.columns, unseen=unseen)
+            # States that no complete row has are no evidence.
+            observed = training.rows.coded(model.columns, unseen=GAP)
             previous = observed if isinstance(training.table, MixedTable) else training.table.codes
             self.n_iter_ = 1
             while self.n_iter_ < self.max_iter and run.stop is None:

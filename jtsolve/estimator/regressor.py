@@ -45,7 +45,6 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
         missing_values: further values that mean a missing value.
         decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values in training; none in real columns with "state", "impute-mode".
-        unseen: treatment of unseen values.
         time: seconds for the whole fit.
         memory: gigabytes.
         threads: their number.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
-from jtsolve.options import EXECUTOR, KEEP, SCORE, SMOOTHING, UNSEEN, VALIDATE
+from jtsolve.options import EXECUTOR, KEEP, SCORE, SMOOTHING, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
@@ -143,17 +143,15 @@ class Data:
         states = states_of(columns_of(coded)) if isinstance(coded, DataTable) else {}
         return FrameStyle.of(self.source, states)
 
-    def validation(
-        self, rows: Frame, table: AnyTable, run: Run, *, unseen: str = "share"
-    ) -> tuple[AnyTable, Codes]:
+    def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, Codes]:
         """Returns the table with the states of rows for validation added, and the codes of these rows.
+
+        A value that occurs only in these rows is a state, with the prior mass of one.
 
         Args:
             rows: a file or frame with the columns of the table.
             table: the training data.
             run: see `read`.
-            unseen: treatment of a value that occurs only in these rows: "share": it is a state, with the
-                prior mass of one; "error".
 
         Raises:
             InputError: the rows cannot be read, or a value is not among declared states.
@@ -163,8 +161,6 @@ class Data:
         from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
 
-        if unseen not in UNSEEN.choices:
-            raise ChoiceError(f"{UNSEEN(unseen)}: choose among {', '.join(UNSEEN.choices)}")
         if isinstance(table, ContinuousTable | MixedTable):
             raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
         given, coding = replace(self, source=rows), self.reading.coding
@@ -176,11 +172,11 @@ class Data:
             strict=self.reading.strict,
             run=run,
         )
-        if unseen == "share" and (more := found.new_states(table, coding.schema)):
+        if more := found.new_states(table, coding.schema):
             if not isinstance(table, DataTable):
                 raise ChoiceError(
                     f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
-                    f"them in a {SCHEMA}, or give {UNSEEN('error')}"
+                    f"them in a {SCHEMA}"
                 )
             table = widened(table, {column.name: column.values for column in columns_of(table)}, more)
         return table, found.coded(columns_of(table))

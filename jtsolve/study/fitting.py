@@ -40,7 +40,6 @@ def fitted(
     table: AnyTable | None = None,
     structure: NamedTree | None = None,
     validate: Frame = None,
-    unseen: str = "share",
     smoothing: float | None = None,
 ) -> Fitted:
     """Returns a model of a study.
@@ -52,7 +51,6 @@ def fitted(
         table: the data if they are read already; None to read them.
         structure: a junction tree to fit, or to begin with; None to search for one.
         validate: rows that choose among candidates of the kind, and the prior; None for none.
-        unseen: see `Data.validation`.
         smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1.
 
     Raises:
@@ -72,7 +70,7 @@ def fitted(
     study = study.settled(table)
     rows = None
     if validate is not None:
-        table, rows = study.data.validation(validate, table, run, unseen=unseen)
+        table, rows = study.data.validation(validate, table, run)
     facts = {} if structure is None else structure.facts
     table = replace(table, provenance=MappingProxyType({**table.provenance, **facts, "jtsolve": __version__}))
 

@@ -235,7 +235,7 @@ class Solution(ByNames):
             data: other data with these columns; None for those that the tree was learned from.
             model: a kind of model that takes a tree: "tree", or "features" with options; see
                 `jtsolve models`.
-            options: `smoothing`, `validate`, `unseen`, limits, and for other data the options of
+            options: `smoothing`, `validate`, limits, and for other data the options of
                 `tables.options.Coding`; see `jtsolve.fit`.
 
         Raises:
@@ -362,7 +362,6 @@ def fit(
     tree: Solution | NamedTree | str | Path | None = None,
     graph: Any = None,
     validate: Frame = None,
-    unseen: str = "share",
     smoothing: float | None = None,
     score: str | LocalScore | None = None,
     backend: str | Backend = "auto",
@@ -387,7 +386,6 @@ def fit(
         tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
         graph: a graph whose triangulation is that tree; see `triangulate`.
         validate: rows that choose the prior, and among candidates of the kind (sizes, penalties, thresholds).
-        unseen: treatment of values that occur only in these rows: "share" gives them prior mass; "error".
         smoothing: equivalent sample size of the prior of the tables; None for that of the score, else 1;
             0 for maximum likelihood.
         score: see `learn`; so are the others.
@@ -450,7 +448,6 @@ def fit(
             table=table,
             structure=structure,
             validate=validate,
-            unseen=unseen,
             smoothing=smoothing,
         )
     return Model(found.model, study.data.style(found.table))
