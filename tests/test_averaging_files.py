@@ -23,7 +23,7 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.strengths import Strengths
 from jtsolve.averaging.traces import Traces
 from jtsolve.cli import run
-from jtsolve.cli.posterior import describe_posterior
+from jtsolve.cli.summary import describe_posterior
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
 from jtsolve.io.documents import lay_out

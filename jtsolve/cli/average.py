@@ -152,7 +152,7 @@ def average(
         raise typer.Exit(INFEASIBLE)
 
     from jtsolve.averaging.document import posterior_to_json
-    from jtsolve.cli.posterior import describe_posterior
+    from jtsolve.cli.summary import describe_posterior
 
     lost = _loss(found)
     document = posterior_to_json(found)

@@ -126,7 +126,7 @@ def _of_model(path: Path) -> View:
 def _of_posterior(path: Path, picture: str) -> View:
     """Returns the view of a posterior file, and one of its pictures; its tree is the best one."""
     from jtsolve.averaging.document import read_posterior
-    from jtsolve.cli.posterior import describe_posterior
+    from jtsolve.cli.summary import describe_posterior
     from jtsolve.study.trees import NamedTree
 
     posterior = read_posterior(path)
