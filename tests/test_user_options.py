@@ -122,7 +122,7 @@ def command_options(name: str) -> dict[str, Any]:
     return {option: one for one in found.commands[name].params for option in one.opts}
 
 
-@pytest.mark.parametrize("name", ["solve", "score", "fit", "average", "select"])
+@pytest.mark.parametrize("name", ["solve", "score", "fit", "average"])
 def test_commands_have_all_options_of_data(name: str) -> None:
     own = command_options(name)
     for option in DATA:

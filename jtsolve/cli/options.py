@@ -32,12 +32,14 @@ from jtsolve.options import (
     options_of,
 )
 from jtsolve.tables.options import (
+    COVARIANCE,
     CROSSTAB,
     DATA,
     DECIMAL,
     DROP,
     MISSING_IN_ROWS,
     MISSING_VALUES,
+    ROWS,
     STRICT,
     WEIGHTS,
     Dialect,
@@ -177,13 +179,13 @@ class LimitOptions:
 
 
 def _group(options: "Sequence[Option]") -> Any:
-    """Returns a dataclass of options: None for one that is not given; `--read` holds those within it."""
-    kinds: dict[type, Any] = {tuple: list[str] | None}
+    """Returns a dataclass of options: None or False for one that is not given; `--read` holds the rest."""
+    kinds: dict[type, Any] = {tuple: list[str] | None, bool: bool}
     held: list[Any] = []
     for option in options:
         if not option.within:
             kind, declaration = kinds.get(option.type, option.type | None), declared(option, OF_DATA)
-            entry = field(default=None, metadata={"option": option})
+            entry = field(default=False if option.type is bool else None, metadata={"option": option})
             held.append((option.name, Annotated[kind, declaration], entry))
     within = {option.name: option for option in options if option.within}
     words = f"Further options: {', '.join(within)}; may be repeated."
@@ -201,7 +203,7 @@ class _Given:
     def given(self) -> dict[str, Any]:
         """Returns the given options by name, with the values of a hand-written file."""
         values = {option.name: getattr(self, option.name) for option in options_of(type(self))}
-        found = {name: value for name, value in values.items() if value is not None}
+        found = {name: value for name, value in values.items() if value is not None and value is not False}
         return found | _read_in(self.read or [], self.within)
 
     def reading(self) -> "Reading":
@@ -217,8 +219,13 @@ class _Given:
 
 
 @dataclass(frozen=True)
-class DataOptions(_group(DATA), _Given):  # type: ignore[misc]
+class DataOptions(_group([one for one in DATA if one not in {COVARIANCE, ROWS}]), _Given):  # type: ignore[misc]
     """How to read a data file: the options of `tables.options`, as the shell takes them."""
+
+
+@dataclass(frozen=True)
+class MatrixOptions(_group(DATA), _Given):  # type: ignore[misc]
+    """How to read a data file, or a covariance in its place."""
 
 
 _OF_ROWS = (MISSING_IN_ROWS, MISSING_VALUES, DECIMAL, *options_of(Dialect))

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from jtsolve.cli.options import ConstraintOptions, DataOptions, flags_given
+from jtsolve.cli.options import ConstraintOptions, MatrixOptions, flags_given
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR, MAX_SIZE, SCORE
 from jtsolve.tables.options import is_data
@@ -39,7 +39,7 @@ def read_or_score(
     *,
     score: str | None,
     default: str,
-    options: DataOptions,
+    options: MatrixOptions,
     constrain: ConstraintOptions,
     treewidth: int | None,
     max_size: int | None = None,
