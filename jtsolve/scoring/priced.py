@@ -82,6 +82,7 @@ def priced_bounds(
     n, single, bound, listed = scorer.table.n, weights.single, inf, -inf
     prices, links = np.zeros((n, n)), _Links(np.zeros(0, dtype=np.int64), np.zeros(0))
     known = _Families(np.zeros((0, size), dtype=np.int64), np.zeros(0))
+    step = 1.0  # a share of that which would lead to the target
     for _ in range(_SEARCHES):
         gains, found = single.copy(), []
         for s in range(1, size):
@@ -101,7 +102,9 @@ def priced_bounds(
             kept = one.values >= least[one.sets[:, 0]]
             true = one.values + _charges(one.sets, _net(prices, links), links)
             known = known.joined(_Families(one.sets[kept], true[kept]))
-        listed, prices, links = known.priced(single, prices, links, target, proceed)
+        listed, prices, links, step = known.priced(
+            single, prices, links, target=target, step=step, proceed=proceed
+        )
 
 
 class _Links(NamedTuple):
@@ -248,10 +251,12 @@ class _Families:
         single: NDArray[np.float64],
         prices: NDArray[np.float64],
         links: _Links,
+        *,
         target: float,
+        step: float,
         proceed: Callable[[], object],
-    ) -> tuple[float, NDArray[np.float64], _Links]:
-        """Returns the least bound over these families, and its prices, by subgradient steps."""
+    ) -> tuple[float, NDArray[np.float64], _Links, float]:
+        """Returns the least bound over these families, its prices, and the share of a step at the end."""
         n = single.size
         owner, parents = self.sets[:, 0], self.sets[:, 1:]
         starts = np.flatnonzero(np.diff(owner, prepend=-1))
@@ -260,7 +265,7 @@ class _Families:
         amounts, real = links.of(keys), keys >= 0
         ends = np.where(real, keys % n**2, n * n)
         best, kept = inf, (prices, amounts)
-        step, stalled = 1.0, 0
+        stalled = 0
         move: tuple[NDArray[np.float64], NDArray[np.float64]] = np.zeros((n, n)), np.zeros(keys.size)
         for _ in range(_STEPS):
             proceed()
@@ -293,4 +298,4 @@ class _Families:
             prices = np.maximum(0.0, prices + length * move[0])
             amounts = np.where(real, np.maximum(0.0, amounts + length * move[1]), 0.0)
         prices, amounts = kept
-        return best, prices, _Links(keys[amounts > 0], amounts[amounts > 0])
+        return best, prices, _Links(keys[amounts > 0], amounts[amounts > 0]), step

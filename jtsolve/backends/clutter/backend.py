@@ -75,6 +75,8 @@ _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
 _BYTES_PER_SET = 3000
 """For some thousands of cuts, and copies. Measured: 1400 to 3900."""
+_BYTES_PER_PAIR = 150
+"""Of the families of priced bounds, for each pair of columns and number of parents."""
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 """Of the predictions, guesses that no limit relies on. The first rate is of all families at 20 variables, the
 other of those that the first ascent leaves: 29,841 on plants took 14 s."""
@@ -144,7 +146,7 @@ class ClutterCuts:
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
         if self._only_bounds(problem, limits):
-            memory = resident_memory() + _LIBRARIES
+            memory = resident_memory() + _LIBRARIES + _BYTES_PER_PAIR * problem.n**2 * problem.max_clique_size
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
             memory = self._pruning_memory(problem)
