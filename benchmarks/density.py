@@ -19,7 +19,7 @@ validation rows best.
 
 fits context trees with junction trees of `forward` at the leaves; validation rows choose BIC or AIC for them,
 the penalty, and the prior. `--limit` are seconds of wall clock for each fit, after which the model so far
-counts; of mixtures too, which are of context trees with `--mixtures --contexts`.
+counts; of mixtures too.
 
     python benchmarks/density.py --data FOLDER --sets jester,baudio --hidden 16,32 --limit 600
 
@@ -51,7 +51,6 @@ from jtsolve.models.learning.fit import fit_validated
 from jtsolve.models.learning.hidden_trees import HiddenTrees
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.learning.task import FitTask
-from jtsolve.models.learning.tree import Tree
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.solving import solve
@@ -221,7 +220,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     parts = ("train", "valid", "test")
     train, valid, test = (binary_rows(arguments.data / f"{name}.{part}.data.gz") for part in parts)
     sizes = tuple(map(int, arguments.components.split(",")))
-    how = Mixtures(sizes, ContextTrees() if arguments.contexts else Tree())
+    how = Mixtures(sizes)
     task = FitTask(train, Bic(), size - 1, validation=valid.codes)
     began, spent = time.perf_counter(), time.process_time()
     mixture = how.fit(task, run_of(arguments))

@@ -92,7 +92,6 @@ def learn(
     require: Pairs = (),
     constraints: Constraints = None,
     executor: str | Any | None = None,
-    keep: str | Path | None = None,
     time: float | None = None,
     memory: float | None = None,
     threads: int | None = None,
@@ -119,7 +118,6 @@ def learn(
             them; "within_graph" and "require_graph" take a graph of jtsolve or networkx, or the path of one.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
             partitions; None for this process, or for the client of a Dask DataFrame.
-        keep: a folder for the counts of partitions, from which the same call resumes.
         time: seconds from start to finish, reading included; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
@@ -143,7 +141,7 @@ def learn(
     run = run_of(time, memory, threads, seed, show_progress)
     claim_outputs(certificate)
     with held_cluster(executor, threads, data) as cluster:
-        source = data_of(data, reading, cluster, keep)
+        source = data_of(data, reading, cluster)
         study = Study(
             source,
             score_of(score, source.default_score(MIXED_SCORE)),
@@ -287,7 +285,7 @@ def select(
     run = run_of(time, None, None, seed, show_progress)
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = Plan.of(method, kind, screen, over, superset=known, source=source)
-    file = data_of(data, reading, None, None)
+    file = data_of(data, reading, None)
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)
     assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
     return SelectedGraph(selected(plan, table, run), table, file.style(table))
@@ -425,4 +423,4 @@ def population(
     from jtsolve.study.population import population_of
 
     run = run_of(time, memory, None, 0, show_progress)
-    return population_of(data_of(lists, reading, None, None), run, most, delta)
+    return population_of(data_of(lists, reading, None), run, most, delta)

@@ -188,7 +188,6 @@ MAX_SIZE = Option(
     least=1,
     python="treewidth=…",
 )
-KEEP = Option("keep", Path, "Of partitions: keep the counts here.", metavar="FOLDER")
 MODEL = Option(
     "model",
     str,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models.columns import Column
-from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.networks.network import Network, NetworkNode
 
@@ -146,11 +145,6 @@ def brute_network(network: Network) -> NDArray[np.float64]:
 def junction_trees(mixture: Mixture) -> tuple[JunctionTreeModel, ...]:
     """Returns the components that are junction trees."""
     return tuple(one for one in mixture.components if isinstance(one, JunctionTreeModel))
-
-
-def feature_trees(mixture: Mixture) -> tuple[FeatureTree, ...]:
-    """Returns the components that are feature trees."""
-    return tuple(one for one in mixture.components if isinstance(one, FeatureTree))
 
 
 def precision_matrix(model: MixedTreeModel) -> NDArray[np.float64]:

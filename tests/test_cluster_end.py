@@ -20,7 +20,6 @@ import pytest
 from problems import gaussian, named
 from runs import ReportingRun
 
-import jtsolve as jt
 from jtsolve.averaging import chains
 from jtsolve.averaging.agreement import Demands
 from jtsolve.averaging.bootstrap import bootstrap
@@ -32,11 +31,9 @@ from jtsolve.cli import run
 from jtsolve.cluster import Cluster, ClusterLostError, Workers, WorkersLostError, local_workers
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
-from jtsolve.errors import ChoiceError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -161,37 +158,6 @@ def test_average_writes_the_resamples_done_and_says_that_the_scheduler_has_gone(
     kept = read_posterior(posterior).bootstrap
     assert kept is not None
     assert (kept.resamples, kept.stop) == (3, Stop.LOST)
-
-
-def test_fit_and_learn_go_on_from_kept_counts(
-    own: Workers, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Cluster, "named", lambda *_: Cluster(client=own.client))
-    counted: list[str] = []
-    each = PartitionedTable.each
-
-    def watched(self: PartitionedTable, workers: Workers, function: Any, *shared: Any, **how: Any) -> Any:
-        counted.append(function.__name__)
-        return each(self, workers, function, *shared, **how)
-
-    monkeypatch.setattr(PartitionedTable, "each", watched)
-    kept = tmp_path / "kept"
-    words = ["fit", str(folder), "--treewidth", "1", "--quiet", "--output", str(tmp_path / "m.json")]
-    assert run([*words, "--executor", "dask", "--keep", str(kept)], monotonic()) == 0
-    assert counted == ["_counted"] * 3 + ["_cells"]
-    assert list(kept.glob("counts-*.npz"))
-    here = jt.learn(folder, 1, show_progress=False)
-    jt.learn(folder, 1, executor=own.client, keep=kept, show_progress=False)
-    counted.clear()
-    assert jt.learn(folder, 1, executor=own.client, keep=kept, show_progress=False).score == here.score
-    assert counted == []
-    with pytest.raises(ChoiceError, match="counts by partitions"):
-        jt.learn(folder, 1, keep=kept)
-    frames = pytest.importorskip("dask.dataframe").from_pandas(
-        pl.read_parquet(folder / "*.parquet").to_pandas(), npartitions=2
-    )
-    with pytest.raises(ChoiceError, match="Parquet files only"):
-        jt.learn(frames, 1, executor=own.client, keep=kept, show_progress=False)
 
 
 def test_tasks_do_not_wait_for_ever_for_workers(monkeypatch: pytest.MonkeyPatch) -> None:

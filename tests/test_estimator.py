@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from random_models import feature_trees
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_iris
@@ -170,15 +169,6 @@ def test_feature_trees_are_densities_with_gaps_and_rows_to_draw(model: str) -> N
     assert np.exp(density.score_samples([[np.nan, np.nan, np.nan, 1]]))[0] == pytest.approx(0.5, abs=0.06)
     assert density.sample(5, random_state=0).shape == (5, 4)
     clone(density).fit(X)
-
-
-@pytest.mark.parametrize("kind", ["features,of.support=20", "lem"])
-def test_feature_trees_are_mixed(kind: str) -> None:
-    density = JunctionTreeDensity(1, model=f"mixture:components=2,of={kind}").fit(switched(200))
-    rows = np.array(list(product((0, 1), repeat=4)))
-    assert isinstance(density.model_.model, Mixture)
-    assert len(feature_trees(density.model_.model)) == 2
-    assert np.exp(density.score_samples(rows)).sum() == pytest.approx(1)
 
 
 def test_every_kind_of_model_is_a_density_of_the_features() -> None:

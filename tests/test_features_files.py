@@ -12,14 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_features import random_features
-from random_models import columns_for, feature_trees
+from random_models import columns_for
 
 from jtsolve.errors import InputError, JtsolveError
 from jtsolve.models.features.nodes import TableLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.files.document import model_schema, model_to_json, read_model
 from jtsolve.models.files.opening import write_model
-from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,26 +38,7 @@ def test_a_feature_tree_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed
     jsonschema.validate(json.loads(model_to_json(tree)), model_schema())
 
 
-def mixed(seed: int = 9) -> Mixture:
-    tree = random_features(seed, 5)
-    other = tree.condition({tree.names[0]: [0.2] + [0.6] * (tree.columns[0].arity - 1)}).model
-    return Mixture(np.array([0.25, 0.75]), (tree, other), {"seed": seed})
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_mixture_of_feature_trees_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int) -> None:
-    mixture = mixed(seed)
-    write_model(mixture, tmp_path / "m.json")
-    found = read_model(tmp_path / "m.json")
-    assert isinstance(found, Mixture)
-    assert len(feature_trees(found)) == 2
-    assert np.array_equal(found.weights, mixture.weights)
-    assert model_to_json(found) == model_to_json(mixture)
-    jsonschema.validate(json.loads(model_to_json(mixture)), model_schema())
-
-
 BASE = json.loads(model_to_json(random_features(9, 5)))
-MIXED = json.loads(model_to_json(mixed()))
 
 
 def changed(kind: str, **change: Any) -> dict[str, Any]:
@@ -115,7 +95,7 @@ def test_the_states_of_a_table_are_those_of_the_path(tmp_path: Path) -> None:
 def test_a_damaged_file_gives_an_error_of_ours_or_the_model(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    text = bytearray(json.dumps(data.draw(st.sampled_from([BASE, MIXED]))).encode())
+    text = bytearray(json.dumps(BASE).encode())
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, len(text) - 1))
         text[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))

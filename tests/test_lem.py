@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from itertools import combinations, product
 from math import log
@@ -21,8 +20,6 @@ from jtsolve.models.features.context import Context, closed
 from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
-from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.files.document import read_model
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.learning import context_trees
 from jtsolve.models.learning.context_trees import ContextTrees
@@ -40,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.features.context import Feature
+    from jtsolve.models.features.tree import FeatureTree
 
 
 def table_of(codes: NDArray[np.integer]) -> DataTable:
@@ -521,50 +519,6 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
         assert command.out.startswith(start)
 
 
-def test_a_mixture_of_context_trees_on_the_command_line(command: Command, tmp_path: Path) -> None:
-    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
-    model = tmp_path / "m.json"
-    options = ("--model", "mixture:2,of=features,of.support=20", "--treewidth", "1")
-    facts = command.json("fit", train, "--output", model, *options)
-    assert facts["components"] == 2
-    assert facts["parts"][0]["splits"] > 0
-    found = read_model(model)
-    assert isinstance(found, Mixture)
-    assert command("show", model) == 0
-    assert "component 2" in command.out
-    assert command("loglik", model, train) == 0
-    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
-    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
-    assert command("mpe", model) != 0
-    document = json.loads(model.read_text(encoding="utf-8"))
-    document["components"][1] = []
-    model.write_text(json.dumps(document), encoding="utf-8")
-    assert command("show", model) == 2
-    document["components"] = document["components"][:1]
-    model.write_text(json.dumps(document), encoding="utf-8")
-    assert command("show", model) == 2
-
-
-def test_mixtures_of_lem_on_the_command_line(command: Command, tmp_path: Path) -> None:
-    train = written(tmp_path / "train.csv", contexts(1, 300)[0])
-    valid = written(tmp_path / "valid.csv", contexts(2, 150)[0])
-    model = tmp_path / "m.json"
-    base = ("fit", train, "--output", model, "--validate", valid, "--model")
-    facts = command.json(*base, "mixture:2,3,of=lem,of.support=10")
-    assert facts["sizes_tried"][0]["components"] == 2
-    assert "treewidth" not in facts["sizes_tried"][0]
-    found = read_model(model)
-    assert isinstance(found, Mixture)
-    assert all(isinstance(one, FeatureTree) and one.splits for one in found.components)
-    assert found.provenance["method"] == "mixture:2+3,of=lem(support=10)"
-    assert "backend" not in found.provenance
-    answer = command.json("query", model, "--target", "V0", "--given", "V3=1")
-    assert sum(answer["targets"][0]["probabilities"]) == pytest.approx(1)
-    assert command(*base, "mixture:1,of=lem,of.support=10") == 0
-    assert "components 1: " in command.out
-    assert isinstance(read_model(model), FeatureTree)
-
-
 def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
@@ -582,8 +536,6 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
         (("--model", "lem", "--treewidth", "2"), "does not use --treewidth"),
         (("--model", "lem:q=x"), "give a whole number"),
         (("--model", "lem:foo=1"), "no option 'foo'"),
-        (("--model", "mixture:2,of=lem", "--treewidth", "1"), "does not use --treewidth"),
-        (("--model", "mixture:2,of=features"), "give --treewidth"),
         (("--model", "mixture"), "give --treewidth"),
         (("--model", "mixture", "--treewidth", "1", "--tree", result), "does not use --tree"),
         (("--model", "lem", "--score", "bge"), "real numbers"),

@@ -11,7 +11,6 @@ import pytest
 from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_models import feature_trees
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
@@ -21,15 +20,10 @@ from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column
-from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.learning.context_trees import ContextTrees
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.learner import Learner
-from jtsolve.models.learning.lem import Lem
 from jtsolve.models.learning.mixture_em import Mixtures
-from jtsolve.models.learning.refit import refitted
-from jtsolve.models.learning.tree import Tree
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
 from jtsolve.models.model import JunctionTreeModel, model_of
@@ -232,73 +226,12 @@ def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
         Learner(backend=REGISTRY["brute"], treewidth=2, constraints=few)(table, run_for(0))
 
 
-# Context trees as components
-
-
 def two_switches(rows: int, seed: int) -> DataTable:
     """Half of the rows copy c to d, the others e to d, where a is 1; elsewhere the other way round."""
     generator = np.random.default_rng(seed)
     codes = generator.integers(0, 2, (6, rows))
     codes[3] = np.where(codes[0] == codes[5], codes[2], codes[4])
     return DataTable(tuple("abcdef"), (("0", "1"),) * 6, codes)
-
-
-CONTEXTS = ContextTrees(support=5)
-
-
-def test_a_mixture_of_context_trees_answers_every_query_by_the_sum_of_its_parts() -> None:
-    table = two_switches(600, 1)
-    mixture = fitted(Mixtures(of=CONTEXTS, rounds=2, iterations=5), table, treewidth=1)
-    assert len(feature_trees(mixture)) == 2
-    assert any(one.splits for one in feature_trees(mixture))
-    rows = np.array(list(product((0, 1), repeat=6))).T
-    parts = [np.exp(one.log_likelihood(rows)) for one in feature_trees(mixture)]
-    P = mixture.weights @ np.array(parts)
-    assert P.sum() == pytest.approx(1)
-    assert np.exp(mixture.log_likelihood(rows)) == pytest.approx(P)
-    assert mixture.marginal(["b", "d"]).ravel() == pytest.approx(
-        P.reshape([2] * 6).sum(axis=(0, 2, 4, 5)).ravel()
-    )
-    known = mixture.condition({"a": "1", "d": [0.2, 0.7]})
-    posterior = P * (rows[0] == 1) * np.where(rows[3] == 1, 0.7, 0.2)
-    assert known.log_probability == pytest.approx(np.log(posterior.sum()))
-    assert np.exp(known.model.log_likelihood(rows)) == pytest.approx(posterior / posterior.sum())
-    for table_, v in zip(mixture.marginals(), range(6), strict=True):
-        assert table_[1] == pytest.approx(P[rows[v] == 1].sum())
-    drawn = mixture.sample(4000, 1)
-    assert (drawn == 1).mean(axis=1) == pytest.approx([P[row == 1].sum() for row in rows], abs=0.04)
-
-
-def test_a_feature_tree_is_fitted_to_weighted_rows_as_to_repeated_ones() -> None:
-    table, times = two_switches(300, 2), np.arange(300) % 3
-    tree = fitted(CONTEXTS, table, treewidth=1)
-    lem = fitted(Lem(length=2, support=5), table)
-    repeated = DataTable(table.names, table.states, np.repeat(table.codes, times, axis=1))
-    for one in (tree, lem):
-        weighted = refitted(one, table, 2.0, times.astype(float))
-        again = refitted(one, repeated, 2.0, np.ones(repeated.rows))
-        logs = [model.log_likelihood(table) for model in (weighted, again)]
-        assert logs[0] == pytest.approx(logs[1])
-    same = refitted(tree, table, 1.0, np.ones(table.rows))
-    assert isinstance(same, FeatureTree)
-    assert same.log_likelihood(table) == pytest.approx(tree.log_likelihood(table))
-
-
-def test_lem_learns_components_too() -> None:
-    table = two_switches(400, 1)
-    kind = Mixtures(of=Lem(support=5), rounds=1, iterations=3)
-    mixture = fitted(kind, table, two_switches(200, 2))
-    assert len(feature_trees(mixture)) == 2
-    assert any(one.splits for one in feature_trees(mixture))
-    rows = np.array(list(product((0, 1), repeat=6))).T
-    assert np.exp(mixture.log_likelihood(rows)).sum() == pytest.approx(1)
-
-
-def test_components_of_two_kinds_are_no_mixture() -> None:
-    table = two_switches(50, 1)
-    tree, other = fitted(CONTEXTS, table, treewidth=1), fitted(Tree(), table, treewidth=1)
-    with pytest.raises(ValueError, match="others feature trees"):
-        Mixture(np.array([0.5, 0.5]), (tree, other))
 
 
 def test_a_run_that_ends_within_the_first_round_leaves_a_mixture_of_the_trees_so_far() -> None:

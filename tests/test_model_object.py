@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from random_models import chain, feature_trees, random_model, random_network
+from random_models import chain, random_model, random_network
 from test_cli_models import Command
 
 import jtsolve as jt
@@ -124,7 +124,6 @@ def test_a_mixture_is_shown_part_by_part(capsys: pytest.CaptureFixture[str]) -> 
     assert "0.75" in text
     with pytest.raises(ChoiceError, match="a sum of 2 trees"):
         assert jt.Model(Mixture(np.array([0.25, 0.75]), parts)).entropy
-    assert not feature_trees(Mixture(np.array([1.0]), parts[:1]))
 
 
 # Files

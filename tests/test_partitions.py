@@ -10,13 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 from readers import read_states
-from runs import ReportingRun
 
 import jtsolve as jt
 from jtsolve.cli import run
 from jtsolve.cluster import Cluster, Workers
 from jtsolve.core.run import Limits, Run
-from jtsolve.core.scores import DenseScores, StoppedError
+from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.instance import read_problem
 from jtsolve.models.files.document import read_model
@@ -27,7 +26,7 @@ from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.qnml import Qnml
 from jtsolve.tables.options import Coding, Discretisation
-from jtsolve.tables.partitions import PartitionedTable, read_partitioned
+from jtsolve.tables.partitions import read_partitioned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,43 +141,6 @@ def test_a_schema_skips_the_first_pass(
         problem_from_table(read_partitioned(folder, gaps, cluster), Bic(), max_size=1)
 
 
-def test_what_is_counted_is_kept_and_not_counted_again(
-    folder: Path, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    coding = CODINGS["columns"]
-    kept = tmp_path / "kept"
-
-    def stopping(at: float) -> Run:
-        def heard(*, done: float | None, **_: object) -> None:
-            if done is not None and at <= done < 1:
-                run.interrupt()
-
-        run = ReportingRun(heard)
-        return run
-
-    def values() -> Any:
-        table = read_partitioned(folder, coding, cluster, folder=kept)
-        scores = problem_from_table(table, BIC, max_size=2, run=stopping(stop)).scores
-        assert isinstance(scores, DenseScores)
-        return scores.values
-
-    stop = 0.5
-    with pytest.raises(StoppedError):
-        values()
-    assert len(list(kept.glob("survey-*.json"))) == 1
-    assert 0 < len(list(kept.glob("counts-*.npz"))) < 3
-    stop = 2.0
-    first = values()
-    monkeypatch.setattr(PartitionedTable, "each", None)
-    assert (values() == first).all()
-    damaged = next(kept.glob("counts-*.npz"))
-    whole = damaged.read_bytes()
-    for content in (b"", b"PK", whole[:-9], whole[: len(whole) // 2]):
-        damaged.write_bytes(content)
-        with pytest.raises(InputError, match="it is damaged"):
-            values()
-
-
 def test_blocks_shrink_where_memory_lacks_and_single_sets_are_refused(
     folder: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,14 +228,13 @@ def test_the_command_scores_a_pattern_on_workers(
 ) -> None:
     monkeypatch.setattr(Cluster, "named", lambda _name, _workers: cluster)
     words = ["score", f"{folder}/*.parquet", "--columns", "word,whole", "--max-size", "2", "--output"]
-    dask = ["--executor", "dask", "--keep", str(tmp_path / "k")]
+    dask = ["--executor", "dask"]
     assert run([*words, str(tmp_path / "a.json"), *dask], monotonic()) == 0
     assert "4 sets in 1 block × 3 partitions on 2 workers" in capsys.readouterr().out
     assert run([*words, str(tmp_path / "b.json")], monotonic()) == 0
     one, other = (read_problem(tmp_path / f"{name}.json") for name in "ab")
     assert one.name == other.name == folder.name
     assert one.scores.extremes() == other.scores.extremes()
-    assert run([*words, str(tmp_path / "c.json"), "--keep", str(tmp_path / "k")], monotonic()) == 2
 
 
 def test_the_command_fits_by_partitions(

@@ -90,9 +90,7 @@ def test_shell_and_python_find_the_same_tree(
         assert set(map(frozenset, learned.cliques)) == set(map(frozenset, by_shell.cliques))
 
 
-@pytest.mark.parametrize(
-    "kind", ["tree", "mixture:2", "mixture:2,of=features", "features:support=20", "lem", "average:20"]
-)
+@pytest.mark.parametrize("kind", ["tree", "mixture:2", "features:support=20", "lem", "average:20"])
 @pytest.mark.parametrize("score", [None, "bdeu:ess=3"])
 def test_shell_and_python_fit_the_same_model(
     frame: pl.DataFrame, data: Path, shell: Callable[..., Path], kind: str, score: str | None

@@ -13,7 +13,6 @@ from jtsolve.cli.options import (
     Data,
     Executor,
     Json,
-    Keep,
     LimitOptions,
     MatrixOptions,
     Quiet,
@@ -55,7 +54,6 @@ def fit(
     spend: LimitOptions,
     seed: Seed = 0,
     executor: Executor = EXECUTOR.default,
-    keep: Keep = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -87,7 +85,7 @@ def fit(
     if graph is not None:
         structure = triangulate(graph)
     with held_cluster(executor, spend.threads) as cluster:
-        source = StudyData(data, columns.reading(), cluster, keep)
+        source = StudyData(data, columns.reading(), cluster)
         study = Study(
             source,
             score_of(score, source.default_score(default_score(kind, structure))),

@@ -18,7 +18,6 @@ from jtsolve.options import (
     CONSTRAINT,
     EXECUTOR,
     FORBID,
-    KEEP,
     MAX_SIZE,
     MEMORY,
     READ,
@@ -109,7 +108,6 @@ TimeLimit = Annotated[float | None, declared(TIME, LIMITS)]
 MemoryLimit = Annotated[float | None, declared(MEMORY, LIMITS)]
 Threads = Annotated[int | None, declared(THREADS, LIMITS)]
 Executor = Annotated[str, declared(EXECUTOR, LIMITS, expert=True)]
-Keep = Annotated[Path | None, declared(KEEP, LIMITS, expert=True)]
 ScoreName = Annotated[str | None, declared(SCORE, OF_DATA, completion.of_kind("scores"))]
 MaxSize = Annotated[int | None, declared(MAX_SIZE, OF_DATA, expert=True)]
 Forbid = Annotated[list[str] | None, declared(FORBID, CONSTRAINTS)]

@@ -45,7 +45,6 @@ def read_or_score(
     max_size: int | None = None,
     backend: "Backend | None" = None,
     executor: str = EXECUTOR.default,
-    keep: Path | None = None,
     threads: int | None = None,
     rule: "Callable[[int, int], Tabulation] | None" = None,
 ) -> Given:
@@ -62,7 +61,6 @@ def read_or_score(
         max_size: of the scored sets; None for what the treewidth needs.
         backend: decides which sets are scored, and when; None for auto.
         executor: "local", "dask" or "dask=ADDRESS", to count Parquet files by partitions.
-        keep: a folder for these counts, or None.
         threads: workers of a cluster on this machine.
         rule: when to tabulate the scores, by the number of columns and the largest size; None for the rule of
             the backend.
@@ -85,7 +83,7 @@ def read_or_score(
     from jtsolve.study.study import Study
 
     with held_cluster(executor, threads) as cluster:
-        data = Data(path, options.reading(), cluster, keep)
+        data = Data(path, options.reading(), cluster)
         study = Study(
             data,
             score_of(score, data.default_score(default)),

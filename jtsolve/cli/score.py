@@ -11,7 +11,6 @@ from jtsolve.cli.options import (
     ConstraintOptions,
     Data,
     Executor,
-    Keep,
     LimitOptions,
     MatrixOptions,
     Quiet,
@@ -54,7 +53,6 @@ def score(
     constrain: ConstraintOptions,
     spend: LimitOptions,
     executor: Executor = EXECUTOR.default,
-    keep: Keep = None,
     quiet: Quiet = False,
 ) -> None:
     """Score all small sets of the columns of a data file.
@@ -74,7 +72,7 @@ def score(
     restrictions = constrain.restrictions()
     with held_cluster(executor, spend.threads) as cluster:
         study = Study(
-            StudyData(data, table.reading(), cluster, keep),
+            StudyData(data, table.reading(), cluster),
             score_of(score, MIXED_SCORE),
             max_size=max_size,
         )

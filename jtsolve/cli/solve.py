@@ -11,7 +11,6 @@ from jtsolve.cli.options import (
     Executor,
     Instance,
     Json,
-    Keep,
     LimitOptions,
     MatrixOptions,
     MaxSize,
@@ -59,7 +58,6 @@ def solve(
     spend: LimitOptions,
     seed: Seed = 0,
     executor: Executor = EXECUTOR.default,
-    keep: Keep = None,
     output: ResultFile = None,
     certificate: Annotated[
         Path | None,
@@ -105,7 +103,6 @@ def solve(
         max_size=max_size,
         backend=searcher,
         executor=executor,
-        keep=keep,
         threads=spend.threads,
     )
     found = answer(problem, run, backend=searcher, certificate=certificate, k=k_best, within=within)

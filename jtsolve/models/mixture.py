@@ -1,4 +1,4 @@
-"""Mixtures of junction trees, or of feature trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
+"""Mixtures of junction trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
 Queries that are linear in P are answered by the components. Most probable explanations, entropies and
 conditional independences do not decompose over the components and are refused. Time: that of one tree, times
@@ -29,12 +29,9 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.columns import Column
-    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Evidence, Groups, StatePosterior
     from jtsolve.tables.table import Codes, DataTable
-
-    Component = JunctionTreeModel | FeatureTree
 
 _TOLERANCE = 1e-9
 """How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
@@ -42,19 +39,19 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Mixture:
-    """A mixture of junction trees, or of feature trees, over the same columns.
+    """A mixture of junction trees over the same columns.
 
     Args:
         weights: shape (k,), the probabilities of the components.
-        components: k models of one kind with equal columns, at least one.
+        components: k models with equal columns, at least one.
         provenance: remarks on the origin.
 
     Raises:
-        ValueError: the weights are not a distribution, or the columns or kinds of components differ.
+        ValueError: the weights are not a distribution, or the columns of components differ.
     """
 
     weights: NDArray[np.float64]
-    components: tuple[Component, ...]
+    components: tuple[JunctionTreeModel, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     is_continuous: ClassVar[bool] = False
 
@@ -69,8 +66,6 @@ class Mixture:
             raise ValueError(f"the weights {weights.tolist()} are not probabilities that sum to 1")
         if any(component.columns != self.columns for component in self.components):
             raise ValueError("the components have different columns")
-        if len({type(component) for component in self.components}) > 1:
-            raise ValueError("some components are junction trees and others feature trees")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: mapping proxies do not."""
@@ -217,21 +212,21 @@ class Mixture:
             {"weight": weight, **{key: fact for key, fact in one.facts.items() if key != "variables"}}
             for weight, one in zip(self.weights.tolist(), each, strict=True)
         )
-        widths = [part["treewidth"] for part in parts if "treewidth" in part]
-        facts: dict[str, Any] = {"variables": self.n, "components": len(parts)}
-        facts |= {"treewidth": max(widths)} if widths else {}
-        facts["parameters"] = self.parameters
-        trees = tuple(tree for one in each for tree in one.trees)
-        return Description(facts, parts, trees, tuple(boxes for one in each for boxes in one.boxes))
+        facts = {
+            "variables": self.n,
+            "components": len(parts),
+            "treewidth": max(part["treewidth"] for part in parts),
+            "parameters": self.parameters,
+        }
+        return Description(facts, parts, tuple(tree for one in each for tree in one.trees))
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file, less format and provenance; of components, less that, too."""
         each = [component.to_document() for component in self.components]
-        grown = "nodes" in each[0]
         kept = ("cliques", "tree_edges", "tables")
         return {
-            "kind": "feature-mixture" if grown else "mixture",
+            "kind": "mixture",
             "variables": [column_document(column) for column in self.columns],
             "weights": self.weights.tolist(),
-            "components": [one["nodes"] if grown else {key: one[key] for key in kept} for one in each],
+            "components": [{key: one[key] for key in kept} for one in each],
         }

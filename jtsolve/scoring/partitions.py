@@ -4,31 +4,22 @@ A pass takes a block of sets over all partitions. A task counts the distinct row
 sufficient statistics of the block (`kernels.statistics`), a tree of tasks adds them, and the sums are
 computed once, from the counts of the whole table: equal, to the last bit, to the sums of one machine. A block
 has as many sets as the statistics of eight summands fit the memory of a worker.
-
-Finished groups of partitions are kept in the folder of the table, if it has one, under names that
-depend on data and sets only: a pass that was stopped resumes where it ended.
 """
 
 from __future__ import annotations
 
-import hashlib
-import io
-import zipfile
-import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from jtsolve.cluster import lost_memory
-from jtsolve.core.files import write_atomically
 from jtsolve.core.machine import free_memory
 from jtsolve.errors import InputError
 from jtsolve.tables.distinct import ONCE, distinct_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -40,7 +31,7 @@ if TYPE_CHECKING:
     """See `kernels.statistics.count_sets`."""
 
 _GROUPS = 32
-"""Groups of partitions in a pass: as often progress is reported, and so much is kept when it ends early."""
+"""Groups of partitions in a pass: as often progress is reported."""
 _BYTES_PER_CELL = 16
 """A key and a count."""
 _COPIES = 24
@@ -117,28 +108,18 @@ def sums_over_partitions(
         group.tolist()
         for group in np.array_split(np.arange(len(table.parts)), min(_GROUPS, len(table.parts)))
     ]
-    kept = [_kept(table, sets, group) for group in groups]
-    missing = [place for place, statistics in enumerate(kept) if statistics is None]
     with table.cluster.connected() as workers:
-        totals = {}
         block = workers.share(sets)
-        for place in missing:
-            leaves = table.each(workers, _counted, block, among=groups[place])
-            totals[workers.total(leaves, _added)] = place
-            del leaves  # so that Dask forgets them as soon as they are added
-        done = len(kept) - len(missing)
+        # Leaves have no name here, so that Dask forgets them as soon as they are added.
+        totals = [
+            workers.total(table.each(workers, _counted, block, among=group), _added) for group in groups
+        ]
         try:
-            with closing(workers.as_completed(list(totals))) as finished:
-                for future in finished:
+            with closing(workers.as_completed(totals)) as finished:
+                for done, future in enumerate(finished, start=1):
                     _require(future)
-                    if table.folder is not None:
-                        kept[totals[future]] = workers.taken(future)
-                        _keep(table, sets, groups[totals[future]], kept[totals[future]])
-                    done += 1
                     proceed(done / len(groups))
-            if table.folder is not None:
-                return _summed(kept, possible, shared, each), possible
-            return workers.result(workers.submit(_summed, list(totals), possible, shared, each)), possible
+            return workers.result(workers.submit(_summed, totals, possible, shared, each)), possible
         except Exception as error:
             if lost_memory(error):
                 raise LackOfMemoryError(str(error) or type(error).__name__) from None
@@ -191,44 +172,3 @@ def _summed(
     starts, _, counts = total
     sums: NDArray[np.float64] = sums_over_statistics(starts, counts, possible, shared, each)
     return sums
-
-
-# In the folder
-
-
-def _path(table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int]) -> Path | None:
-    """Returns the file of the statistics of a block in a group of partitions; None if nothing is kept."""
-    if table.folder is None:
-        return None
-    parts = [table.parts[i] for i in group]
-    name = hashlib.sha256(repr((table.columns, table.coding, parts, sets.shape)).encode())
-    name.update(sets.data)
-    return table.folder / f"counts-{name.hexdigest()[:32]}.npz"
-
-
-def _kept(table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int]) -> Statistics | None:
-    """Returns the statistics in a file, or None if there is none."""
-    path = _path(table, sets, group)
-    if path is None or not path.exists():
-        return None
-    try:
-        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as found:
-            return found["starts"], found["keys"], found["counts"]
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(
-            str(path), "", f"it is damaged ({error})", "delete it; it is counted again"
-        ) from None
-
-
-def _keep(
-    table: PartitionedTable, sets: NDArray[np.int64], group: Sequence[int], statistics: Statistics | None
-) -> None:
-    """Writes statistics into a file; those of no rows are not kept."""
-    path = _path(table, sets, group)
-    if path is None or statistics is None:
-        return
-    starts, keys, counts = statistics
-    stream = io.BytesIO()
-    np.savez(stream, starts=starts, keys=keys, counts=counts)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, stream.getvalue())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY as BACKENDS
@@ -86,9 +85,7 @@ def treewidth_of(given: Any) -> int | None:
     return given if given is None else int(given)
 
 
-def data_of(
-    source: Frame, reading: Mapping[str, Any], cluster: Cluster | None, keep: str | Path | None
-) -> Data:
+def data_of(source: Frame, reading: Mapping[str, Any], cluster: Cluster | None) -> Data:
     """Returns data, with the options of `tables.options.DATA` by their names.
 
     Raises:
@@ -106,9 +103,9 @@ def data_of(
     if source is None:
         raise ChoiceError("there are no data; give them, or covariance= and rows=")
     if reading.get("covariance"):
-        return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
+        return Data(source, reading_of(reading), cluster)
     source, reading = counts_in_rows(source, reading)
-    return Data(source, reading_of(reading), cluster, None if keep is None else Path(keep))
+    return Data(source, reading_of(reading), cluster)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
-from jtsolve.options import EXECUTOR, KEEP, SCORE, SMOOTHING, VALIDATE
+from jtsolve.options import SCORE, SMOOTHING, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
@@ -39,20 +39,11 @@ class Data:
         source: the path of a file, a folder or a pattern of Parquet files; or a frame, see `tables.frames`.
         reading: how text is written, how cells become states or numbers, and whether findings are errors.
         cluster: whose workers count Parquet files by partitions; None for this process.
-        keep: a folder for these counts, from which the same call resumes; None for none.
-
-    Raises:
-        ChoiceError: there is a folder for counts but no cluster.
     """
 
     source: Frame
     reading: Reading = Reading(Coding())  # noqa: RUF009 - a frozen value
     cluster: Cluster | None = None
-    keep: Path | None = None
-
-    def __post_init__(self) -> None:
-        if self.keep is not None and self.cluster is None:
-            raise ChoiceError(f"{KEEP} is for counts by partitions; give {EXECUTOR('dask')}, or leave it out")
 
     @property
     def place(self) -> str:
@@ -123,7 +114,6 @@ class Data:
                 coding,
                 self.cluster,
                 size=size,
-                folder=self.keep,
                 strict=strict,
                 run=run,
             )

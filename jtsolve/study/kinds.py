@@ -21,5 +21,5 @@ MODELS: Registry[ModelKind] = Registry(
         "lem": Entry(f"{_LEARNING}.lem:Lem"),
         "average": Entry("jtsolve.study.drawn_trees:AveragedTrees"),
     },
-    annotations=("ModelKind", "ComponentKind"),
+    annotations=("ModelKind",),
 )

@@ -369,7 +369,6 @@ def fit(
     require: Pairs = (),
     constraints: Constraints = None,
     executor: str | Any | None = None,
-    keep: str | Path | None = None,
     time: float | None = None,
     memory: float | None = None,
     threads: int | None = None,
@@ -394,7 +393,6 @@ def fit(
         require: pairs of variables.
         constraints: on every tree.
         executor: see `learn`.
-        keep: see `learn`.
         time: seconds, after which the best model so far is returned.
         memory: gigabytes.
         threads: their number.
@@ -421,7 +419,7 @@ def fit(
         structure = triangulate(graph)
     restrictions, table = Restrictions.given(forbid, require, constraints), None
     if isinstance(data, Solution):
-        elsewhere = {"score": score, "executor": executor, "keep": keep, **reading}
+        elsewhere = {"score": score, "executor": executor, **reading}
         useless = [f"{name}=" for name, value in elsewhere.items() if value is not None]
         if useless:
             raise ChoiceError(f"{', '.join(useless)}: for other data only; leave it out, or give the data")
@@ -433,7 +431,7 @@ def fit(
         score = tree.study.score
     with held_cluster(executor, threads, None if table is not None else data) as cluster:
         if table is None:
-            source = data_of(data, reading, cluster, keep)
+            source = data_of(data, reading, cluster)
             study = Study(
                 source,
                 score_of(score, source.default_score(default_score(kind, structure))),

@@ -14,10 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-import msgspec
 import numpy as np
 
-from jtsolve.core.files import write_atomically
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import EXECUTOR
 from jtsolve.tables.frames import FRAME, is_path
@@ -65,7 +63,6 @@ class PartitionedTable:
         parts: the partitions.
         coding: what the user has chosen.
         cluster: reads them.
-        folder: where the counts are kept; None for nowhere.
         provenance: remarks on data and coding.
     """
 
@@ -74,7 +71,6 @@ class PartitionedTable:
     parts: tuple[Part, ...]
     coding: Coding
     cluster: Cluster
-    folder: Path | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -141,7 +137,6 @@ def read_partitioned(
     cluster: Cluster,
     *,
     size: int | None = None,
-    folder: Path | None = None,
     strict: bool = False,
     run: Run | None = None,
 ) -> PartitionedTable:
@@ -154,12 +149,11 @@ def read_partitioned(
         coding: how to code the cells.
         cluster: reads the partitions.
         size: see `check.examine`.
-        folder: where the survey and counts are kept, and taken from if they are there; None for nowhere.
         strict: see `reading.read_checked`.
         run: see `reading.read_checked`.
 
     Raises:
-        InputError: as `reading.read_states`; a partition with other columns or types is named.
+        InputError: as `reading.read_checked`; a partition with other columns or types is named.
         ChoiceError: the data are no partitions, or the coding needs all rows in one place.
         LimitError: a column has too many different values, or the cluster is lost.
     """
@@ -170,21 +164,13 @@ def read_partitioned(
         )
     if coding.crosstab is not None:
         raise ChoiceError(f"{CROSSTAB}: a table of counts is in one place; leave {EXECUTOR} out")
-    if folder is not None and is_dask_frame(data):
-        raise ChoiceError(
-            "a change of a Dask DataFrame would not be seen; counts are kept of Parquet files only"
-        )
     source, parts = partitions_of(data)
-    found = None if folder is None else _kept(folder, parts, coding)
-    if found is None:
-        found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
-        if folder is not None:
-            _keep(folder, parts, coding, found)
+    found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
     if found.rows == 0:
         raise InputError(source, "", "there are no rows", "give a table with rows")
     columns, remarks = settled_columns(found, coding, source, size, strict=strict, run=run)
     facts = {"data": source, "partitions": len(parts), "rows": found.rows, **remarks}
-    return PartitionedTable(columns, found.rows, parts, coding, cluster, folder, MappingProxyType(facts))
+    return PartitionedTable(columns, found.rows, parts, coding, cluster, MappingProxyType(facts))
 
 
 def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
@@ -247,26 +233,6 @@ def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, intake: Int
                 found = [added([*found, workers.taken(future)])]
                 intake.require(found[0].rows)
     return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
-
-
-def _survey_path(folder: Path, parts: Sequence[Part], coding: Coding) -> Path:
-    return folder / f"survey-{hashlib.sha256(repr((parts, coding)).encode()).hexdigest()[:32]}.json"
-
-
-def _kept(folder: Path, parts: Sequence[Part], coding: Coding) -> PartitionSurvey | None:
-    """Returns the survey of these partitions that is in a folder, or None."""
-    path = _survey_path(folder, parts, coding)
-    if not path.exists():
-        return None
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=PartitionSurvey)
-    except (OSError, msgspec.DecodeError) as error:
-        raise InputError(str(path), "", f"it is damaged ({error})", "delete it; it is made again") from None
-
-
-def _keep(folder: Path, parts: Sequence[Part], coding: Coding, survey: PartitionSurvey) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(_survey_path(folder, parts, coding), msgspec.json.encode(survey))
 
 
 def _applied(

@@ -97,11 +97,9 @@ class _Kind(msgspec.Struct):
 
 def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
-    from jtsolve.models.files.features import FeatureMixtureDocument, FeaturesDocument
+    from jtsolve.models.files.features import FeaturesDocument
 
-    return json_schema(
-        ModelDocument, FeaturesDocument, MixtureDocument, FeatureMixtureDocument, MixedDocument
-    )
+    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, MixedDocument)
 
 
 def model_to_json(model: Distribution) -> bytes:
@@ -132,10 +130,10 @@ def read_model(path: str | Path) -> AnyModel:
         return _mixture(decode(data, MixtureDocument, source), source)
     if kind == "mixed":
         return _mixed(decode(data, MixedDocument, source), source)
-    if kind in ("features", "feature-mixture"):
+    if kind == "features":
         from jtsolve.models.files.features import features_in
 
-        return features_in(data, kind, source)
+        return features_in(data, source)
     document = decode(data, ModelDocument, source)
     part = TreeDocument(document.cliques, document.tree_edges, document.tables)
     columns = columns_from(document.variables, source, "$")

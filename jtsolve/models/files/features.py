@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-import numpy as np
 
 from jtsolve.io.documents import decode
 from jtsolve.models.features.context import Literal as FeatureLiteral
@@ -21,7 +20,6 @@ from jtsolve.models.files.parts import (
     tree_model,
     unpacked,
 )
-from jtsolve.models.mixture import Mixture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,60 +76,24 @@ class FeaturesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     provenance: dict[str, Any]
 
 
-class FeatureMixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jtsolve model file, version 1, of a mixture of feature trees: the nodes of each, as of one."""
-
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
-    kind: Literal["feature-mixture"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
-    weights: Annotated[list[float], msgspec.Meta(min_length=1)]
-    components: Annotated[
-        list[Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]], msgspec.Meta(min_length=1)
-    ]
-    provenance: dict[str, Any]
-
-
-def features_in(data: bytes, kind: str, source: str) -> FeatureTree | Mixture:
-    """Returns the feature tree in a file, or the mixture of several.
+def features_in(data: bytes, source: str) -> FeatureTree:
+    """Returns the feature tree in a file.
 
     Raises:
         InputError: it is not valid; names the place, and the path to the node.
         LimitError: its tables do not fit in memory.
     """
-    if kind == "features":
-        document = decode(data, FeaturesDocument, source)
-        columns = columns_from(document.variables, source, "$")
-        return tree_of_nodes(document.nodes, columns, source, "$.nodes", document.provenance)
-    mixed = decode(data, FeatureMixtureDocument, source)
-    columns = columns_from(mixed.variables, source, "$")
-    components = tuple(
-        tree_of_nodes(nodes, columns, source, f"$.components[{k}]", {})
-        for k, nodes in enumerate(mixed.components)
-    )
-    try:
-        return Mixture(np.array(mixed.weights), components, MappingProxyType(mixed.provenance))
-    except ValueError as error:
-        raise file_error(source, "$.weights", str(error)) from None
-
-
-def tree_of_nodes(
-    entries: Sequence[NodeDocument],
-    columns: tuple[Column, ...],
-    source: str,
-    at: str,
-    provenance: dict[str, Any],
-) -> FeatureTree:
-    """Returns the feature tree of the nodes at some place of a document; see `features_in`."""
+    document, at = decode(data, FeaturesDocument, source), "$.nodes"
+    columns = columns_from(document.variables, source, "$")
     if len({column.name for column in columns}) < len(columns):
         raise file_error(source, "$.variables", "a name occurs twice")
     place = {column.name: v for v, column in enumerate(columns)}
-    nodes = [_node(entry, columns, place, source, f"{at}[{i}]") for i, entry in enumerate(entries)]
+    nodes = [_node(entry, columns, place, source, f"{at}[{i}]") for i, entry in enumerate(document.nodes)]
     try:
-        tree = FeatureTree(columns, tuple(nodes), MappingProxyType(provenance))
+        tree = FeatureTree(columns, tuple(nodes), MappingProxyType(document.provenance))
     except ValueError as error:
         raise file_error(source, at, str(error)) from None
-    for i, (node, entry) in enumerate(zip(nodes, entries, strict=True)):
+    for i, (node, entry) in enumerate(zip(nodes, document.nodes, strict=True)):
         if isinstance(node, TableLeaf) and isinstance(entry, TableLeafDocument):
             left = [column.states for column in leaf_columns(columns, node.variables, tree.contexts[i])]
             if [tuple(variable.states or ()) for variable in entry.variables] != left:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from math import inf, log
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -118,20 +118,6 @@ class ContextTrees:
         backend = "auto" if learner.backend is None else learner.backend.name
         facts = task.searched(backend) | {"score": found.provenance["features"]["score"]}
         return replace(found, provenance=MappingProxyType({**found.provenance, **facts}))
-
-    def structure(
-        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
-    ) -> FeatureTree:
-        """See `ComponentKind`; each growth begins anew."""
-        del start
-        growth = _Growth(table, self, task.learner(self.name), None, run.part(silent=True))
-        growth.grow(self.penalty)
-        return growth.tree(self.penalty, task.ess, {})
-
-    def facts(self, task: FitTask) -> dict[str, Any]:
-        """See `ComponentKind`."""
-        backend = task.learner(self.name).backend
-        return task.searched("auto" if backend is None else backend.name)
 
     def _chosen(self, table: DataTable, learner: Learner, task: FitTask, run: Run) -> FeatureTree:
         """Returns the context tree by the penalties and the prior for which validation rows are likeliest."""

@@ -30,7 +30,7 @@ from itertools import combinations
 from math import inf, prod
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.counted_tree import CountedNode
     from jtsolve.models.learning.task import FitTask
     from jtsolve.tables.table import Codes, DataTable
@@ -168,20 +167,6 @@ class Lem:
             "jtsolve": __version__,
         }
         return chosen.tree(ess, remarks)
-
-    def structure(
-        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
-    ) -> FeatureTree:
-        """See `ComponentKind`; each growth begins anew."""
-        del start
-        growth = _Growth(table, self, run.part(silent=True))
-        growth.grow()
-        return growth.tree(task.ess, {})
-
-    def facts(self, task: FitTask) -> dict[str, Any]:
-        """See `ComponentKind`."""
-        del task
-        return {"jtsolve": __version__}
 
     def at(self, threshold: float) -> Lem:
         """Returns the same options with the threshold of their test; that of BIC is fixed."""

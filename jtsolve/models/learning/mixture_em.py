@@ -1,4 +1,4 @@
-"""Structural expectation-maximisation (EM) for mixtures of junction trees, of context trees, or of LEM's.
+"""Structural expectation-maximisation (EM) for mixtures of junction trees.
 
 E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
 fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
@@ -30,10 +30,7 @@ import numpy as np
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.learning.refit import refitted
-from jtsolve.models.learning.task import ComponentKind  # noqa: TC001 - the registry reads it
-from jtsolve.models.learning.tree import Tree
+from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
@@ -46,9 +43,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.learning.refit import Structure
+    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.models.mixture import Component
+    from jtsolve.models.model import JunctionTreeModel
     from jtsolve.tables.table import DataTable
 
 _FIRST_SHARE = 0.9
@@ -59,11 +56,10 @@ _SHARE_TABLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Mixtures:
-    """A mixture of junction trees, or of feature trees, by structural expectation-maximisation.
+    """A mixture of junction trees by structural expectation-maximisation.
 
     Args:
         components: numbers of components; validation rows choose among several.
-        of: the kind of the components: tree, features or lem.
         restarts: number of random starts, among which the likeliest mixture is kept.
         rounds: maximum number of rounds of learning trees.
         iterations: maximum number of EM iterations between two rounds.
@@ -74,13 +70,13 @@ class Mixtures:
     """
 
     components: tuple[int, ...] = (2,)
-    of: ComponentKind = Tree()  # noqa: RUF009 - a frozen value
     restarts: int = 1
     rounds: int = 5
     iterations: int = 100
     tolerance: float = 1e-4
 
     name: ClassVar[str] = "mixture"
+    uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints"})
     main: ClassVar[str] = "components"
 
     def __post_init__(self) -> None:
@@ -92,12 +88,7 @@ class Mixtures:
         if min(self.iterations, self.rounds, self.restarts) < 1 or not self.tolerance > 0:
             raise ChoiceError("iterations, rounds and restarts must be at least 1, and the tolerance above 0")
 
-    @property
-    def uses(self) -> frozenset[str]:
-        """See `ModelKind`: what the components use, but no given tree."""
-        return self.of.uses - {"tree"}
-
-    def fit(self, task: FitTask, run: Run) -> Component | Mixture:
+    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
         """Returns the fitted mixture; a mixture of one component is that component.
 
         Of validation rows, numbers of components are tried in order until one is no better. Then narrower
@@ -123,9 +114,11 @@ class Mixtures:
             "fewer components",
         )
         found = self.em(task, self.components[0], run) if task.validation is None else self._chosen(task, run)
-        remarks = {**table.provenance, **found.provenance, **self.of.facts(task)}
+        backend = task.learner(self.name).backend
+        assert backend is not None, "never auto"
+        remarks = {**table.provenance, **found.provenance, **task.searched(backend.name)}
         if len(found.components) == 1:
-            one: Component = replace(found.components[0], provenance=MappingProxyType(remarks))
+            one: JunctionTreeModel = replace(found.components[0], provenance=MappingProxyType(remarks))
             return one
         return replace(found, provenance=MappingProxyType(remarks))
 
@@ -218,18 +211,13 @@ def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]
         replace(
             mixture,
             components=tuple(
-                refitted(structure_of(one), rows, ess, share)
+                fit(one.tree, rows, ess=ess, weights=share)
                 for one, share in zip(mixture.components, shares, strict=True)
             ),
             provenance=MappingProxyType({**mixture.provenance, "smoothing_ess": ess}),
         )
         for ess in candidates
     ]
-
-
-def structure_of(component: Component) -> Structure:
-    """Returns what `refitted` takes."""
-    return component if isinstance(component, FeatureTree) else component.tree
 
 
 class _EmRun:
@@ -256,9 +244,9 @@ class _EmRun:
     def fit(self) -> None:
         """Alternates fitting and learning trees until no tree changes, or the run ends."""
         shares = self.first_shares()
-        trees: list[Structure | None] = [None] * self.k
+        trees: list[JunctionTree | None] = [None] * self.k
         for turn in range(self.kind.rounds):
-            found: list[Structure] = []
+            found: list[JunctionTree] = []
             for k, share in enumerate(shares):
                 known = trees[k] or (found[-1] if found else None)
                 if known is not None and self.run.stop is not None:  # the trees so far make a mixture
@@ -298,8 +286,8 @@ class _EmRun:
         return out
 
     def learn(
-        self, k: int, share: NDArray[np.float64], old: Structure | None, known: Structure | None
-    ) -> Structure:
+        self, k: int, share: NDArray[np.float64], old: JunctionTree | None, known: JunctionTree | None
+    ) -> JunctionTree:
         """Returns the new structure of a component, or the old one if that is no worse.
 
         The search begins at the old one. If the time ends within it, the answer is one that is known.
@@ -322,11 +310,11 @@ class _EmRun:
             return new
         return old
 
-    def searched(self, table: DataTable, old: Structure | None) -> Structure:
+    def searched(self, table: DataTable, old: JunctionTree | None) -> JunctionTree:
         """Returns what the learner makes of some rows."""
-        return self.kind.of.structure(table, self.task, self.run, old)
+        return self.task.learner(self.kind.name)(table, self.run.part(silent=True), old)
 
-    def expected_score(self, structure: Structure, share: NDArray[np.float64]) -> float:
+    def expected_score(self, structure: JunctionTree, share: NDArray[np.float64]) -> float:
         """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
         model = self.fitted(structure, share)
         belongs = share * self.times
@@ -334,18 +322,18 @@ class _EmRun:
         logs = model.log_likelihood(self.rows)
         return float(belongs @ logs) - 0.5 * log(size) * model.parameters
 
-    def fitted(self, structure: Structure, share: NDArray[np.float64]) -> Component:
+    def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> JunctionTreeModel:
         """Returns the component of a structure: its part of the M-step."""
-        return refitted(structure, self.rows, self.task.ess, share)
+        return fit(structure, self.rows, ess=self.task.ess, weights=share)
 
-    def maximised(self, structures: Sequence[Structure], shares: NDArray[np.float64]) -> Mixture:
+    def maximised(self, structures: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
         weights = shares @ self.times
         models = tuple(self.fitted(one, share) for one, share in zip(structures, shares, strict=True))
         return Mixture(weights / weights.sum(), models)
 
     def iterate(
-        self, trees: Sequence[Structure], shares: NDArray[np.float64], turn: int
+        self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int
     ) -> NDArray[np.float64]:
         """Runs E- and M-steps on fixed trees until the gain is small; returns the responsibilities."""
         before = -inf

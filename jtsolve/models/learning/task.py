@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, LocalScore
@@ -143,18 +142,4 @@ class ModelKind(Protocol):
             LimitError: the run ended before there was a model.
             StoppedError: the run was interrupted before there was a model.
         """
-        ...
-
-
-class ComponentKind(ModelKind, Protocol):
-    """A kind of model that a mixture can have as components."""
-
-    def structure(
-        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
-    ) -> JunctionTree | FeatureTree:
-        """Returns the structure learned from some rows; a search may begin at another."""
-        ...
-
-    def facts(self, task: FitTask) -> dict[str, Any]:
-        """Returns the facts of the components for the provenance of a mixture."""
         ...

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
-from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.fit import fit, fit_validated
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.options import SMOOTHING, VALIDATE
@@ -19,10 +18,8 @@ from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
-    from jtsolve.core.tree import JunctionTree
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.tables.table import DataTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +56,3 @@ class Tree:
         if task.validation is not None:
             return fit_validated(tree, table, task.validation)
         return fit(tree, table, ess=task.ess)
-
-    def structure(
-        self, table: DataTable, task: FitTask, run: Run, start: JunctionTree | FeatureTree | None
-    ) -> JunctionTree:
-        """See `ComponentKind`."""
-        assert not isinstance(start, FeatureTree), "its own structures are junction trees"
-        return task.learner(self.name)(table, run.part(silent=True), start)
-
-    def facts(self, task: FitTask) -> dict[str, Any]:
-        """See `ComponentKind`."""
-        backend = task.learner(self.name).backend
-        assert backend is not None, "never auto"
-        return task.searched(backend.name)
