@@ -6,7 +6,7 @@ from html import escape
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from jtsolve.draw.branching import branching_svg
+from jtsolve.draw.branching import branching_text
 from jtsolve.draw.picture import edges_figure, svg_element
 from jtsolve.draw.text import tree_text
 from jtsolve.draw.zoom import zoomable
@@ -80,7 +80,7 @@ def graph_html(
 
 def branching_html(lines: Sequence[Line], boxes: Sequence[Box]) -> str:
     """Returns lines of text, and the boxes of a branching, as HTML."""
-    return _page(lines, branching_svg(boxes))
+    return _page(lines, f"<pre>{escape(branching_text(boxes))}</pre>")
 
 
 def _page(lines: Sequence[Line], picture: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import PICTURE
-from jtsolve.draw.branching import branching_text, draw_branching
+from jtsolve.draw.branching import branching_dot, branching_text
 from jtsolve.draw.picture import draw_graph, draw_tree
 from jtsolve.draw.text import graph_text, tree_text
 from jtsolve.listing import table
@@ -52,7 +53,8 @@ def graph_of(model: Distribution) -> str:
 
 
 def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
-    """Draws a model, or the graph of its variables, into a file.
+    """Draws a model, or the graph of its variables, into a file; of a feature tree, its junction tree,
+    or with .dot its splits.
 
     Raises:
         ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
@@ -61,8 +63,8 @@ def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
     described = model.describe()
     if graph or kind == "html":
         draw_graph(model.structure("a drawing"), model.names, path)
-    elif described.boxes and not described.parts:
-        draw_branching(described.boxes[0], path)
+    elif described.boxes and kind == "dot":
+        write_atomically(path, branching_dot(described.boxes[0]).encode())
     else:
         notes = described.trees[0][1] if len(described.trees) == 1 else None
         draw_tree(model.structure("a drawing"), model.names, path, notes=notes)
