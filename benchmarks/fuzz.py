@@ -3,7 +3,7 @@
     nice python benchmarks/fuzz.py --hours 2 --journal fuzz.jsonl --findings findings
 
 Seeds are small right files: instances of every format, results, rankings, certificates, models, networks,
-graphs, posteriors, answers of solvers, constraints, data of every format, schemas, grids, specifications,
+graphs, posteriors, answers of solvers, constraints, data of every format, schemas, specifications,
 plans. A case mutates one of them up to four times, knowing its structure (values, keys and entries of JSON;
 words and lines of text; bytes), and gives it to a command; one in five mutates options instead. The first
 cases are earlier findings.
@@ -130,13 +130,8 @@ def make_seeds(folder: Path) -> list[Seed]:
     (folder / "constraints.json").write_text(
         '{"max_separator_size": 1, "forbidden_edges": [["a", "b"]], "required_edges": [["b", "c"]]}'
     )
-    (folder / "grid.toml").write_text(
-        f"instances = ['{place}/i.json']\nbackends = ['dp', 'lns']\ntreewidths = [1, 2]\nseeds = '0-1'\n"
-        "time_limit = 1\n"
-    )
-    grid = {"instances": [f"{place}/i.json"], "backends": ["dp", {"name": "lns", "seeds": [0]}]}
-    (folder / "grid.json").write_text(json.dumps(grid))
-    tool("compare", f"{place}/grid.toml", "--plan", "--quiet", "--output", f"{place}/run")
+    grid = ("--backends", "dp,lns", "--treewidths", "1,2", "--seeds", "0-1", "--time-limit", "1")
+    tool("compare", f"{place}/i.json", *grid, "--plan", "--quiet", "--output", f"{place}/run")
     shutil.copy(folder / "run" / "plan.json", folder / "plan.json")
     shutil.copy(folder / "run" / "specs" / "00001.json", folder / "spec.json")
     solve = ("solve", "FILE", "--time-limit", "2", "--memory-limit", "1", "--treewidth", "2")
@@ -161,7 +156,6 @@ def make_seeds(folder: Path) -> list[Seed]:
         (*select, "OUT/g.json", "--superset", "FILE"),
     )
     decode = ("decode", "{i.json}", "FILE", "--treewidth", "1", "--output", "OUT/r.json")
-    plan = ("compare", "{grid.toml}", "--plan", "--quiet", "--output", "OUT/run")
     uses: dict[str, tuple[tuple[str, ...], ...]] = {
         "i.json": (
             solve,
@@ -188,8 +182,6 @@ def make_seeds(folder: Path) -> list[Seed]:
         "schema.json": (
             ("score", "{data.csv}", "--max-size", "2", "--output", "OUT/s.json", "--read", "schema=FILE"),
         ),
-        "grid.toml": (("compare", "FILE", *plan[2:]),),
-        "grid.json": (("compare", "FILE", *plan[2:]),),
         "spec.json": (("run", "FILE", "--output", "OUT/row.json"),),
         "plan.json": (("report", "OUT"),),
     }
@@ -422,9 +414,6 @@ CORPUS: tuple[tuple[str, bytes], ...] = (
     ("schema.json", b'{"a": ["x"], "a": ["y"]}'),
     ("schema.json", b'{"a": ["\xff"]}'),
     ("schema.json", b"[" * 100_000),
-    ("grid.toml", b"instances = ['a']\nbackends = ['dp']\ntime_limit = 1" + b"0" * 5000),
-    ("grid.toml", b"instances = " + b"[" * 100_000),
-    ("grid.json", b'{"backends": ' + b"[" * 100_000),
     ("i.json.gz", gzip.compress(b'{"format":"jtsolve-instance","values":[' + b"0," * 10**8)),
     ("result.json", b'{"format": "jtsolve-result", "version": 1, "instance": {"name": "jtsolve-results"}}'),
     (

@@ -38,7 +38,17 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "score": ("score", "data.csv", "--max-size", "3", "--output", "out/it.json"),
     "fit": ("fit", "data.csv", "--treewidth", "2", "--quiet", "--output", "out/it.json"),
     "average": ("average", "i.json", "--quiet", "--output", "out/it.json"),
-    "compare": ("compare", "grid.toml", "--quiet", "--output", "out/run"),
+    "compare": (
+        "compare",
+        "i.json",
+        "--backends",
+        "dp",
+        "--treewidths",
+        "1,2",
+        "--quiet",
+        "--output",
+        "out/run",
+    ),
 }
 RUNS = 2
 """Of the comparison."""
@@ -50,7 +60,6 @@ def prepare(folder: Path) -> None:
     random = Random(0)  # noqa: S311 - no secrets
     lines = ["a,b,c,d", *(",".join(str(random.randrange(2)) for _ in range(4)) for _ in range(300))]
     (folder / "data.csv").write_text("\n".join(lines) + "\n")
-    (folder / "grid.toml").write_text("instances = ['i.json']\nbackends = ['dp']\ntreewidths = [1, 2]\n")
     done = subprocess.run(
         [*program(), "score", "data.csv", "--max-size", "3", "--output", "i.json"],
         cwd=folder,

@@ -204,31 +204,11 @@ def test_a_contradiction_ends_with_1_and_is_told(
     assert 'class="faults"' in (output / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_grid_file_says_it_all_and_options_override_it(
-    command: Command, tmp_path: Path, here: list[Spec]
-) -> None:
-    make_instance(tmp_path)
-    grid = tmp_path / "grid.toml"
-    grid.write_text('instances = ["small.json"]\nbackends = ["brute"]\nseeds = "0-1"\n', encoding="utf-8")
-    assert (
-        command("compare", grid, "--seeds", "5", "--no-warm-up", "--quiet", "--output", tmp_path / "out") == 0
-    )
-    assert [(spec.instance.label, spec.backend, spec.seed) for spec in here] == [("small", "brute", 5)]
-
-
-def test_data_are_scored_first(command: Command, tmp_path: Path, here: list[Spec]) -> None:
+def test_data_are_refused_with_the_way_to_score_them(command: Command, tmp_path: Path) -> None:
     data = tmp_path / "toy.csv"
     data.write_text("a,b,c\n" + "x,y,z\nx,x,z\ny,y,x\n" * 5, encoding="utf-8")
-    output = tmp_path / "out"
-    arguments = ("--score", "bdeu:ess=2", "--treewidths", "1", "--backends", "brute", "--no-warm-up")
-    assert command("compare", data, *arguments, "--output", output) == 0
-    (spec,) = here
-    assert spec.instance.path == str(output / "instances" / "toy.json.gz")
-    problem = read_problem(spec.instance.path)
-    assert problem.scores.max_size == 2
-    assert problem.provenance["ess"] == 2
-    assert command("compare", data, "--score", "bic", "--backends", "brute", "--output", tmp_path / "b") == 2
-    assert "give --treewidths, or max_size in a grid" in command.err
+    assert command("compare", data, "--backends", "brute", "--output", tmp_path / "out") == 2
+    assert "score it first, with 'jtsolve score toy.csv" in command.err
 
 
 def test_the_executor_is_chosen_by_name(
@@ -248,8 +228,7 @@ def test_the_executor_is_chosen_by_name(
         ("--backends brute --seeds x", "'x' is neither a seed"),
         ("--backends brute --treewidths two", "'two' is neither a treewidth"),
         ("--backends brute --time-limit 0", "time_limit"),
-        ("--backends brute --score bdeu:ess=x", "'ess' of score 'bdeu' cannot be 'x'"),
-        ("--resume --seeds 1 --score bic", "there is no comparison here"),
+        ("--resume --seeds 1", "there is no comparison here"),
     ],
 )
 def test_wrong_use_of_compare_ends_with_2(

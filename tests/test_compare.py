@@ -20,21 +20,17 @@ from problems import gaussian, named
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.grid import (
-    BackendChoice,
     Grid,
     expand,
     find_files,
-    is_grid_file,
     labels,
     parse_numbers,
     parse_treewidths,
-    read_grid,
     split_backends,
 )
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import RunStatus, new_row, read_row, read_spec, to_json
-from jtsolve.core.formats import INSTANCE
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Status, Stop
 from jtsolve.errors import ChoiceError, InputError, InternalError, LimitError, RefusedError
@@ -179,15 +175,14 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
     for label in ("b", "a"):
         make_instance(tmp_path, label)
     grid = Grid(
-        instances=[],
-        backends=["dp", BackendChoice("forward", seeds=[9])],
+        backends=["dp", "forward"],
         treewidths=[2, "none"],
         seeds="0-1",
         time_limit=3.0,
     )
-    files = find_files([str(tmp_path)], INSTANCE)
+    files = find_files([str(tmp_path)])
     specs = expand(grid, files, memory=lambda: 1.5, threads=lambda: 3)
-    one = [("dp", 0), ("dp", 1), ("forward", 9)]
+    one = [("dp", 0), ("dp", 1), ("forward", 0), ("forward", 1)]
     expected = [(label, width, *rest) for label in "ab" for width in (2, None) for rest in one]
     assert [(s.instance.label, s.treewidth, s.backend, s.seed) for s in specs] == expected
     assert {(s.time_limit, s.memory_limit, s.threads, s.grace) for s in specs} == {(3.0, 1.5, 3, 10.0)}
@@ -202,7 +197,6 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
         ({"backends": ["dp", "dp"]}, "occurs twice"),
         ({"treewidths": [2, 2]}, "occurs twice"),
         ({"treewidths": ["two"]}, "'two' is not a treewidth"),
-        ({"seeds": []}, "no seed"),
         ({"seeds": "1-0"}, "'1-0' is neither a seed"),
         ({"seeds": "x"}, "'x' is neither a seed"),
     ],
@@ -210,7 +204,7 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
 def test_a_grid_that_asks_for_nonsense_is_refused(
     small: InstanceFile, change: dict[str, Any], words: str
 ) -> None:
-    grid = msgspec.structs.replace(Grid(instances=[], backends=["auto"]), **change)
+    grid = msgspec.structs.replace(Grid(backends=["auto"]), **change)
     with pytest.raises(ChoiceError, match=words):
         expand(grid, [Path(small.path)], memory=lambda: 1.0, threads=lambda: 1)
 
@@ -230,42 +224,6 @@ def test_numbers_come_back_from_their_text(numbers: list[int]) -> None:
     assert parse_numbers(",".join(map(str, numbers)), "seed") == numbers
 
 
-def test_grid_files_are_toml_or_json_with_paths_relative_to_them(tmp_path: Path) -> None:
-    toml = tmp_path / "grid.toml"
-    toml.write_text(
-        'instances = ["small.json"]\nbackends = ["dp", {name = "lns", seeds = [1]}]\ntreewidths = [2]\n'
-        '[score]\nname = "bic"\n',
-        encoding="utf-8",
-    )
-    read = tmp_path / "grid.json"
-    read.write_text(json.dumps({"instances": ["small.json"], "backends": ["dp"]}), encoding="utf-8")
-    assert is_grid_file(toml)
-    assert is_grid_file(read)
-    assert not is_grid_file(Path(make_instance(tmp_path).path))
-    assert not is_grid_file(tmp_path)
-    grid = read_grid(toml)
-    assert grid.instances == [str(tmp_path / "small.json")]
-    assert grid.backends == ["dp", BackendChoice("lns", [1])]
-    assert grid.score is not None
-    assert read_grid(read).treewidths == ["none"]
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('instances = ["a"]', "missing required field 'backends'"),
-        ('instances = ["a"]\nbackends = ["dp"]\nspeed = 3', "unknown field 'speed'"),
-        ('instances = ["a"]\nbackends = ["dp"]\ntime_limit = 0', r"\$.time_limit"),
-        ("instances = [", "it cannot be read"),
-    ],
-)
-def test_a_grid_file_with_anything_wrong_is_refused(tmp_path: Path, text: str, words: str) -> None:
-    path = tmp_path / "grid.toml"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=words):
-        read_grid(path)
-
-
 def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
     make_instance(tmp_path, "b")
     write_problem(named(gaussian(1, 4)), tmp_path / "a.json.gz")
@@ -273,13 +231,13 @@ def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
     (tmp_path / ".hidden.json").write_text('{"format": "jtsolve-instance"}', encoding="utf-8")
     (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
     os.mkfifo(tmp_path / "pipe.json")
-    found = find_files([str(tmp_path), str(tmp_path / "b.json")], INSTANCE)
+    found = find_files([str(tmp_path), str(tmp_path / "b.json")])
     assert [path.name for path in found] == ["a.json.gz", "b.json"]
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no instance in this folder"):
-        find_files([str(tmp_path / "empty")], INSTANCE)
+        find_files([str(tmp_path / "empty")])
     with pytest.raises(InputError, match="no such file"):
-        find_files([str(tmp_path / "none")], INSTANCE)
+        find_files([str(tmp_path / "none")])
 
 
 def test_labels_tell_files_apart() -> None:

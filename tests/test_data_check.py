@@ -328,12 +328,6 @@ def test_strict_ends_every_command_that_reads_data(command: Command, tmp_path: P
     ):
         assert command(*first, "--read", "strict=true") == 2
         assert "data check: 3 warnings" in command.err
-    grid = tmp_path / "grid.toml"
-    grid.write_text(
-        f"instances = ['{path}']\nbackends = ['brute']\ntreewidths = [1]\nscore = {{strict = true}}"
-    )
-    assert command("compare", grid, "--output", tmp_path / "run") == 2
-    assert "data check: 3 warnings" in command.err
     words = ("score", path, "--score", "bic", "--max-size", "2", "--output", tmp_path / "i.json", "--quiet")
     assert command(*words) == 0
     assert command.err == ""

@@ -22,7 +22,6 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
-from jtsolve.compare.grid import read_grid
 from jtsolve.core import formats
 from jtsolve.core.backend import Capabilities
 from jtsolve.io.instance import read_problem, write_problem
@@ -265,12 +264,6 @@ def test_pages_read_as_plain_markdown() -> None:
     for name, text in PAGES.items():
         plain = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
         assert not re.findall(r"\{[a-z:]+\}`", plain), name
-
-
-def test_the_grid_file_of_the_documentation_is_one(tmp_path: Path) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```$", PAGES["docs/compare.md"], re.MULTILINE | re.DOTALL)
-    (tmp_path / "grid.toml").write_text(text, encoding="utf-8")
-    assert [str(width) for width in read_grid(tmp_path / "grid.toml").treewidths] == ["2", "3", "none"]
 
 
 def test_every_format_of_an_instance_is_written_and_read_back(tmp_path: Path) -> None:

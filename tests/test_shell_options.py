@@ -240,13 +240,14 @@ def test_loglik_sums_out_what_is_left_out_and_counts_weights(
         assert (code, message in err) == (2, True)
 
 
-def test_compare_takes_data_and_constraints_and_the_same_words_again(
+def test_compare_takes_constraints_and_the_same_words_again(
     command: Call, chain: Path, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "run"
+    folder, scored = tmp_path / "run", tmp_path / "chain.json"
+    assert command("score", chain, "--max-size", "2", "--output", scored)[0] == 0
     words: list[str | Path] = [
         "compare",
-        chain,
+        scored,
         "--backends",
         "brute,dp",
         "--treewidths",
@@ -266,29 +267,3 @@ def test_compare_takes_data_and_constraints_and_the_same_words_again(
     assert code == 2
     assert "made with other words; leave out: --seeds, --forbid" in err
     assert command("compare", "--resume", "--output", folder, "--quiet")[0] == 0
-
-
-def test_a_grid_file_has_constraints_and_options_of_data(command: Call, chain: Path, tmp_path: Path) -> None:
-    grid = tmp_path / "grid.toml"
-    grid.write_text(
-        'instances = ["chain.csv"]\nbackends = ["brute"]\ntreewidths = [1]\n'
-        '[score]\nname = "bdeu:ess=2"\ncolumns = "a,b,c"\n'
-        '[constraints]\nforbidden_edges = [["a", "b"]]\n'
-    )
-    assert command("compare", grid, "--output", tmp_path / "run", "--plan")[0] == 0
-    problem = read_problem(tmp_path / "run" / "instances" / "chain.json.gz")
-    assert (problem.names, problem.provenance["ess"]) == (("a", "b", "c"), 2.0)
-    assert problem.constraints.forbidden_edges == {0b011}
-    assert command("score", chain, "--max-size", "2", "--output", tmp_path / "i.json")[0] == 0
-    words: list[str | Path] = [
-        "--backends",
-        "brute",
-        "--require",
-        "a,d",
-        "--plan",
-        "--output",
-        tmp_path / "other",
-    ]
-    assert command("compare", tmp_path / "i.json", *words)[0] == 0
-    copy = read_problem(tmp_path / "other" / "instances" / "i.json.gz")
-    assert copy.constraints.required_edges == {0b1001}

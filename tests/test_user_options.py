@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 import jtsolve as jt
 from jtsolve.cli import app
-from jtsolve.compare.grid import ScoreChoice
 from jtsolve.errors import ChoiceError, InputError, RefusedError, at
 from jtsolve.estimator import JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
 from jtsolve.options import MEMORY, SEED, Door, Option, worded
@@ -28,7 +27,7 @@ from jtsolve.tables.options import (
     SEPARATOR,
     STRICT,
 )
-from jtsolve.tables.reading import reading_of, reading_of_words
+from jtsolve.tables.reading import reading_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,15 +129,6 @@ def test_commands_have_all_options_of_data(name: str) -> None:
             assert re.search(rf"\b{option.name}\b", own[option.within].help)
         else:
             assert option.help.removesuffix(".") in own[option.flag].help
-
-
-def test_grids_have_all_options_of_data() -> None:
-    assert {option.name for option in DATA} <= set(ScoreChoice.__struct_fields__)
-    choice = ScoreChoice(drop=["a,b", "c"], columns="d,e", header=False, strict=True)
-    reading = choice.reading()
-    assert (reading.coding.drop, reading.coding.columns) == (("a", "b", "c"), ("d", "e"))
-    assert (reading.dialect.header, reading.strict) == (False, True)
-    assert ScoreChoice().reading() == reading_of({}) == reading_of_words({})
 
 
 @pytest.mark.parametrize("option", DATA, ids=lambda option: option.name)

@@ -1,33 +1,19 @@
-"""Grids: instances × treewidths × backends × seeds, given as options or as a file.
-
-A grid file is TOML or JSON with the keys of `Grid`; its paths are relative to its folder:
-
-    instances = ["../uci", "zoo.json.gz"]
-    backends = ["dp", "lns:region=12", { name = "forward", seeds = [0] }]
-    treewidths = [2, 3]
-    seeds = "0-4"
-    time_limit = 60
-"""
+"""Grids: instances × treewidths × backends × seeds."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.running.run import AUTO, file_digest
 from jtsolve.compare.spec import InstanceFile, Positive, Seconds, Spec
-from jtsolve.core.files import read_file
-from jtsolve.core.formats import INSTANCE, TABLE, Kind, stem_of
+from jtsolve.core.formats import INSTANCE, stem_of
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.constraints import ConstraintsDocument
 from jtsolve.io.documents import Count, Name
-from jtsolve.io.settings import decode_settings
-from jtsolve.scoring.score import DEFAULT_SCORE
-from jtsolve.tables.options import DATA, Reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -37,101 +23,28 @@ _MOST_NUMBERS = 10**6
 """In a range; each would be a run for every instance and backend."""
 
 
-class BackendChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A backend with its options; its seeds override those of the grid."""
-
-    name: Name
-    seeds: list[Count] | None = None
-
-
-def _keys() -> Any:
-    """Returns a struct of the options of data as a hand-written file gives them; None if not given."""
-    kinds: dict[type, Any] = {tuple: list[str] | str, Path: str}
-    keys = [
-        (
-            option.name,
-            kinds.get(option.type, option.type) | None,
-            msgspec.field(
-                default=None, name=option.flag.removeprefix("--").removeprefix("no-").replace("-", "_")
-            ),
-        )
-        for option in DATA
-    ]
-    return msgspec.defstruct("DataKeys", keys, frozen=True, forbid_unknown_fields=True)
-
-
-class ScoreChoice(_keys()):  # type: ignore[misc]
-    """How to score data files; `max_size` defaults to the largest treewidth plus one.
-
-    The other keys are the options of `jtsolve score`.
-    """
-
-    name: Name = DEFAULT_SCORE
-    max_size: Annotated[int, msgspec.Meta(ge=1)] | None = None
-
-    def reading(self) -> Reading:
-        """Returns how to read data files.
-
-        Raises:
-            ChoiceError: an invalid value or combination.
-            InputError: the schema is invalid.
-        """
-        from jtsolve.tables.reading import reading_of_words
-
-        return reading_of_words({option.name: getattr(self, option.name) for option in DATA})
-
-
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison before expansion.
+    """A comparison before expansion, but for its instances.
 
     Args:
-        instances: files, folders of instances, or data files with a score.
         backends: names with options, as in "lns:exact=dp,region=12"; "auto" is allowed.
         treewidths: numbers, or "none" for the instances' own constraints only.
-        seeds: numbers, or a string such as "0-4,7".
+        seeds: a text such as "0-4,7".
         time_limit: seconds per run.
         memory_limit: GB per run.
         threads: per run.
         grace: seconds past the time limit before a run is killed.
-        score: for data files.
-        constraints: on every tree, with the keys of an instance's constraints.
     """
 
-    instances: Annotated[list[Name], msgspec.Meta(min_length=1)]
-    backends: Annotated[list[Name | BackendChoice], msgspec.Meta(min_length=1)]
+    backends: Annotated[list[Name], msgspec.Meta(min_length=1)]
     treewidths: Annotated[list[Count | str], msgspec.Meta(min_length=1)] = msgspec.field(
         default_factory=lambda: [NO_TREEWIDTH]
     )
-    seeds: list[Count] | str = "0"
+    seeds: str = "0"
     time_limit: Positive | None = None
     memory_limit: Positive | None = None
     threads: Annotated[int, msgspec.Meta(ge=1)] | None = None
     grace: Seconds = 10.0
-    score: ScoreChoice | None = None
-    constraints: ConstraintsDocument | None = None
-
-
-def is_grid_file(path: Path) -> bool:
-    """Tells whether a file is a grid: TOML, or JSON with the key 'backends' at the top."""
-    if path.suffix == ".toml":
-        return True
-    if path.suffix != ".json" or not path.is_file():
-        return False
-    with path.open("rb") as stream:
-        head = stream.read(4096)
-    return b'"jtsolve-instance"' not in head and b'"backends"' in head
-
-
-def read_grid(path: Path) -> Grid:
-    """Returns the grid in a file, its paths resolved against the file's folder.
-
-    Raises:
-        InputError: the file cannot be read or is invalid; names the place.
-    """
-    grid = decode_settings(read_file(path), Grid, path, "'The grid' in docs/compare.md")
-    return msgspec.structs.replace(
-        grid, instances=[str(path.parent / instance) for instance in grid.instances]
-    )
 
 
 def split_backends(text: str) -> list[str]:
@@ -182,7 +95,7 @@ def parse_numbers(text: str, what: str) -> list[int]:
     return numbers
 
 
-def find_files(places: Iterable[str], kind: Kind) -> list[Path]:
+def find_files(places: Iterable[str]) -> list[Path]:
     """Returns the given files and the instances in the given folders, without duplicates.
 
     Files with other suffixes, hidden files and JSON files that are not instances are skipped in folders.
@@ -197,7 +110,7 @@ def find_files(places: Iterable[str], kind: Kind) -> list[Path]:
                 raise InputError(str(place), "", "there is no such file or folder", "check the spelling")
             files.append(place)
             continue
-        inside = [path for path in sorted(place.iterdir()) if kind.format_to_read(path) is not None]
+        inside = [path for path in sorted(place.iterdir()) if INSTANCE.format_to_read(path) is not None]
         inside = [path for path in inside if not path.name.startswith(".") and _may_be_instance(path)]
         if not inside:
             raise InputError(str(place), "", "there is no instance in this folder", "give another folder")
@@ -236,7 +149,7 @@ def labels(paths: Sequence[Path]) -> list[str]:
 
 
 def _stem(name: str) -> str:
-    return stem_of(name) if any(kind.format_to_read(name) for kind in (INSTANCE, TABLE)) else name
+    return stem_of(name) if INSTANCE.format_to_read(name) else name
 
 
 def expand(
@@ -246,7 +159,7 @@ def expand(
 
     Args:
         grid: the request.
-        instances: the files; data are scored already.
+        instances: the files.
         memory: gives the GB per run if the grid does not.
         threads: likewise, per run.
 
@@ -254,18 +167,13 @@ def expand(
         ChoiceError: a backend, option, treewidth or seed is invalid, or a run occurs twice.
         InputError: an instance cannot be read.
     """
-    seeds = parse_numbers(grid.seeds, "seed") if isinstance(grid.seeds, str) else grid.seeds
-    if not seeds:
-        raise ChoiceError("there is no seed; give at least one")
+    seeds = parse_numbers(grid.seeds, "seed")
     for treewidth in grid.treewidths:
         if isinstance(treewidth, str) and treewidth != NO_TREEWIDTH:
             raise ChoiceError(f"'{treewidth}' is not a treewidth; give a number or '{NO_TREEWIDTH}'")
-    backends = [
-        choice if isinstance(choice, BackendChoice) else BackendChoice(choice) for choice in grid.backends
-    ]
-    for choice in backends:
-        if choice.name != AUTO:
-            REGISTRY.parse(choice.name, files=False)
+    for backend in grid.backends:
+        if backend != AUTO:
+            REGISTRY.parse(backend, files=False)
     memory_limit = memory() if grid.memory_limit is None else grid.memory_limit
     workers = threads() if grid.threads is None else grid.threads
     specs = [
@@ -273,7 +181,7 @@ def expand(
             "jtsolve-run",
             1,
             instance,
-            choice.name,
+            backend,
             seed,
             None if isinstance(treewidth, str) else treewidth,
             grid.time_limit,
@@ -283,8 +191,8 @@ def expand(
         )
         for instance in _instance_files(instances)
         for treewidth in grid.treewidths
-        for choice in backends
-        for seed in choice.seeds or seeds
+        for backend in grid.backends
+        for seed in seeds
     ]
     _require_distinct(specs)
     return specs
