@@ -143,7 +143,7 @@ def resumed_fault(folder: Path) -> str | None:
         return f"it cannot be resumed: exit {code}: {said[-300:]}"
     if after[: len(before)] != before:
         return "rows were lost"
-    if len(after) != RUNS or not (folder / "out" / "run" / "report.md").exists():
+    if len(after) != RUNS or not (folder / "out" / "run" / "report.html").exists():
         return f"{len(after)} rows of {RUNS}"
     return None
 

@@ -23,7 +23,7 @@ def report(
     runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
-    """Report a comparison: report.html, report.md, runs.csv, tables.tex.
+    """Report a comparison: report.html, runs.csv, tables.tex.
 
     Every tree is checked again. Exit code 1: a tree is wrong, or runs contradict each other.
     """

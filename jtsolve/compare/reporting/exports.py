@@ -1,17 +1,14 @@
-"""The tables of a comparison as Markdown, LaTeX and CSV."""
+"""The tables of a comparison as LaTeX and CSV, and their cells."""
 
 from __future__ import annotations
 
 import csv
 import io
-import re
 from dataclasses import asdict, fields
-from html import escape
 from typing import TYPE_CHECKING
 
 from jtsolve.compare.reporting.ranks import rank_tests
 from jtsolve.compare.reporting.tables import Record
-from jtsolve.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,40 +161,6 @@ def runs_table(comparison: Comparison) -> Cells:
     return RUN_HEADS, [run_cells(record) for record in comparison.records]
 
 
-_LEGEND = (
-    "Scores, bounds, gaps and distances are in nats, times in seconds, memory in GB. Distance: best known "
-    "score minus score, mean over seeds; * every run has a proof; (a/b) a of b runs found a tree. Of all "
-    "seconds (s) of a run, starting are those before the backend started, solving those from there to its "
-    "answer; for a backend, medians."
-)
-
-
-def markdown(comparison: Comparison, plan: ComparisonPlan) -> str:
-    """Returns all tables as a Markdown document."""
-    parts = [
-        "# Comparison",
-        (
-            f"{len(comparison.rows)} of {comparison.planned} runs. Command: "
-            f"{_markdown_text(plan.command)}. Machine: {_markdown_text(machine_text(plan))}."
-        ),
-    ]
-    if comparison.faults:
-        parts += [
-            "## FAULTS",
-            "\n".join(f"- **{f.kind}**: {_markdown_text(f.message)}" for f in comparison.faults),
-        ]
-    for title, table in (
-        ("Backends", backends_table(comparison)),
-        ("Problems", problems_table(comparison)),
-        *zip(("Ranks", "Pairs"), ranks_tables(comparison), strict=False),
-        ("Runs", runs_table(comparison)),
-    ):
-        parts += [f"## {title}", _markdown_table(table)]
-        if title == "Problems":
-            parts.append(_LEGEND)
-    return "\n\n".join(parts) + "\n"
-
-
 def machine_text(plan: ComparisonPlan) -> str:
     """Returns the machine and the versions in one line."""
     machine = plan.machine
@@ -206,21 +169,6 @@ def machine_text(plan: ComparisonPlan) -> str:
         f"{machine.get('python')}, numpy {machine.get('numpy')}, numba {machine.get('numba')}, jtsolve "
         f"{machine.get('jtsolve')}"
     )
-
-
-def _markdown_table(table: Cells) -> str:
-    head, rows = table
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(_markdown_text, line))} |" for line in lines)
-
-
-def _markdown_text(text: str) -> str:
-    r"""Returns a text on one line without HTML, links, code or columns.
-
-    >>> _markdown_text("<b>|[x](y)")
-    '&lt;b&gt;\\|\\[x](y)'
-    """
-    return re.sub(r"([|`\[\\])", r"\\\1", escape(printable(text).replace("\n", " "), quote=False))
 
 
 def latex(comparison: Comparison) -> str:

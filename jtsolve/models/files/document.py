@@ -16,7 +16,7 @@ import numpy as np
 from jtsolve.core.files import read_file
 from jtsolve.io.documents import decode, json_bytes, json_schema
 from jtsolve.models.files.parts import (
-    ColumnDocument,
+    ModelHead,
     TreeDocument,
     columns_from,
     file_error,
@@ -39,29 +39,21 @@ FORMAT = "jtsolve-model"
 VERSION = 1
 
 
-class ModelDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ModelDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1, of discrete variables: `tables` is aligned with `cliques`."""
 
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
     kind: Literal["discrete"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
     cliques: Annotated[list[list[str]], msgspec.Meta(min_length=1)]
     tree_edges: list[tuple[int, int]]
     tables: list[str]
-    provenance: dict[str, Any]
 
 
-class MixtureDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MixtureDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1, of a mixture: `weights` is aligned with `components`."""
 
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
     kind: Literal["mixture"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
     weights: Annotated[list[float], msgspec.Meta(min_length=1)]
     components: Annotated[list[TreeDocument], msgspec.Meta(min_length=1)]
-    provenance: dict[str, Any]
 
 
 class CliqueDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,15 +70,11 @@ class CliqueDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     covariances: str
 
 
-class MixedDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MixedDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1, of discrete and real variables: a strongly rooted junction tree."""
 
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
     kind: Literal["mixed"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
     cliques: Annotated[list[CliqueDocument], msgspec.Meta(min_length=1)]
-    provenance: dict[str, Any]
 
 
 class _Kind(msgspec.Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -14,6 +14,7 @@ from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.files.parts import (
     ColumnDocument,
+    ModelHead,
     TreeDocument,
     columns_from,
     file_error,
@@ -65,15 +66,11 @@ class TreeLeafDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 NodeDocument = SplitDocument | ProductDocument | TableLeafDocument | TreeLeafDocument
 
 
-class FeaturesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FeaturesDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1, of a feature tree: the first node is the root, kids come later."""
 
-    format: Literal["jtsolve-model"]
-    version: Literal[1]
     kind: Literal["features"]
-    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
     nodes: Annotated[list[NodeDocument], msgspec.Meta(min_length=1)]
-    provenance: dict[str, Any]
 
 
 def features_in(data: bytes, source: str) -> FeatureTree:

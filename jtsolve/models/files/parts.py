@@ -39,6 +39,15 @@ class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     gap: bool = False
 
 
+class ModelHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every model file has beside its kind."""
+
+    format: Literal["jtsolve-model"]
+    version: Literal[1]
+    variables: Annotated[list[ColumnDocument], msgspec.Meta(min_length=1)]
+    provenance: dict[str, Any]
+
+
 class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A junction tree; `tables` is aligned with `cliques`."""
 
