@@ -241,9 +241,9 @@ def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
 
 
 def test_labels_tell_files_apart() -> None:
-    paths = [Path("x/a/zoo.json"), Path("y/a/zoo.json"), Path("b/zoo.json.gz"), Path("iris.csv")]
+    paths = [Path("x/a/zoo.json"), Path("y/a/zoo.json"), Path("b/zoo.json.gz"), Path("iris.score")]
     assert labels(paths) == ["x/a/zoo", "y/a/zoo", "b/zoo", "iris"]
-    assert labels([Path("iris.csv.gz")]) == ["iris"]
+    assert labels([Path("iris.score.gz")]) == ["iris"]
     assert labels([Path("a/zoo.json"), Path("a/zoo.json.gz")]) == ["zoo.json", "zoo.json.gz"]
 
 
