@@ -53,8 +53,9 @@ def graph_of(model: Distribution) -> str:
 
 
 def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
-    """Draws a model, or the graph of its variables, into a file; of a feature tree, its junction tree,
-    or with .dot its splits.
+    """Draws a model, or the graph of its variables, into a file.
+
+    Of a feature tree, a .dot file has the splits; other pictures show the junction tree.
 
     Raises:
         ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
