@@ -8,11 +8,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
+_MODULE = re.compile(r"^- `(jtsolve[\w.]+)`$", re.MULTILINE)
 _MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
 
 
-def adapt(_app: Sphinx, _name: str, source: list[str]) -> None:
-    """Leads links out of the folder to pages."""
+def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
+    """Leads links out of the folder to pages; documents the modules that the reference lists."""
+    if name == "api":
+        source[0] = _MODULE.sub(
+            "### \\1\n\n```{eval-rst}\n.. automodule:: \\1\n   :members:\n```\n", source[0]
+        )
     source[0] = source[0].replace("](../instances/README.md)", "](instances.md)").replace(".ipynb)", ".md)")
 
 

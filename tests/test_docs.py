@@ -253,6 +253,12 @@ def test_links_out_of_the_folder_lead_to_pages() -> None:
     assert page == ["see [x](instances.md)"]
 
 
+def test_the_modules_that_the_reference_lists_are_documented() -> None:
+    page = ["- `jtsolve.errors`"]
+    repository_pages.adapt(None, "api", page)
+    assert ".. automodule:: jtsolve.errors\n   :members:" in page[0]
+
+
 def test_every_page_is_in_the_table_of_contents() -> None:
     entries = set(re.findall(r"^([\w/]+)$", PAGES["docs/index.md"], re.MULTILINE))
     assert {name.removeprefix("docs/").removesuffix(".md") for name in PAGES if "/" in name} - {
