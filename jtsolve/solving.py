@@ -43,7 +43,8 @@ _FOREST_SECONDS = 0.1
 """Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
 _WIDE, _FIRST = 5, 1 << 10
 """Size of cliques scored on demand from which on one local search has all the time, and a rank above all
-others. With pairs of 60 to 100 variables, after 12 s on a thread, the portfolio was 2 to 5 % behind it."""
+others. With pairs of 60 to 100 variables, after 12 s on a thread, the portfolio was 2 to 5 % behind it. Where
+the completion bound may still prove an optimum, a proof runs beside the search."""
 _FEW_SCORES = 1 << 14
 """Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
@@ -419,11 +420,13 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
 
 
 def _is_wide_on_demand(problem: Problem) -> bool:
-    """Tells whether cliques of five or more are scored on demand, and are too many for a table."""
+    """Tells whether cliques of five or more are scored on demand, and are too many for a table or a proof."""
+    from jtsolve.core.pruning import MOST_VARIABLES
     from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
 
-    is_table = isinstance(problem.scores, DenseScores | SparseScores)
-    return not is_table and problem.max_clique_size >= _WIDE and predicted_sets(problem) > MOST_COMPUTED
+    if isinstance(problem.scores, DenseScores | SparseScores) or problem.n <= MOST_VARIABLES:
+        return False
+    return problem.max_clique_size >= _WIDE and predicted_sets(problem) > MOST_COMPUTED
 
 
 def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], list[str]]:
