@@ -51,7 +51,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import UNSTOPPABLE, DenseScores, SparseScores, StoppedError, colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import bounded_subsets, is_subset, members, varset
-from jtsolve.errors import InputError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.families.families import Families, families_of, families_of_tree
 from jtsolve.io.certificate import read_certificate
 from jtsolve.io.instance import read_problem, write_problem
@@ -468,13 +468,6 @@ def test_more_variables_than_a_word_has_bits() -> None:
     assert result.score == pytest.approx(solve(named(scores), REGISTRY["forward"]).score)
 
 
-def test_the_root_may_be_chosen_and_changes_nothing() -> None:
-    problem = named(gaussian(7, 4))
-    results = [solve(problem, ClutterCuts(root=name)) for name in problem.names]
-    assert [result.stats["root"] for result in results] == list(problem.names)
-    assert {round(result.score or 0.0, 9) for result in results} == {round(optimum_of(problem), 9)}
-
-
 def test_before_potentials_the_root_does_not_depend_on_the_tree_that_came_first() -> None:
     problem = named(gaussian(1, 7))
     stars = [
@@ -488,11 +481,6 @@ def test_before_potentials_the_root_does_not_depend_on_the_tree_that_came_first(
 
     assert roots(2) == set(problem.names)
     assert len(roots(3)) == 1
-
-
-def test_a_root_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InputError, match="'Q'"):
-        solve(named(gaussian(7, 4)), ClutterCuts(root="Q"))
 
 
 # Ends

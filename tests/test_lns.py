@@ -26,7 +26,7 @@ from jtsolve.backends.lns import backend as module
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch, _RegionSearch
 from jtsolve.backends.lns.region import Noise, region_problem
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import Region, draw_region, region_score, rehang, splice
+from jtsolve.backends.lns.tree import Region, draw_region, region_score, splice
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.mutable_tree import MutableTree
@@ -167,7 +167,7 @@ def test_rehanging_never_changes_the_graph() -> None:
         tree, random = MutableTree(start), repeatable(seed)
         before = {frozenset(edge) for edge in start.edges}
         for _ in range(50):
-            rehang(tree, random)
+            tree.rehang(random)
             assert tree.frozen() == start
             moved += {frozenset((a, b)) for a in tree.adjacent for b in tree.adjacent[a]} != before
     assert moved >= 250
@@ -176,7 +176,7 @@ def test_rehanging_never_changes_the_graph() -> None:
 def test_a_tree_of_one_clique_cannot_be_rehung() -> None:
     start = JunctionTree(2, (0b11,), ())
     tree = MutableTree(start)
-    rehang(tree, repeatable(0))
+    tree.rehang(repeatable(0))
     assert tree.frozen() == start
 
 
@@ -186,7 +186,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
     for turn in range(150):
-        rehang(tree, random)
+        tree.rehang(random)
         region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
         local = region_problem(named(gaussian(turn, 25, 4)), region, noise)
@@ -205,7 +205,7 @@ def test_a_copy_is_a_tree_of_its_own() -> None:
     tree = MutableTree(start)
     copy = tree.copy()
     for _ in range(20):
-        rehang(copy, repeatable(1))
+        copy.rehang(repeatable(1))
     copy.cliques.clear()
     assert tree.frozen() == start
 

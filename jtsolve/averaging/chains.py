@@ -51,12 +51,12 @@ from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError, colex_table
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import count_bounded_subsets, members
+from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
 from jtsolve.scoring.problem import Tabulation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -335,7 +335,7 @@ class _RunningChains:
         self.constants = constants
         real = problem.constraints.real_variables
         self.discrete = ~real & (1 << n) - 1 if real else 0
-        forbidden = _neighbours(n, map(members, problem.constraints.forbidden_edges))
+        forbidden = neighbours_of(n, map(members, problem.constraints.forbidden_edges))
         self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
         # Odds and scores are multiples of one unit, so that the weight of a graph depends on no way to it.
@@ -367,7 +367,7 @@ class _RunningChains:
         # Starts far apart: the graph without edges, the best tree, random trees.
         starts = [[0] * n]
         if start is not None:
-            starts.append(_neighbours(n, start.graph_edges))
+            starts.append(neighbours_of(n, start.graph_edges))
         while len(starts) < how.chains:
             starts.append(_random_tree(generator, forbidden, self.discrete, largest))
         starts = starts[: how.chains]
@@ -530,14 +530,6 @@ class _RunningChains:
         return Sample(graphs, heights, bool(cooled and agreement.meets(self.constants.demands)), diagnostics)
 
 
-def _neighbours(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:
-    neighbours = [0] * n
-    for u, v in edges:
-        neighbours[u] |= 1 << v
-        neighbours[v] |= 1 << u
-    return neighbours
-
-
 def _random_tree(
     generator: np.random.Generator, forbidden: Sequence[VarSet], discrete: VarSet, largest: int
 ) -> list[VarSet]:
@@ -552,4 +544,4 @@ def _random_tree(
         u = order[int(generator.integers(i))]
         if not forbidden[v] >> u & 1:
             edges.append((u, v))
-    return _neighbours(n, edges)
+    return neighbours_of(n, edges)

@@ -25,6 +25,7 @@ from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Outcome
 from jtsolve.core.sparsity import size_of, ties_of
 from jtsolve.core.tree import JunctionTree
+from jtsolve.core.varset import neighbours_of
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Report
@@ -77,13 +78,9 @@ def chordal_trees(n: int) -> tuple[JunctionTree, ...]:
     pairs = list(combinations(range(n), 2))
     trees = []
     for graph in range(1 << len(pairs)):
-        neighbours = [0] * n
-        for position, (u, v) in enumerate(pairs):
-            if graph >> position & 1:
-                neighbours[u] |= 1 << v
-                neighbours[v] |= 1 << u
+        edges = (pair for position, pair in enumerate(pairs) if graph >> position & 1)
         try:
-            trees.append(JunctionTree.from_neighbours(neighbours))
+            trees.append(JunctionTree.from_neighbours(neighbours_of(n, edges)))
         except ValueError:
             continue  # not chordal
     return tuple(trees)

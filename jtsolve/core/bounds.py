@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.scores import Bounding, DenseScores, SparseScores, own_scores
-from jtsolve.core.varset import members
+from jtsolve.core.varset import members, neighbours_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -117,11 +117,7 @@ def _rooted(problem: Problem, best: NDArray[np.float64], singles: NDArray[np.flo
 
 def _components(problem: Problem) -> list[list[int]]:
     """Returns the components of the graph of all edges that are not forbidden."""
-    forbidden = [0] * problem.n
-    for edge in problem.constraints.forbidden_edges:
-        a, b = members(edge)
-        forbidden[a] |= 1 << b
-        forbidden[b] |= 1 << a
+    forbidden = neighbours_of(problem.n, map(members, problem.constraints.forbidden_edges))
     left = (1 << problem.n) - 1
     parts = []
     while left:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.core.varset import VarSet, members, neighbours_of, varset
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -95,11 +95,7 @@ class UndirectedGraph:
     @classmethod
     def from_edges(cls, names: Sequence[str], edges: Iterable[Edge]) -> UndirectedGraph:
         """Returns the graph with these edges, in any order and direction."""
-        around = [0] * len(names)
-        for u, v in edges:
-            around[u] |= 1 << v
-            around[v] |= 1 << u
-        return cls(tuple(names), tuple(around))
+        return cls(tuple(names), tuple(neighbours_of(len(names), edges)))
 
     @classmethod
     def complete(cls, names: Sequence[str]) -> UndirectedGraph:

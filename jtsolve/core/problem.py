@@ -21,7 +21,7 @@ from jtsolve.core.marks import is_strongly_decomposable, scores_with_star
 from jtsolve.core.notebook import as_html
 from jtsolve.core.pairs import PairScores, matrix_in_file, ordered_matrix, weight_matrix
 from jtsolve.core.scores import DenseScores, Guarded, LocalScores, SparseScores, Stoppable
-from jtsolve.core.varset import VarSet, is_subset, largest_within, members, varset
+from jtsolve.core.varset import VarSet, is_subset, largest_within, members, renumbered, varset
 from jtsolve.errors import ChoiceError, InputError
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Constraints:
         kept, place = varset(variables), {v: i for i, v in enumerate(variables)}
 
         def inside(sets: Iterable[VarSet]) -> frozenset[VarSet]:
-            return frozenset(varset(place[v] for v in members(one)) for one in sets if is_subset(one, kept))
+            return frozenset(renumbered(one, place) for one in sets if is_subset(one, kept))
 
         allowed = self.allowed_separators
         graphs = (graph for graph in self.forbidden_graphs if all(is_subset(edge, kept) for edge in graph))
@@ -198,7 +198,7 @@ class Constraints:
             forbidden_separators=inside(self.forbidden_separators),
             allowed_separators=None if allowed is None else inside(allowed),
             forbidden_graphs=frozenset(map(inside, graphs)),
-            real_variables=varset(place[v] for v in members(self.real_variables & kept)),
+            real_variables=renumbered(self.real_variables & kept, place),
         )
 
     def mentioned(self) -> VarSet:

@@ -16,7 +16,7 @@ from math import fsum, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.core.notebook import as_html
-from jtsolve.core.varset import VarSet, is_subset, key_of, members, varset
+from jtsolve.core.varset import VarSet, is_subset, key_of, members, renumbered, varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -96,7 +96,7 @@ class JunctionTree:
 
     def relabelled(self, places: Sequence[int]) -> JunctionTree:
         """Returns the tree in which variable v is called `places[v]`, a permutation of 0, …, n - 1."""
-        cliques = tuple(varset(places[v] for v in members(clique)) for clique in self.cliques)
+        cliques = tuple(renumbered(clique, places) for clique in self.cliques)
         return JunctionTree(self.n, cliques, self.edges)
 
     def score(self, scores: LocalScores) -> float:

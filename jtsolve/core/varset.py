@@ -94,6 +94,47 @@ def members(mask: VarSet) -> Iterator[int]:
         mask ^= lowest
 
 
+def renumbered(mask: VarSet, place: Mapping[int, int] | Sequence[int]) -> VarSet:
+    """Returns the set in which variable v is called `place[v]`.
+
+    >>> bin(renumbered(0b101, [2, 1, 3]))
+    '0b1100'
+    """
+    return varset(place[v] for v in members(mask))
+
+
+def neighbours_of(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:
+    """Returns the neighbours of each of n vertices.
+
+    >>> neighbours_of(3, [(0, 1), (2, 1)])
+    [2, 5, 2]
+    """
+    around = [0] * n
+    for u, v in edges:
+        around[u] |= 1 << v
+        around[v] |= 1 << u
+    return around
+
+
+def connects(neighbours: Sequence[VarSet], u: int, v: int, without: VarSet) -> bool:
+    """Tells whether some path joins two vertices outside a set.
+
+    Searches from both ends in turn, so it ends once the smaller of the two components is explored.
+    """
+    seen = [1 << u, 1 << v]
+    frontiers = [1 << u, 1 << v]
+    side = 0
+    while frontiers[side]:
+        lowest = frontiers[side] & -frontiers[side]
+        fresh = neighbours[lowest.bit_length() - 1] & ~seen[side] & ~without
+        if fresh & seen[1 - side]:
+            return True
+        seen[side] |= fresh
+        frontiers[side] = (frontiers[side] ^ lowest) | fresh
+        side = 1 - side
+    return False
+
+
 def is_subset(inner: VarSet, outer: VarSet) -> bool:
     """Tells whether every variable of `inner` is in `outer`; the empty set is in every set.
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, is_subset, members
+from jtsolve.core.varset import VarSet, members, neighbours_of
 from jtsolve.encodings.formula import Encoding, Formula, LinearRow
 from jtsolve.families.families import families_of_tree
 
@@ -48,10 +48,6 @@ class OrderedTree(NamedTuple):
     parents: tuple[VarSet, ...]
     neighbours: tuple[VarSet, ...]
     cliques: frozenset[VarSet]
-
-    def is_complete(self, mask: VarSet) -> bool:
-        """Tells whether the vertices of a set are pairwise adjacent."""
-        return all(is_subset(mask, self.neighbours[v] | 1 << v) for v in members(mask))
 
 
 Meaning: TypeAlias = "Callable[[OrderedTree], int]"
@@ -86,13 +82,8 @@ def tree_of_edges(n: int, values: Sequence[int]) -> JunctionTree:
     Raises:
         ValueError: the graph is not chordal.
     """
-    neighbours = [0] * n
-    for b in range(n):
-        for a in range(b):
-            if values[edge(a, b) - 1]:
-                neighbours[a] |= 1 << b
-                neighbours[b] |= 1 << a
-    return JunctionTree.from_neighbours(neighbours)
+    edges = (pair for pair in combinations(range(n), 2) if values[edge(*pair) - 1])
+    return JunctionTree.from_neighbours(neighbours_of(n, edges))
 
 
 def set_name(mask: VarSet) -> str:

@@ -65,7 +65,7 @@ import numpy as np
 
 from jtsolve.core.permitted import Rows, permitted_cliques, permitted_separators, within_cells
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
-from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members
+from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members, neighbours_of
 from jtsolve.families.sets import all_sets, groups, masks_of, subsets_of
 
 if TYPE_CHECKING:
@@ -330,10 +330,7 @@ def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.i
 
 def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
     """Returns a perfect order from the root by maximum cardinality search: each vertex with its parents."""
-    neighbours = [0] * tree.n
-    for u, v in tree.graph_edges:
-        neighbours[u] |= 1 << v
-        neighbours[v] |= 1 << u
+    neighbours = neighbours_of(tree.n, tree.graph_edges)
     weight = [0] * tree.n
     weight[root] = 1
     placed = 0

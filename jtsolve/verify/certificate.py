@@ -316,19 +316,8 @@ class _Verifier:
             tree = JunctionTree.from_neighbours(neighbours)
         except ValueError:
             return  # not chordal
-        if self._permits(tree):
+        if self.problem.permits(tree):
             require(self.bound > -inf, f"The graph of node {number} is permitted: there is a tree.")
             # A tree's score is the double nearest to the exact sum, as `fsum` gives it.
             above = tree.score(self.problem.scores) > self.bound
             require(not above, f"The graph of node {number} scores more than the bound.")
-
-    def _permits(self, tree: JunctionTree) -> bool:
-        limits = self.problem.constraints
-        edges = tree.edge_sets
-        return (
-            all(self.problem.permits_clique(clique) for clique in tree.cliques)
-            and all(self.problem.permits_separator(part) for part in tree.separators)
-            and edges >= limits.required_edges
-            and (limits.max_cliques is None or len(tree.cliques) <= limits.max_cliques)
-            and edges not in limits.forbidden_graphs
-        )

@@ -60,7 +60,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES, Problem
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import Bounding, SparseScores, StoppedError
-from jtsolve.errors import InputError, LimitError
+from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
 
@@ -113,7 +113,6 @@ class ClutterCuts:
 
     Args:
         start: backend for the first tree, or None.
-        root: the name of the variable that comes first; None to choose one.
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
         simplex: up to how many families the simplex method solves the LP at once, without the steps of the
             volume algorithm before it. More suit problems of a few hundred sets.
@@ -121,7 +120,6 @@ class ClutterCuts:
     """
 
     start: Backend | None = None
-    root: str | None = None
     certificate: str | None = None
     simplex: int = BRANCHING.few
     ties: bool = True
@@ -379,15 +377,6 @@ class ClutterCuts:
         """Returns the sparsest of the best trees; see `support.relaxation.Relaxes` and `sparsest`."""
         return sparsest(problem, families, tree, limits, report)
 
-    def _named_root(self, problem: Problem) -> int:
-        """Returns the variable that the option `root` names."""
-        assert self.root is not None, "checked before"
-        if self.root not in problem.names:
-            raise InputError(
-                "clutter", "root", f"there is no variable '{self.root}'", "name a variable of the problem"
-            )
-        return problem.names.index(self.root)
-
     def _start(self, problem: Problem, limits: Limits, report: Report) -> tuple[JunctionTree | None, int]:
         """Returns the first tree, or None, and the root.
 
@@ -400,8 +389,6 @@ class ClutterCuts:
             report(tree=first)
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
-        if self.root is not None:
-            return first, self._named_root(problem)
         # For potentials, no tree tells which root is good, and it had better not depend on what came first.
         return first, choose_root(problem, None if self._may_take_potentials(problem) else first)
 

@@ -33,7 +33,7 @@ from jtsolve.backends.clutter.volume import VOLUME, Volume
 from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import varset
+from jtsolve.core.varset import neighbours_of, varset
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -405,13 +405,9 @@ class BranchAndBound:
 
     def _offer_graph(self, node: OpenNode, edges: list[tuple[int, int]]) -> None:
         """Offers the graph of a node in which every pair is decided."""
-        neighbours = [0] * self.n
-        for u, v in edges:
-            neighbours[u] |= 1 << v
-            neighbours[v] |= 1 << u
         node.proof.graph = True
         try:
-            tree = JunctionTree.from_neighbours(neighbours)
+            tree = JunctionTree.from_neighbours(neighbours_of(self.n, edges))
         except ValueError:
             return  # not chordal: no tree is left here
         self.best.offer(tree)

@@ -18,7 +18,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, is_subset, members
+from jtsolve.core.varset import VarSet, connects, is_subset, members, neighbours_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,9 +31,7 @@ def best_neighbour(problem: Problem) -> JunctionTree | None:
     """Returns the best tree of the problem that differs in one edge from a forbidden graph; None without."""
     candidates: list[tuple[float, list[VarSet], int, int]] = []
     for graph in sorted(problem.constraints.forbidden_graphs, key=sorted):
-        neighbours = [0] * problem.n
-        for u, v in map(members, graph):
-            _flip(neighbours, u, v)
+        neighbours = neighbours_of(problem.n, map(members, graph))
         try:
             tree = JunctionTree.from_neighbours(neighbours)
         except ValueError:
@@ -68,7 +66,7 @@ def _changes(
         if neighbours[u] >> v & 1:
             fits = sum(is_subset(edge, clique) for clique in tree.cliques) == 1
         else:
-            fits = not _connected(neighbours, u, v, common)
+            fits = not connects(neighbours, u, v, common)
         if fits:
             gain = (
                 scores.score(common | edge)
@@ -78,16 +76,3 @@ def _changes(
             )
             if isfinite(gain):  # else some set has no score
                 yield -gain if neighbours[u] >> v & 1 else gain, u, v
-
-
-def _connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether some path from u to v avoids a set."""
-    # Breadth first on bit masks; vertices of the separator are never entered.
-    reached = frontier = 1 << u
-    while frontier and not reached >> v & 1:
-        step = 0
-        for one in members(frontier):
-            step |= neighbours[one]
-        frontier = step & ~reached & ~without
-        reached |= frontier
-    return bool(reached >> v & 1)

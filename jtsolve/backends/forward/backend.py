@@ -46,7 +46,6 @@ from jtsolve.backends.forward.pairs import (
     CandidateEdge,
     Exchange,
     SortedPairs,
-    connected,
     gaining_pairs,
 )
 from jtsolve.backends.support.remembered import KnownScores, remembered
@@ -58,7 +57,7 @@ from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, key_of, members
+from jtsolve.core.varset import VarSet, connects, key_of, members
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -338,7 +337,7 @@ class _EdgeSelection:
         # In different components, S = ∅ separates them.
         if self.leader_of(u) != self.leader_of(v):
             return True
-        return shared != 0 and not connected(self.neighbours, u, v, shared)
+        return shared != 0 and not connects(self.neighbours, u, v, shared)
 
     def leader_of(self, v: int) -> int:
         """Returns the leader of a vertex's component of the forward search (paths are halved)."""

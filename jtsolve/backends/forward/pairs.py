@@ -1,4 +1,4 @@
-"""Pairs of variables for forward selection: initial gains, candidates of the queue, reachability."""
+"""Pairs of variables for forward selection: initial gains, candidates of the queue."""
 
 from __future__ import annotations
 
@@ -122,22 +122,3 @@ class Exchange(NamedTuple):
     def growth(self) -> int:
         """The change in the number of maximal cliques."""
         return len(self.cliques_in) - len(self.cliques_out)
-
-
-def connected(neighbours: list[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether v is reachable from u without the set `without`.
-
-    Searches from both ends in turn, so it ends once the smaller of the two components is explored.
-    """
-    seen = [1 << u, 1 << v]
-    frontiers = [1 << u, 1 << v]
-    side = 0
-    while frontiers[side]:
-        lowest = frontiers[side] & -frontiers[side]
-        fresh = neighbours[lowest.bit_length() - 1] & ~seen[side] & ~without
-        if fresh & seen[1 - side]:
-            return True
-        seen[side] |= fresh
-        frontiers[side] = (frontiers[side] ^ lowest) | fresh
-        side = 1 - side
-    return False

@@ -40,7 +40,7 @@ import numpy as np
 
 from jtsolve.backends.lns.region import Noise
 from jtsolve.backends.lns.subsolver import RegionSolver, small_solver
-from jtsolve.backends.lns.tree import draw_region, region_of, region_score, rehang, splice
+from jtsolve.backends.lns.tree import draw_region, region_of, region_score, splice
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
 from jtsolve.backends.support.report import NewIncumbents, ending_at
@@ -295,7 +295,7 @@ class _RegionSearch:
         most = self.batch_size()
         # Other junction trees of the same graph have other regions.
         for _ in range(most):
-            rehang(self.current, self.random)
+            self.current.rehang(self.random)
         fresh = self.new_nodes()
         # Twice as many draws as solves: some regions are known to be optimal, or drawn twice.
         for _ in range(2 * most):

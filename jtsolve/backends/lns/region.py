@@ -28,7 +28,7 @@ import numpy as np
 from jtsolve.core.permitted import Masks, within_cells
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
-from jtsolve.core.varset import VarSet, bounded_subsets, members, varset
+from jtsolve.core.varset import VarSet, bounded_subsets, members, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ class RegionProblem:
 
     def whole(self, cliques: Iterable[VarSet]) -> list[VarSet]:
         """Returns cliques of the region's problem as sets of the whole."""
-        return [varset(self.variables[i] for i in members(clique)) for clique in cliques]
+        return [renumbered(clique, self.variables) for clique in cliques]
 
 
 def region_problem(problem: Problem, region: Region, noise: Noise | None = None) -> RegionProblem:
@@ -78,7 +78,7 @@ def region_problem(problem: Problem, region: Region, noise: Noise | None = None)
     ).onto(variables)
     width = min(len(variables), problem.max_clique_size)
     place = {v: i for i, v in enumerate(variables)}
-    covered = frozenset(varset(place[v] for v in members(mask)) for mask in region.covered)
+    covered = frozenset(renumbered(mask, place) for mask in region.covered)
     scores = _scores(problem, np.array(variables), width, covered, noise)
     return RegionProblem(Problem(_names(len(variables)), scores, constraints, "region"), variables)
 

@@ -17,7 +17,7 @@ from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.backend import Backend, Report, SmallTask, SolvesSmall
 from jtsolve.core.problem import Feature, Problem
 from jtsolve.core.run import Limits
-from jtsolve.core.varset import VarSet, is_subset, members, varset
+from jtsolve.core.varset import VarSet, is_subset, members, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -115,7 +115,7 @@ class RegionSolver:
         tasks = []
         for region, chosen, values, target in zip(regions, variables, scores, targets, strict=True):
             renamed = {v: i for i, v in enumerate(chosen)}
-            covered = tuple(varset(renamed[v] for v in members(mask)) for mask in region.covered)
+            covered = tuple(renumbered(mask, renamed) for mask in region.covered)
             masks = shape_of(len(chosen), min(len(chosen), width)).masks
             tasks.append(SmallTask(len(chosen), masks, values, covered, target))
         # A group takes as long as its largest problem.
@@ -129,7 +129,7 @@ class RegionSolver:
             for i, answer in zip(group, found, strict=True):
                 gap = _rounding(scores[i], len(variables[i]))
                 if answer.cliques:
-                    cliques = [varset(variables[i][v] for v in members(one)) for one in answer.cliques]
+                    cliques = [renumbered(one, variables[i]) for one in answer.cliques]
                     optima[i] = self._optimum(regions[i], cliques, answer.edges, gap)
                 else:
                     optima[i] = RegionOptimum(answer.value, [], (), gap)

@@ -111,30 +111,3 @@ def splice(
         host = next((other for other, separator in tree.adjacent[node].items() if separator == clique), None)
         if host is not None:
             tree.merge(node, host)
-
-
-def rehang(tree: MutableTree, random: Random) -> None:
-    """Moves a random tree edge between random cliques that contain its separator.
-
-    This gives another junction tree of the same graph, with other regions. Unlike the random walk of
-    `MutableTree.rehang`, it draws uniformly from all places.
-    """
-    a = tree.random_node(random)
-    if not tree.adjacent[a]:
-        return
-    b = random.choice(list(tree.adjacent[a]))
-    separator = tree.cut(a, b)
-    tree.link(*(random.choice(_holders(tree, end, separator)) for end in (a, b)))
-
-
-def _holders(tree: MutableTree, start: int, separator: VarSet) -> list[int]:
-    """Returns the nodes that contain S, connected to one of them."""
-    # By running intersection, the nodes that contain S are connected: a walk reaches all on this side.
-    found = {start: None}
-    stack = [start]
-    while stack:
-        for node, between in tree.adjacent[stack.pop()].items():
-            if node not in found and is_subset(separator, between):
-                found[node] = None
-                stack.append(node)
-    return list(found)

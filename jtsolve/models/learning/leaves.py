@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import members, varset
+from jtsolve.core.varset import members, renumbered, varset
 from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import cell_counts
@@ -99,7 +99,7 @@ def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
         inside = list(members(component))
         place = {v: k for k, v in enumerate(inside)}
         number = {c: k for k, c in enumerate(c for c, own in enumerate(tree.cliques) if own & component)}
-        cliques = tuple(varset(place[v] for v in members(tree.cliques[c])) for c in number)
+        cliques = tuple(renumbered(tree.cliques[c], place) for c in number)
         edges = tuple((number[a], number[b]) for a, b in tree.edges if a in number and b in number)
         out.append((inside, JunctionTree(len(inside), cliques, edges)))
     return out
@@ -109,5 +109,5 @@ def onto(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:
     """Returns the junction tree of the subgraph on some variables."""
     kept = varset(variables)
     place = {v: k for k, v in enumerate(variables)}
-    nodes = [varset(place[v] for v in members(clique & kept)) for clique in tree.cliques]
+    nodes = [renumbered(clique & kept, place) for clique in tree.cliques]
     return JunctionTree.from_nodes(len(variables), nodes, tree.edges)
