@@ -71,13 +71,10 @@ def solve(
     Data files end in .csv, .tsv, .txt, .data, .parquet, .arrow, .feather, .arff or .dat, compressed or not;
     any other file is read as data with --score. More than 26 columns need a --treewidth.
 
-    With --k-best or --within: the best trees in order, by a backend that can forbid graphs.
-
-    With --certificate, 'clutter' proves the bound, as a member of the portfolio or, of any other exact
+    With --k-best or --within: the best trees in order, by a backend that can forbid graphs. With
+    --certificate, 'clutter' proves the bound, as a member of the portfolio or, of any other exact
     backend, in the time that is left; see 'jtsolve check'. Where it cannot, the answer is written without,
-    and the exit code is 4.
-
-    The first Ctrl-C or SIGTERM ends the run with the best tree so far.
+    and the exit code is 4. The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     claim_outputs(output, kind=RESULT)
     claim_outputs(certificate, kind=CERTIFICATE)
