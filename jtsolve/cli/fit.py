@@ -64,9 +64,8 @@ def fit(
     one of --treewidth K. The model keeps the coding of the columns, so that it can be applied to new rows.
 
     --validate DATA chooses the prior and, for kinds with several candidates, among these. The time limit and
-    Ctrl-C end a fit with the best model so far.
-
-    Exit code 5: the chains that draw trees for 'average' have not converged.
+    Ctrl-C end a fit with the best model so far. Exit code 5: the chains that draw trees for 'average' have
+    not converged.
     """
     note_input(data)
     claim_outputs(output, kind=FITTED)
