@@ -378,8 +378,8 @@ def average(
         )
     if found is None:
         raise ChoiceError("no graph meets the constraints; leave some out")
-    if not found.converged:
-        LOGGER.warning("the chains have not converged: their figures must not be used")
+    if (warning := found.warning) is not None:
+        LOGGER.warning(warning)
     return found
 
 

@@ -251,7 +251,7 @@ def test_the_same_seed_gives_the_same_chains_with_any_number_of_threads() -> Non
 
 
 def test_chains_serve_where_the_tables_do_not_fit() -> None:
-    problem = named(gaussian(1, 30, 2))
+    problem = named(gaussian(1, 70, 2))
     posterior = average(problem, method="auto:chains.rounds=200,chains.temperatures=2")
     assert posterior is not None
     assert posterior.method == "chains"

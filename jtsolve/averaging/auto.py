@@ -1,28 +1,38 @@
-"""The method `auto`: exact sums where the problem and the memory allow them, else chains."""
+"""The method `auto`: exact sums where problem and memory allow them, else certified ones, else chains."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from jtsolve.averaging.certified import CERTIFIABLE, Certified
 from jtsolve.averaging.chains import MOVABLE, Chains
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.weights import EXACT, GRAPHS
-from jtsolve.errors import ChoiceError
+from jtsolve.core.scores import DenseScores
+from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
+from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import Draws, Query
     from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
     from jtsolve.scoring.problem import Tabulation
+
+_SECONDS, _MOST_SETS = 120.0, 600_000
+"""Of certified sums before chains at most, and the sets with which they are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Exact sums where the problem and the memory allow them, else chains.
+    """Exact sums where the problem and the memory allow them, else certified ones, else chains.
+
+    Certified sums whose intervals stay wider than their tolerance hand over to chains.
 
     Args:
         exact: how the sums are computed.
+        certified: how the certified ones are, within half of the time.
         chains: how chains run.
 
     Raises:
@@ -32,22 +42,43 @@ class Auto:
     name: ClassVar[str] = "auto"
 
     exact: Exact = Exact()  # noqa: RUF009 - a frozen value
+    certified: Certified = Certified()  # noqa: RUF009
     chains: Chains = Chains()  # noqa: RUF009
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.exact, Exact) and isinstance(self.chains, Chains)):
+        kinds = ((self.exact, Exact), (self.certified, Certified), (self.chains, Chains))
+        if not all(isinstance(value, kind) for value, kind in kinds):
             raise ChoiceError(
-                "auto holds exact sums and chains; set options of these, such as exact.draws=100 or "
-                "chains.rounds=400"
+                "auto holds exact sums, certified sums and chains; set options of these, such as "
+                "exact.draws=100, certified.tolerance=0.001 or chains.rounds=400"
             )
 
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
-        return self._choice(query).average(query)
+        method = self._choice(query)
+        if not isinstance(method, Chains) or not self._is_certifiable(query.problem):
+            return method.average(query)
+        try:
+            found = self.certified.average(self._first_part(query))
+        except LimitError as error:
+            wide = {"handed_over": str(error)}
+        else:
+            if found is None or found.converged or query.run.stop is not None:
+                return found
+            width = found.diagnostics["width"]
+            wide = {"handed_over": f"certified sums left an edge {width:.2g} wide"}
+        sample = method.average(query)
+        return replace(sample, diagnostics={**sample.diagnostics, **wide})
 
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
-        return self._choice(query, drawn=True).draw(query, count)
+        method = self._choice(query, drawn=True)
+        if isinstance(method, Chains) and self._is_certifiable(query.problem):
+            try:
+                return self.certified.draw(self._first_part(query), count)
+            except (NotConvergedError, LimitError):
+                pass  # chains may still converge
+        return method.draw(query, count)
 
     def tabulation(
         self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
@@ -56,6 +87,21 @@ class Auto:
         chains = prior == GRAPHS and not self.exact.fits(n, largest, limits, drawn=drawn)
         method = self.chains if chains else self.exact
         return method.tabulation(n, largest, limits, prior, drawn=drawn)
+
+    @staticmethod
+    def _is_certifiable(problem: Problem) -> bool:
+        """Tells whether certified sums may end soon: there is a table, and it has not too many sets."""
+        return (
+            not CERTIFIABLE.objections(problem)
+            and isinstance(problem.scores, DenseScores)
+            and predicted_sets(problem) <= _MOST_SETS
+        )
+
+    @staticmethod
+    def _first_part(query: Query) -> Query:
+        """Returns the query for a part of the time."""
+        run = query.run
+        return replace(query, run=run.part(min(_SECONDS, run.left / 2)))
 
     def _choice(self, query: Query, *, drawn: bool = False) -> Exact | Chains:
         """Returns the method; where chains refuse the problem or the prior, exact sums have the last word."""

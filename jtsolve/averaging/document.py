@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from jtsolve.averaging.posterior import GraphPosterior
+from jtsolve.averaging.posterior import GraphPosterior, Intervals
 from jtsolve.averaging.strengths import Strengths
 from jtsolve.averaging.traces import Traces
 from jtsolve.core.files import read_file
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _Kind = TypeVar("_Kind")
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Expectation = Annotated[float, msgspec.Meta(ge=0)]
+_TWO = msgspec.Meta(min_length=2, max_length=2)
+"""Of a list: msgspec 0.22 writes beyond its memory for a tuple beside a bounded number."""
 
 
 class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +40,31 @@ class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str
 
 
+class Pair(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An edge with its probability, or with the bounds of it."""
+
+    one: str
+    other: str
+    low: Probability
+    high: Probability | None = None
+
+
+class Clique(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A set with the probability that it is a maximal clique, or with the bounds of it."""
+
+    names: list[str]
+    low: Probability
+    high: Probability | None = None
+
+
+class Separator(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A set with the expected number of times that it is a separator, or with the bounds of it."""
+
+    names: list[str]
+    low: Expectation
+    high: Expectation | None = None
+
+
 class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve posterior file, version 1.
 
@@ -45,18 +72,21 @@ class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     with theirs, `separators` sets with the expected number of times that they are separators, both above a
     threshold in `diagnostics`. `log_evidence` is in nats; null if the method does not give it. `converged` is
     false if the chains of method "chains" disagree: then the figures must not be used.
+
+    Method "certified" has proved bounds in place of figures: `[name, name, low, high]`, and pairs for
+    `log_evidence` and `connected`; `converged` is false if they are wider than the tolerance.
     """
 
     format: Literal["jtsolve-posterior"]
     version: Literal[1]
     instance: Instance
     variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
-    log_evidence: float | None
-    edges: list[tuple[str, str, Probability]]
-    cliques: list[tuple[list[str], Probability]]
-    separators: list[tuple[list[str], Expectation]]
-    connected: Probability
-    method: Literal["exact", "chains"]
+    log_evidence: float | Annotated[list[float], _TWO] | None
+    edges: list[Pair]
+    cliques: list[Clique]
+    separators: list[Separator]
+    connected: Probability | Annotated[list[Probability], _TWO]
+    method: Literal["exact", "certified", "chains"]
     converged: bool
     diagnostics: dict[str, Any]
     prior: dict[str, Any]
@@ -121,16 +151,20 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
             "seed": found.seed,
             "stop": found.stop.value,
         }
+    bounds = posterior.intervals
+    if bounds is not None:
+        diagnostics["expected_edges"] = bounds.expected_edges
+    matrices = (posterior.edges,) if bounds is None else (bounds.low, bounds.high)
     values = {
         "format": "jtsolve-posterior",
         "version": 1,
         "instance": {"name": posterior.instance, "digest": posterior.digest},
         "variables": list(names),
-        "log_evidence": posterior.log_evidence,
-        "edges": [[names[u], names[v], float(posterior.edges[u, v])] for u, v in pairs],
-        "cliques": [[names_of(mask, names), p] for mask, p in posterior.cliques],
-        "separators": [[names_of(mask, names), count] for mask, count in posterior.separators],
-        "connected": posterior.connected,
+        "log_evidence": posterior.log_evidence if bounds is None else bounds.log_evidence,
+        "edges": [[names[u], names[v], *(float(matrix[u, v]) for matrix in matrices)] for u, v in pairs],
+        "cliques": _listed(posterior.cliques, None if bounds is None else bounds.cliques, names),
+        "separators": _listed(posterior.separators, None if bounds is None else bounds.separators, names),
+        "connected": posterior.connected if bounds is None else bounds.connected,
         "method": posterior.method,
         "converged": posterior.converged,
         "diagnostics": diagnostics,
@@ -139,6 +173,16 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         "environment": dict(posterior.environment),
     }
     return json_bytes(values)
+
+
+def _listed(
+    figures: Sequence[tuple[VarSet, float]],
+    bounds: Sequence[tuple[float, float]] | None,
+    names: Sequence[str],
+) -> list[list[Any]]:
+    """Returns sets by names, with their figures or the bounds of these."""
+    values = [(value,) for _, value in figures] if bounds is None else bounds
+    return [[names_of(mask, names), *of] for (mask, _), of in zip(figures, values, strict=True)]
 
 
 def read_posterior(path: str | Path) -> GraphPosterior:
@@ -170,15 +214,20 @@ def read_posterior(path: str | Path) -> GraphPosterior:
     traces = diagnostics.pop("traces", None)
     bootstrap = diagnostics.pop("bootstrap", None)
     try:
+        intervals = _intervals(document, diagnostics, index, source)
+        evidence, connected = document.log_evidence, document.connected
+        evidence = sum(evidence) / 2 if isinstance(evidence, list) else evidence
+        connected = sum(connected) / 2 if isinstance(connected, list) else connected
+        edges = [(pair.one, pair.other, _middle(pair)) for pair in document.edges]
         return GraphPosterior(
             instance=document.instance.name,
             digest=document.instance.digest,
             names=tuple(document.variables),
-            log_evidence=document.log_evidence,
-            edges=_matrix(document.edges, index, source, "$.edges"),
+            log_evidence=evidence,
+            edges=_matrix(edges, index, source, "$.edges"),
             cliques=_sets(document.cliques, index, source, "$.cliques"),
             separators=_sets(document.separators, index, source, "$.separators"),
-            connected=document.connected,
+            connected=connected,
             method=document.method,
             converged=document.converged,
             threshold=float(threshold),
@@ -186,12 +235,47 @@ def read_posterior(path: str | Path) -> GraphPosterior:
             best=None if best is None else _tree(best, index, source),
             traces=None if traces is None else _traces(traces, index, source),
             bootstrap=None if bootstrap is None else _bootstrap(bootstrap, index, source),
+            intervals=intervals,
             diagnostics=diagnostics,
             seconds=document.seconds,
             environment=document.environment,
         )
     except ValueError as error:
         raise InputError(source, "$", str(error), "make the file again") from None
+
+
+def _middle(entry: Pair | Clique | Separator) -> float:
+    return entry.low if entry.high is None else (entry.low + entry.high) / 2
+
+
+def _intervals(
+    document: PosteriorDocument, diagnostics: dict[str, Any], index: Mapping[str, int], source: str
+) -> Intervals | None:
+    """Returns the bounds of certified sums; None where all figures are single ones.
+
+    Raises:
+        ValueError: some are bounds and some are not.
+    """
+    entries: list[Pair | Clique | Separator] = [*document.edges, *document.cliques, *document.separators]
+    single = [entry.high is None for entry in entries]
+    evidence, connected = document.log_evidence, document.connected
+    if all(single) and not isinstance(evidence, list) and not isinstance(connected, list):
+        return None
+    if any(single) or not isinstance(evidence, list) or not isinstance(connected, list):
+        raise ValueError("some figures are bounds, and some are not")
+    place = "$.diagnostics.expected_edges"
+    expected = _converted(diagnostics.pop("expected_edges", None), tuple[float, float], source, place)
+    low, high = (
+        _matrix(
+            [(pair.one, pair.other, pair.low if k == 0 else pair.high or 0.0) for pair in document.edges],
+            index, source, "$.edges",
+        )
+        for k in (0, 1)
+    )  # fmt: skip
+    cliques = tuple((entry.low, entry.high or 0.0) for entry in document.cliques)
+    separators = tuple((entry.low, entry.high or 0.0) for entry in document.separators)
+    ends = (evidence[0], evidence[1]), (connected[0], connected[1])
+    return Intervals(ends[0], low, high, ends[1], cliques, separators, expected)
 
 
 def _matrix(
@@ -245,11 +329,12 @@ def _converted(value: Any, kind: type[_Kind], source: str, place: str) -> _Kind:
 
 
 def _sets(
-    listed: Sequence[tuple[list[str], float]], index: Mapping[str, int], source: str, place: str
+    listed: Sequence[Clique] | Sequence[Separator], index: Mapping[str, int], source: str, place: str
 ) -> tuple[tuple[VarSet, float], ...]:
+    entries: list[Clique | Separator] = list(listed)
     return tuple(
-        (set_of_names(names, index, source, f"{place}[{i}]"), value)
-        for i, (names, value) in enumerate(listed)
+        (set_of_names(entry.names, index, source, f"{place}[{i}]"), _middle(entry))
+        for i, entry in enumerate(entries)
     )
 
 

@@ -113,12 +113,14 @@ class Draws:
 
     Attributes:
         trees: canonical junction trees, in the order drawn; equal graphs share one.
-        method: "exact": independent draws; "chains": equally spaced graphs of chains that have converged.
-        diagnostics: of the chains, as JSON values; empty for exact draws.
+        method: "exact": independent draws; "certified": the same, from a distribution that differs from the
+            posterior by `diagnostics["total_variation"]` at most; "chains": equally spaced graphs of chains
+            that have converged.
+        diagnostics: of the method, as JSON values; empty for exact draws.
     """
 
     trees: tuple[JunctionTree, ...]
-    method: Literal["exact", "chains"]
+    method: Literal["exact", "certified", "chains"]
     diagnostics: Mapping[str, Any]
 
 

@@ -23,6 +23,8 @@ _DARK = 0.55
 """Probabilities above it are written in white."""
 _LEAST_DRAWN = 0.05
 """Edges less probable are left out of the graph."""
+_WIDE = 0.01
+"""Intervals of probabilities above it are shown as such."""
 _MOST_BARS = 20
 _LONGEST = 48
 """Characters of a name beside a bar."""
@@ -41,7 +43,13 @@ def render(figure: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def heat_map(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair], title: str) -> Any:
+def heat_map(
+    names: Sequence[str],
+    edges: NDArray[np.float64],
+    best: Iterable[Pair],
+    title: str,
+    widths: NDArray[np.float64],
+) -> Any:
     """Returns the heat map as a `matplotlib.figure.Figure`.
 
     Args:
@@ -49,8 +57,9 @@ def heat_map(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pa
         edges: shape (n, n): the probability of each edge.
         best: the edges of the best tree, which are ringed.
         title: a warning, or "".
+        widths: shape (n, n): of the interval of each edge; wide ones are hatched.
     """
-    from matplotlib.patches import Circle
+    from matplotlib.patches import Circle, Rectangle
 
     n = len(names)
     order = seriation(edges)
@@ -73,6 +82,9 @@ def heat_map(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pa
                 p = shown[row, column]
                 colour = "white" if p > _DARK else "black"
                 axes.text(column, row, f"{p:.2f}", ha="center", va="center", color=colour, fontsize=7)
+    for row, column in np.argwhere(widths[np.ix_(order, order)] > _WIDE).tolist():
+        corner = (column - 0.5, row - 0.5)
+        axes.add_patch(Rectangle(corner, 1, 1, fill=False, hatch="///", edgecolor="grey", linewidth=0))
     place = {v: i for i, v in enumerate(order)}
     for u, v in best:
         for row, column in ((place[u], place[v]), (place[v], place[u])):
@@ -80,12 +92,18 @@ def heat_map(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pa
     return axes.figure
 
 
-def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair], title: str) -> Any:
+def graph(
+    names: Sequence[str],
+    edges: NDArray[np.float64],
+    best: Iterable[Pair],
+    title: str,
+    widths: NDArray[np.float64],
+) -> Any:
     """Returns the graph as a `matplotlib.figure.Figure`: an edge is as wide as it is probable.
 
     Likely neighbours are put near each other (T. Kamada and S. Kawai, An algorithm for drawing general
     undirected graphs, Information Processing Letters 31, 1989). The edges of the best tree have a colour of
-    their own, and those that are not probable are drawn as dots.
+    their own; those that are not probable are dotted, those with a wide interval dashed.
     """
     import networkx as nx
     from matplotlib.patches import FancyArrowPatch
@@ -112,7 +130,7 @@ def graph(names: Sequence[str], edges: NDArray[np.float64], best: Iterable[Pair]
                     ends[1],
                     arrowstyle="-",
                     connectionstyle="arc3,rad=0.12",  # straight edges hide each other
-                    linestyle="-" if p >= _LEAST_DRAWN else ":",
+                    linestyle="--" if widths[u, v] > _WIDE else "-" if p >= _LEAST_DRAWN else ":",
                     linewidth=max(0.8, 6.0 * p),
                     color=_BEST if chosen else _OTHER,
                     alpha=0.3 + 0.7 * p,

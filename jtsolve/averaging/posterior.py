@@ -25,10 +25,56 @@ if TYPE_CHECKING:
     from jtsolve.averaging.traces import Traces
     from jtsolve.core.tree import JunctionTree
 
+_CERTAIN = 0.99
+
 PICTURES = ("heat-map", "graph", "cliques", "traces")
 
 ROUNDING = 1e-6
 """How far probabilities may be off their range, and identities from being met, in exact sums."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Proved bounds of the figures of a posterior, each (low, high).
+
+    Args:
+        log_evidence: ln Z, in nats.
+        low: shape (n, n): no edge is less probable.
+        high: shape (n, n): nor more.
+        connected: the probability that the graph is connected.
+        cliques: of the listed cliques, in their order.
+        separators: of the listed separators, in their order.
+        expected_edges: the expected number of edges.
+
+    Raises:
+        ValueError: a lower bound is above the upper one.
+    """
+
+    log_evidence: tuple[float, float]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    connected: tuple[float, float]
+    cliques: tuple[tuple[float, float], ...]
+    separators: tuple[tuple[float, float], ...]
+    expected_edges: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        pairs = (self.log_evidence, self.connected, self.expected_edges, *self.cliques, *self.separators)
+        if not (self.low <= self.high).all() or any(low > high for low, high in pairs):
+            raise ValueError("a lower bound is above the upper one")
+
+    @property
+    def width(self) -> float:
+        """The width of the widest interval of an edge."""
+        return float((self.high - self.low).max(initial=0.0))
+
+    @property
+    def decided(self) -> tuple[int, int, int]:
+        """The numbers of pairs that are an edge with more than 0.99, with less than 0.01, and the others."""
+        upper = np.triu_indices(len(self.low), 1)
+        present = int((self.low[upper] > _CERTAIN).sum())
+        absent = int((self.high[upper] < 1 - _CERTAIN).sum())
+        return present, absent, upper[0].size - present - absent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,13 +96,15 @@ class GraphPosterior:
         separators: sets with the expected number of times that they are separators of the junction tree, in
             decreasing order; ∅ separates components.
         connected: the probability that the graph is connected.
-        method: "exact" sums, or "chains".
-        converged: whether the figures may be used; exact ones always may.
+        method: "exact" sums, "certified" intervals, or "chains".
+        converged: whether the figures may be used; exact ones always may. Intervals hold in any case, and
+            have converged if every edge is known to the tolerance.
         threshold: the least probability of the cliques, and the least expectation of the separators, listed.
         prior: the prior over graphs, in words and figures.
         best: the tree of the highest score, or None if it was not looked for.
         traces: what the chains went through, and how well each edge is known; None for exact sums.
         bootstrap: strengths of edges in resampled data, or None.
+        intervals: of certified sums, whose other figures are the middles; None for other methods.
         diagnostics: further figures, as JSON values.
         seconds: wall clock; "total" and parts of it.
         environment: versions and machine.
@@ -73,7 +121,7 @@ class GraphPosterior:
     cliques: tuple[tuple[VarSet, float], ...]
     separators: tuple[tuple[VarSet, float], ...]
     connected: float
-    method: Literal["exact", "chains"]
+    method: Literal["exact", "certified", "chains"]
     converged: bool = True
     threshold: float = 0.01
     prior: Mapping[str, Any] = field(
@@ -82,6 +130,7 @@ class GraphPosterior:
     best: JunctionTree | None = None
     traces: Traces | None = None
     bootstrap: Strengths | None = None
+    intervals: Intervals | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     seconds: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     environment: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -95,8 +144,10 @@ class GraphPosterior:
             raise ValueError("the edge probabilities are not symmetric")
         if edges.diagonal().any():
             raise ValueError("a variable has an edge to itself")
-        if self.method not in ("exact", "chains"):
+        if self.method not in ("exact", "certified", "chains"):
             raise ValueError(f"there is no method '{self.method}'")
+        if (self.method == "certified") != (self.intervals is not None):
+            raise ValueError("certified sums, and no others, have intervals")
         if self.method == "exact" and not (self.converged and self.log_evidence is not None):
             raise ValueError("exact sums have converged, and know the evidence")
         if self.log_evidence is not None and not isfinite(self.log_evidence):
@@ -117,6 +168,7 @@ class GraphPosterior:
                 raise ValueError("a clique is likelier than one of its edges")
         shapes = [] if self.traces is None else [self.traces.errors.shape, self.traces.differences.shape]
         shapes += [] if self.bootstrap is None else [self.bootstrap.edges.shape]
+        shapes += [] if self.intervals is None else [self.intervals.low.shape, self.intervals.high.shape]
         if any(shape != (n, n) for shape in shapes):
             raise ValueError(f"figures by edge of shapes {shapes} for {n} variables")
         if self.best is not None and self.best.n != n:
@@ -128,6 +180,19 @@ class GraphPosterior:
     def n(self) -> int:
         """The number of variables."""
         return len(self.names)
+
+    @property
+    def warning(self) -> str | None:
+        """Why the figures are not what was asked for, or None."""
+        if self.converged:
+            return None
+        if self.intervals is None:
+            return "the chains have not converged: their figures must not be used"
+        _, _, undecided = self.intervals.decided
+        return (
+            f"the intervals hold, but one is {self.intervals.width:.2g} wide; {undecided} edges are open: "
+            "more time or memory, a smaller treewidth, or chains may tell more"
+        )
 
     @property
     def expected_edges(self) -> float:
@@ -145,6 +210,8 @@ class GraphPosterior:
 
     def __repr__(self) -> str:
         status = "" if self.converged else ", NOT CONVERGED"
+        if self.intervals is not None:
+            status = f", edges to ± {self.intervals.width / 2:.2g}"
         return f"GraphPosterior('{self.instance}': {self.n} variables, {self.method}{status})"
 
     def figure(self, picture: str = "heat-map") -> Any:
@@ -155,23 +222,26 @@ class GraphPosterior:
                 as they are probable; "cliques", bars of the likeliest; "traces" of the chains.
 
         Raises:
-            ChoiceError: there is no such picture, or exact sums have no traces.
+            ChoiceError: there is no such picture, or sums have no traces.
         """
         from jtsolve.averaging import pictures
 
-        title = "" if self.converged else "NOT CONVERGED"
+        title = "" if self.converged or self.intervals is not None else "NOT CONVERGED"
+        widths = (
+            np.zeros_like(self.edges) if self.intervals is None else self.intervals.high - self.intervals.low
+        )
         best = () if self.best is None else sorted(self.best.graph_edges)
         if picture == "heat-map":
-            return pictures.heat_map(self.names, self.edges, best, title)
+            return pictures.heat_map(self.names, self.edges, best, title, widths)
         if picture == "graph":
-            return pictures.graph(self.names, self.edges, best, title)
+            return pictures.graph(self.names, self.edges, best, title, widths)
         if picture == "cliques":
             own = () if self.best is None else map(self._names, self.best.cliques)
             return pictures.clique_bars([(self._names(mask), p) for mask, p in self.cliques], own, title)
         if picture != "traces":
             raise ChoiceError(f"there is no picture '{picture}'; there are {', '.join(PICTURES)}")
         if self.traces is None:
-            raise ChoiceError("exact sums have no traces; choose another picture: heat-map, graph, cliques")
+            raise ChoiceError("sums have no traces; choose another picture: heat-map, graph, cliques")
         return self.traces.figure(self.names, title)
 
     def draw(self, path: str | Path, picture: str = "heat-map") -> None:

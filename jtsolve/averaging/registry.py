@@ -19,10 +19,11 @@ METHODS: Registry[AveragingMethod] = Registry(
     {
         "auto": Entry("jtsolve.averaging.auto:Auto"),
         "exact": Entry("jtsolve.averaging.exact:Exact"),
+        "certified": Entry("jtsolve.averaging.certified:Certified"),
         "chains": Entry("jtsolve.averaging.chains:Chains"),
         "bootstrap": Entry("jtsolve.averaging.bootstrap:Bootstrap"),
     },
-    annotations=("AveragingMethod", "Exact", "Chains"),
+    annotations=("AveragingMethod", "Exact", "Certified", "Chains"),
     within=(REGISTRY,),
 )
 

@@ -51,7 +51,7 @@ def average(
         str,
         typer.Option(
             metavar="METHOD",
-            help="Exact sums, chains or bootstrap; see 'jtsolve methods'.",
+            help="Exact or certified sums, chains or bootstrap; see 'jtsolve methods'.",
             rich_help_panel=SEARCH,
             autocompletion=completion.of_kind("methods"),
         ),
@@ -94,13 +94,13 @@ def average(
     Data are scored by niw, states alone by bdeu, unless --score names another; with --score, a file of any
     name is read as data.
 
-    Each graph counts once, weighted by its score and the prior. Exact sums need no samples; chains serve
-    where the tables do not fit, and say whether they converged; 'jtsolve methods' explains both, and the
-    bootstrap. 'jtsolve show' draws the posterior. With --trees, graphs are drawn, independently or from
-    chains that have converged.
+    Each graph counts once, weighted by its score and the prior. Exact sums need no samples; where their
+    tables do not fit, certified sums give intervals that are proved, and chains say whether they converged;
+    'jtsolve methods' explains them, and the bootstrap. 'jtsolve show' draws the posterior. With --trees,
+    graphs are drawn, independently or from chains that have converged.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
-    has gone; 5: the chains did not converge.
+    has gone; 5: the chains did not converge, or an interval is wider than the tolerance.
     """
     claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
 
@@ -162,8 +162,8 @@ def average(
         emit(document)
     elif not quiet:
         emit(describe_posterior(found))
-    if not found.converged:
-        complain("the chains have not converged: their figures must not be used")
+    if (warning := found.warning) is not None:
+        complain(warning)
     if lost is not None:
         raise typer.Exit(lost)
     raise typer.Exit(FOUND if found.converged else NOT_CONVERGED)

@@ -99,8 +99,13 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
     def printable(names: list[str]) -> str:
         return "{" + ", ".join(names) + "}"
 
+    bounds = posterior.intervals
     status = "converged" if posterior.converged else "NOT CONVERGED: these figures must not be used"
     evidence = posterior.log_evidence
+    if bounds is not None:
+        present, absent, others = bounds.decided
+        decided = f"{present} above 0.99, {absent} below 0.01, {others} open"
+        status = f"every edge to ± {bounds.width / 2:.2g}; {decided}"
     facts = {
         "method": f"{posterior.method}; {status}",
         "evidence": "not known" if evidence is None else f"{evidence:.6f} nats",
@@ -109,6 +114,15 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
         "edges": f"{posterior.expected_edges:.2f} expected, {len(posterior.median_graph)} likelier than not",
         "time": f"{posterior.seconds['total']:.3g} s",
     }
+    if bounds is not None:
+        for name, (low, high), digits in (
+            ("evidence", bounds.log_evidence, 6),
+            ("connected", bounds.connected, 4),
+            ("edges", bounds.expected_edges, 2),
+        ):
+            facts[name] = f"{low:.{digits}f} to {high:.{digits}f}"
+        facts["evidence"] += " nats"
+        facts["edges"] += f" expected, {len(posterior.median_graph)} likelier than not"
     for heading, name in (("treewidth", "treewidth"), ("sizes", "edges_in_graph")):
         if name in posterior.diagnostics:
             facts[heading] = _distribution(posterior.diagnostics, name)
@@ -131,20 +145,34 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
     }
     if posterior.traces is not None:
         columns["error"] = [f"{posterior.traces.errors[pair]:.4f}" for pair in pairs]
+    if bounds is not None:
+        columns["least"], columns["most"] = (
+            [f"{matrix[pair]:.4f}" for pair in pairs] for matrix in (bounds.low, bounds.high)
+        )
     if strengths is not None:
         columns["bootstrap"] = [f"{strengths.edges[pair]:.3f}" for pair in pairs]
     lines += ["", table(list(columns), list(map(list, zip(*columns.values(), strict=True))))]
     cliques = set() if posterior.best is None else set(posterior.best.cliques)
     separators = set() if posterior.best is None else set(posterior.best.separators)
-    for heading, what, listed, own in (
-        ("probability", "clique", posterior.cliques, cliques),
-        ("expected", "separator", posterior.separators, separators),
+    for heading, what, listed, own, ends in (
+        ("probability", "clique", posterior.cliques, cliques, None if bounds is None else bounds.cliques),
+        (
+            "expected",
+            "separator",
+            posterior.separators,
+            separators,
+            None if bounds is None else bounds.separators,
+        ),
     ):
         rows = [
             [f"{value:.4f}", printable(names_of(mask, posterior.names)), "*" * (mask in own)]
             for mask, value in listed[:_MOST]
         ]
-        lines += ["", table([heading, what, "best tree"], rows)]
+        headings = [heading, what, "best tree"]
+        if ends is not None:
+            headings += ["least", "most"]
+            rows = [[*row, f"{low:.4f}", f"{high:.4f}"] for row, (low, high) in zip(rows, ends, strict=False)]
+        lines += ["", table(headings, rows)]
         if len(listed) > _MOST:
             lines.append(f"and {len(listed) - _MOST} more")
     return "\n".join(lines)

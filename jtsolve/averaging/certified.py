@@ -1,0 +1,252 @@
+"""The method `certified`: intervals that are proved to hold, beyond the range of exact sums.
+
+Relaxed sums over trees of families bound Z and the mass of each family from above; families, then states and
+sets, of little mass are dropped and charged; what is left is summed exactly (docs/certified.md has theorems
+and proofs). Rounding is part of the intervals, by a-priori bounds: `relaxed.rounding` for the sums,
+`Lattice.gains` for the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from jtsolve.averaging.draws import trees_of
+from jtsolve.averaging.enclosure import Enclosure, enclose
+from jtsolve.averaging.items import draw_neighbours
+from jtsolve.averaging.method import Draws
+from jtsolve.averaging.multipliers import bytes_of_start, start_of
+from jtsolve.averaging.posterior import Intervals
+from jtsolve.averaging.running import best_tree, ended, require_room
+from jtsolve.averaging.score_table import MISSING_SCORES
+from jtsolve.averaging.weights import GRAPHS
+from jtsolve.core.backend import Capabilities, lacks_table
+from jtsolve.core.problem import Feature
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import DenseScores, StoppedError, colex_table
+from jtsolve.core.varset import bounded_subsets, varset
+from jtsolve.errors import ChoiceError, NotConvergedError, RefusedError
+from jtsolve.scoring.problem import WHOLE
+
+if TYPE_CHECKING:
+    from jtsolve.averaging.method import Query
+    from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.core.problem import Problem
+    from jtsolve.core.run import Limits
+    from jtsolve.core.varset import VarSet
+    from jtsolve.scoring.problem import Tabulation
+
+_WIDEST = 12
+"""Members of a clique at most: a family has 2^11 sets of children."""
+
+
+def _is_narrow(problem: Problem) -> str | None:
+    if problem.max_clique_size <= _WIDEST:
+        return None
+    return (
+        f"Cliques of up to {problem.max_clique_size} variables have too many families; bound the treewidth."
+    )
+
+
+def _has_every_score(problem: Problem) -> str | None:
+    if not _is_narrow(problem) and not lacks_table(problem):
+        lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
+        return None if lowest > -np.inf else MISSING_SCORES
+    return None
+
+
+CERTIFIABLE = Capabilities(
+    features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REQUIRED_EDGES}),
+    max_variables=63,
+    needs_table=True,
+    rules=(_is_narrow, _has_every_score),
+)
+"""What certified sums support; a set of variables is one word. Other constraints on cliques and separators
+are none on families."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certified:
+    """Intervals of the evidence and of every edge, each with a proof, for up to 63 variables.
+
+    Args:
+        tolerance: the width of the widest interval of an edge at which the sums end.
+
+    Raises:
+        ChoiceError: the tolerance is not between 0 and 1.
+    """
+
+    name: ClassVar[str] = "certified"
+    main: ClassVar[str] = "tolerance"
+
+    tolerance: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tolerance < 1:
+            raise ChoiceError(f"the tolerance is {self.tolerance}; give a number between 0 and 1")
+
+    def average(self, query: Query) -> GraphPosterior | None:
+        """See `AveragingMethod`. Intervals hold even if they are wider than the tolerance."""
+        with query.working():
+            began = query.run.elapsed
+            problem, known = self._enclosed(query)
+            if known is None:
+                return None
+            best = known.tree if query.edge_odds == 1.0 else best_tree(query.problem, query.run)
+            seconds = {"sums": query.run.elapsed - began}
+            return query.posterior(best, seconds=seconds, **_parts(problem, known, query.threshold))
+
+    def draw(self, query: Query, count: int) -> Draws | None:
+        """See `AveragingMethod`: independent draws from the graphs that stay.
+
+        Their distribution is off the posterior by the width of the evidence, in total variation.
+        """
+        require_room(count, query.problem.n, query.limits)
+        with query.working():
+            _, known = self._enclosed(query)
+            if known is None:
+                return None
+            if query.run.stop is Stop.INTERRUPTED:
+                raise KeyboardInterrupt
+            if known.items is None or known.forest is None or known.width > self.tolerance:
+                raise NotConvergedError(
+                    f"the interval of an edge is {known.width:.2g} wide: trees drawn from the graphs summed "
+                    "would not be from the posterior. Ways out: more time, a smaller treewidth, or a larger "
+                    "tolerance"
+                )
+            graphs = draw_neighbours(known.forest, known.items, count, query.run.seed)
+            distance = -float(np.expm1(known.low - known.high))
+            return Draws(tuple(trees_of(graphs)), "certified", {"total_variation": distance})
+
+    def tabulation(
+        self,
+        n: int,  # noqa: ARG002 - the sums read the scores of all sets, however many
+        largest: int,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        prior: str,  # noqa: ARG002
+        *,
+        drawn: bool = False,  # noqa: ARG002
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return WHOLE
+
+    def _enclosed(self, query: Query) -> tuple[Problem, Enclosure | None]:
+        """Returns the problem with the prior's weights, and what is proved of it."""
+        if query.prior != GRAPHS:
+            raise ChoiceError(
+                f"certified sums count each graph once, and do not support the prior over {query.prior}; "
+                "take exact sums"
+            )
+        require_certifiable(query.problem)
+        query.run.require_memory(
+            bytes_of_start(query.problem), "certified sums need", "a smaller treewidth, fewer columns."
+        )
+        problem = _with_odds(query.problem, query.edge_odds)
+        try:
+            start = start_of(problem, query.run)
+        except StoppedError:
+            raise ended(query.run) from None
+        if start is None:
+            return problem, None
+        known = Enclosure(start.tree, self.tolerance)
+        enclose(start, known, query.run)
+        return problem, known
+
+
+def require_certifiable(problem: Problem) -> None:
+    """Refuses a problem that certified sums do not support.
+
+    Raises:
+        RefusedError: with every reason.
+    """
+    if objections := CERTIFIABLE.objections(problem):
+        raise RefusedError("certified sums", objections)
+
+
+def _with_odds(problem: Problem, edge_odds: float) -> Problem:
+    """Returns the problem with ln odds for each pair in the scores of sets."""
+    if edge_odds == 1.0:
+        return problem
+    width = problem.max_clique_size
+    masks = np.array(list(bounded_subsets(problem.n, width)), dtype=np.int64)
+    sizes = np.bitwise_count(masks).astype(np.int64)
+    values = colex_table(problem.scores, width) + log(edge_odds) * (sizes * (sizes - 1) // 2)
+    return replace(problem, scores=DenseScores(problem.n, width, values))
+
+
+def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, Any]:
+    """Returns the parts of the posterior."""
+    n, width, score = problem.n, problem.max_clique_size, known.tree.score(problem.scores)
+    low, high = known.edges()
+    cliques, separators, connected, count = _of_graphs(known)
+    most_edges = width * (width - 1) // 2 + (n - width) * (width - 1)
+    pairs = np.triu_indices(n, 1)
+    (fewest,), (largest,) = known.of_all(np.array([known.kept[pairs].sum()]), most_edges)
+    listed = []
+    for found, most in ((cliques, 1.0), (separators, float(n - 1))):
+        masks, shares = list(found), np.array(list(found.values()))
+        below, above = known.of_all(shares, most)
+        rows = [
+            (mask, (a + b) / 2, (a, b))
+            for mask, a, b in zip(masks, below.tolist(), np.minimum(above, most).tolist(), strict=True)
+            if b >= threshold and a > 0
+        ]
+        listed.append(sorted(rows, key=lambda row: (-row[1], row[0])))
+    (one,), (other,) = known.of_all(np.array([connected]), 1.0)
+    intervals = Intervals(
+        (score + known.low, score + known.high),
+        low,
+        high,
+        (float(one), min(1.0, float(other))),
+        tuple(bounds for _, _, bounds in listed[0]),
+        tuple(bounds for _, _, bounds in listed[1]),
+        (max(float(fewest), float(low[pairs].sum())), min(float(largest), float(high[pairs].sum()))),
+    )
+    return {
+        "log_evidence": score + (known.low + known.high) / 2,
+        "edges": (low + high) / 2,
+        "cliques": tuple((mask, p) for mask, p, _ in listed[0]),
+        "separators": tuple((mask, p) for mask, p, _ in listed[1]),
+        "connected": sum(intervals.connected) / 2,
+        "method": "certified",
+        "converged": intervals.width <= known.tolerance,
+        "intervals": intervals,
+        "diagnostics": {
+            "tolerance": known.tolerance,
+            "width": intervals.width,
+            "log_evidence_above_best": [known.low, known.high],
+            "total_variation": -float(np.expm1(known.low - known.high)),
+            "items": 0 if known.items is None else known.items.count,
+            "expected_cliques": count,
+        },
+    }
+
+
+def _of_graphs(known: Enclosure) -> tuple[dict[VarSet, float], dict[VarSet, float], float, float]:
+    """Returns the means over the graphs that stay: of cliques, separators, connectedness, number of cliques.
+
+    In the tree of a graph, the number of families with S∪u = A less those with S = A is 1 if A is a clique,
+    and minus the number of times that it is a separator.
+    """
+    if known.items is None or known.forest is None:
+        tree = known.tree
+        separators = {mask: float(tree.separators.count(mask)) for mask in set(tree.separators)}
+        connected = float(0 not in separators)
+        return dict.fromkeys(tree.cliques, 1.0), separators, connected, float(len(tree.cliques))
+    families, listed, items = known.forest.lattice.families, known.forest.listed, known.items
+    count = families.sizes.size
+    cliques = np.bincount(listed.union, items.bare, count)
+    made, used = (np.bincount(at, items.uses, count) for at in (listed.union, listed.parents))
+    joints = cliques - made + used
+    joints[0] -= 1.0  # of the components, the root's has no separator
+    named = [varset(families.members_of(at)) for at in range(count)]
+    tiny = 1e-12  # the differences are rounded
+    return (
+        {mask: p for mask, p in zip(named, cliques.tolist(), strict=True) if p > tiny},
+        {mask: p for mask, p in zip(named, joints.tolist(), strict=True) if p > tiny},
+        items.connected,
+        float(cliques.sum()),
+    )

@@ -1,0 +1,214 @@
+"""The interval of ln Z and of every edge, and the rounds that narrow it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import exp, inf, log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.averaging.items import frame_of, sum_exactly
+from jtsolve.averaging.relaxed import Forest, alone
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.scores import StoppedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.averaging.items import Items
+    from jtsolve.averaging.multipliers import Start
+    from jtsolve.averaging.relaxed import Bounds, Lattice
+    from jtsolve.core.run import Run
+    from jtsolve.core.tree import JunctionTree
+    from jtsolve.families.families import Listing
+
+_BUDGET = 0.02
+"""Share of the tolerance that a round may lose."""
+_STATES = 300_000
+_EVALUATIONS = ((1, 3, 5, 10, 15, 15, 15), (5, *[15] * 10))
+"""Of each round of L-BFGS, over families and over states: fewer while there are many."""
+_LEAST_GAIN = 0.1
+"""Nats that a round gains, or it is the last one."""
+_BYTES_PER_ITEM = 160
+"""With copies while arrays grow."""
+_FIRST, _STEP, _STEEPEST = 1e-2, 0.1, 1e-3
+"""The first threshold of items, as a share of the bound of Z, and the factor from one to the next."""
+_LEAST_STATE = 0.1
+"""States with less mass than this share of the threshold are left out."""
+
+
+@dataclass(slots=True)
+class Enclosure:
+    """What is proved so far, as multiples of e^(score of the best tree).
+
+    Attributes:
+        tree: the best one known.
+        tolerance: the width of the widest edge at which to end.
+        low: ln of a lower bound of Z.
+        high: ln of an upper bound.
+        pairs: shape (n, n): upper bounds of the mass of the graphs with each edge.
+        items: the graphs that stay; None before the exact stage: then the best tree alone stays.
+        forest: behind the items.
+    """
+
+    tree: JunctionTree
+    tolerance: float
+    low: float = 0.0
+    high: float = inf
+    pairs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    items: Items | None = None
+    forest: Forest | None = None
+
+    @property
+    def budget(self) -> float:
+        """The mass that a round may lose."""
+        return _BUDGET * self.tolerance * exp(self.low)
+
+    def bound(self, lattice: Lattice, bounds: Bounds) -> Lattice:
+        """Records the bounds of a relaxed sum; returns the lattice without families of little mass."""
+        n, listed = lattice.families.n, lattice.families.listing()
+        self.high = min(self.high, _log_sum(bounds.log_total, lattice.lost))
+        mass = _by_pair(lattice, listed, bounds.families)
+        mass = (mass + mass.T)[:n, :n] * (1 + 2.0**-40) + lattice.lost
+        self.pairs = np.minimum(self.pairs, mass) if self.pairs.size else mass
+        return lattice.without(bounds, self.budget)
+
+    def sum(self, forest: Forest, items: Items, lost: float) -> None:
+        """Records the sums over the graphs that stay, if they leave less than those before."""
+        error = items.frame.error
+        high = min(_log_sum(items.log_sum + error, items.lost + lost), _log_sum(items.frame.log_total, lost))
+        self.high = min(self.high, high)
+        if items.log_sum - error > self.low:
+            self.items, self.forest, self.low = items, forest, items.log_sum - error
+
+    @property
+    def kept(self) -> NDArray[np.float64]:
+        """The shares of the graphs that stay with each edge, shape (n, n)."""
+        n = self.tree.n
+        padded = np.zeros((n + 1, n + 1))
+        if self.items is None or self.forest is None:
+            for u, v in self.tree.graph_edges:
+                padded[u, v] = 1.0
+        else:
+            padded = _by_pair(self.forest.lattice, self.forest.listed, self.items.uses)
+        kept = (padded + padded.T)[:n, :n]
+        np.fill_diagonal(kept, 0.0)
+        return kept
+
+    def of_all(
+        self, shares: NDArray[np.float64], most: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns bounds of means over all graphs from those over the graphs that stay.
+
+        With the mass Z* of these, M of what is averaged and ℓ of the others, of at most `most` a graph:
+        M/(Z* + ℓ) and (M + ℓ·most)/(Z* + ℓ).
+        """
+        kept = exp(min(0.0, self.low - self.high))
+        slack = 2.0**-36  # of the shares, which are sums of rounded terms
+        return shares * kept * (1 - slack), shares * kept * (1 + slack) + (1 - kept) * most
+
+    def edges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the least and the largest probability of every edge, shape (n, n)."""
+        low, high = self.of_all(self.kept, 1.0)
+        if self.pairs.size:
+            high = np.minimum(high, self.pairs * exp(-self.low))
+        np.fill_diagonal(high, 0.0)
+        low = np.clip(low, 0.0, 1.0)
+        return low, np.clip(np.maximum(low, high), 0.0, 1.0)
+
+    @property
+    def width(self) -> float:
+        """The width of the widest interval of an edge."""
+        low, high = self.edges()
+        return float((high - low).max(initial=0.0))
+
+
+def _log_sum(log_mass: float, lost: float) -> float:
+    """Returns ln(e^log_mass + lost)."""
+    return float(np.logaddexp(log_mass, log(lost))) if lost else log_mass
+
+
+def _by_pair(lattice: Lattice, listed: Listing, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns for each vertex and member of its families the sum of their values; once for both orders."""
+    n = lattice.families.n
+    sums = np.zeros((n + 1, n + 1))
+    for column in lattice.families.members[listed.union].T:
+        np.add.at(sums, (listed.vertex, column), values)
+    return sums
+
+
+def enclose(start: Start, known: Enclosure, run: Run) -> None:
+    """Narrows what is proved until every edge is known to the tolerance, or the limits or its means end.
+
+    Args:
+        start: the families and multipliers.
+        known: the best tree alone; written.
+        run: limits and progress.
+    """
+    try:
+        _narrow(start, known, run)
+    except StoppedError:
+        return
+
+
+def _narrow(start: Start, known: Enclosure, run: Run) -> None:
+    first = [alone(lattice, run, 1) for lattice in start.lattices]
+    lattice, bounds = min(first, key=lambda pair: pair[1].log_total)
+    lattice, bounds = alone(known.bound(lattice, bounds), run, 100)
+    _proceed(run, known, lattice)
+    lattice = known.bound(replace(lattice, rank=_rank(lattice, bounds)), bounds)
+    for thresholds in (False, True):
+        last = inf
+        for evaluations in _EVALUATIONS[thresholds]:
+            _proceed(run, known, lattice)
+            forest = Forest(lattice, thresholds=thresholds, most=_STATES)
+            if forest.states.family.size == 0:
+                return
+            lattice, bounds = forest.improve(run, evaluations)
+            lattice = known.bound(lattice, bounds)
+            if bounds.log_total > last - _LEAST_GAIN:
+                break
+            last = bounds.log_total
+    _proceed(run, known, lattice)
+    forest = Forest(lattice, thresholds=True, most=_STATES)
+    _sum(forest, known, run)
+
+
+def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
+    """Sums exactly, with lower and lower thresholds."""
+    room = run.memory - resident_memory()
+    most, share = int(room / 2 / _BYTES_PER_ITEM), _FIRST
+    n, states = forest.lattice.families.n, forest.states
+    marked = 16 * n * (n + 1) * (states.family.size + states.first_child.size) < room / 4
+    while known.width > known.tolerance:
+        threshold = share * exp(known.high)
+        frame = frame_of(forest, run, _LEAST_STATE * threshold, marked=marked)
+        _proceed(run, known, forest.lattice)
+        items = sum_exactly(forest, frame, run, threshold, most)
+        if items is None:
+            return
+        known.sum(forest, items, forest.lattice.lost + frame.lost)
+        share *= max(_STEEPEST, min(_STEP, 0.5 * known.tolerance / max(known.width, 1e-12)))
+
+
+def _rank(lattice: Lattice, bounds: Bounds) -> NDArray[np.int64]:
+    """Returns ranks by which vertices that are often alone head few components.
+
+    A component without the root is headed by its least vertex, and its states are copies of others.
+    """
+    families = lattice.families
+    listed = families.listing()
+    apart = np.bincount(listed.vertex, bounds.families * (families.sizes[listed.union] == 1), families.n)
+    apart[families.root] = -1.0
+    rank = np.empty(families.n, np.int64)
+    rank[np.argsort(apart, kind="stable")] = np.arange(families.n)
+    rank[families.root] = -1
+    return rank
+
+
+def _proceed(run: Run, known: Enclosure, lattice: Lattice) -> None:
+    """Shows the interval; ends the work at the limits."""
+    count = int(lattice.families.allowed.sum())
+    if not run.progress(note=f"ln Z within {known.high - known.low:.3g} nats, {count} families"):
+        raise StoppedError

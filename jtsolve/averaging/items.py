@@ -1,0 +1,199 @@
+"""The exact stage of the certified sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.averaging.relaxed import rounding
+from jtsolve.core.scores import StoppedError
+from jtsolve.core.varset import members
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.averaging.relaxed import Forest
+    from jtsolve.core.run import Run
+
+_LOOSE = 1e-3
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """States at fixed multipliers, those of little mass left out.
+
+    Attributes:
+        states: `kernels.states.States`.
+        weights: shape (m,): under the multipliers.
+        scale: what the sum over trees is multiplied by, for multiples of the reference.
+        log_total: ln of the bound of all graphs that are left.
+        lost: the mass of those that went with the states left out.
+        outsides: `kernels.items.Outsides`, in multiples of the reference.
+        error: relative, of the weights and all sums.
+    """
+
+    states: Any
+    weights: NDArray[np.float64]
+    scale: float
+    log_total: float
+    lost: float
+    outsides: Any
+    error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Items:
+    """Sums over the graphs that stay, as multiples of e^reference.
+
+    Attributes:
+        frame: the states.
+        log_sum: ln of the exact sum.
+        lost: the other graphs weigh at most this.
+        count: the number of items.
+        uses: shape (families,): the share of the graphs whose tree has the family.
+        bare: shape (families,): and whose S∪u is a maximal clique then.
+        connected: the share of connected ones.
+        items, blocks, ends: for draws.
+    """
+
+    frame: Frame
+    log_sum: float
+    lost: float
+    count: int
+    uses: NDArray[np.float64]
+    bare: NDArray[np.float64]
+    connected: float
+    items: Any
+    blocks: Any
+    ends: Any
+
+
+def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame:
+    """Returns the states of which at least `least` mass may have trees, and the outsides of all.
+
+    Args:
+        forest: with thresholds, its lattice with the multipliers.
+        run: ends it early.
+        least: in multiples of the reference.
+        marked: whether the outsides are of sums in which one vertex is introduced exactly once.
+
+    Raises:
+        StoppedError: the run has to stop.
+    """
+    from jtsolve.averaging.kernels.items import Outsides
+    from jtsolve.averaging.kernels.relaxed import inside, outside
+    from jtsolve.averaging.kernels.states import among
+
+    lattice = forest.lattice
+    n = lattice.families.n
+    gains, error = lattice.gains(lattice.cuts, forest.listed)
+    states, weights = forest.states, forest.weights(gains, lattice.heights)
+    error += rounding(states, n)
+    scale = exp(float(lattice.heights.sum() - lattice.cuts.sum()) + lattice.offset)
+    lost = 0.0
+    for _ in range(3):
+        total, sums, rest = inside(n, states, weights, -1)
+        adjoint, _ = outside(n, states, weights, -1, sums, rest)
+        mass = (sums.T[0] * adjoint[0]).sum(axis=0) * scale
+        kept = mass >= least
+        kept[0] = True
+        if kept.all():
+            break
+        lost += float(mass[~kept].sum()) * (1 + error)
+        states, weights = among(states, kept), weights[kept]
+    vertices = np.arange(n) if marked else np.array([-1])
+    marks = 1 + marked
+    tops = np.empty((vertices.size, marks, n + 1, states.family.size))
+    products = np.empty((vertices.size, states.first_child.size - 1, marks, n + 1))
+
+    def sweep(place: int) -> float:
+        if run.stop is not None:
+            raise StoppedError
+        x = int(vertices[place])
+        whole, sums, rest = inside(n, states, weights, x)
+        adjoints = outside(n, states, weights, x, sums, rest)
+        for target, adjoint in zip((tops, products), adjoints, strict=True):
+            np.multiply(adjoint, scale * (1 + error), out=target[place])
+        return float(whole)
+
+    total = min(total, *map(sweep, range(vertices.size)))
+    outsides = Outsides(vertices, tops, products)
+    return Frame(states, weights, scale, log(total * scale + lost) + error, lost, outsides, error)
+
+
+def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: int) -> Items | None:
+    """Returns the sums over sets, without items of less mass; None if they are more than `most`.
+
+    Raises:
+        StoppedError: the run has to stop.
+    """
+    from jtsolve.averaging.kernels.items import Blocks, ends, extend, shares, start
+
+    lattice, states = forest.lattice, frame.states
+    families, listed = lattice.families, forest.listed
+    n, m, slots = families.n, states.family.size, states.first_child.size - 1
+    masks = np.array(families.masks(), dtype=np.int64)
+    within = masks[listed.parents][states.family]
+    logs = listed.weight[states.family]
+    required = np.zeros(n, np.int64)
+    for edge in families.constraints.required_edges:
+        for v in members(edge):
+            required[v] |= edge ^ 1 << v
+    empty = [np.zeros((size, n + 1, 2), np.int64) for size in (m, slots, slots)]
+    blocks = Blocks(empty[0], empty[1], empty[2], np.zeros(slots, np.bool_), np.zeros((slots, n + 1)))
+    items, used, lost = start(1 << 12), 1, 0.0
+    for k in range(n):
+        if run.stop is not None:
+            raise StoppedError
+        items, used, more = extend(
+            k, states, frame.weights, logs, within, required, frame.outsides, threshold, _LOOSE, most,
+            items, used, blocks,
+        )  # fmt: skip
+        if more == inf:
+            return None
+        lost += more
+    lost *= 1 + (used + 8) * _UNIT + frame.error
+    found = ends(n, states, items, blocks)
+    top = float(found[2].max(initial=-inf))
+    if top == -inf:
+        nothing = np.zeros(listed.vertex.size)
+        return Items(frame, -inf, lost, used, nothing, nothing, 0.0, items, blocks, found)
+    parts = np.exp(found[2] - top)
+    log_sum = top + log(parts.sum())
+    share = np.zeros(used)
+    np.add.at(share, found[0], np.exp(found[2] - log_sum))
+    np.add.at(share, found[1], np.exp(found[2] - log_sum) * (found[1] > 0))
+    connected = float(np.exp(found[2][found[1] == 0] - log_sum).sum())
+    shares(n, states, items, blocks, share)
+    uses, bare = np.zeros((2, m))
+    for i in range(m):
+        for first, past in blocks.T[i]:
+            uses[i] += share[first:past].sum()
+            bare[i] += share[first:past] @ items.bare[first:past]
+    uses = np.bincount(states.family, uses, listed.vertex.size).astype(np.float64)
+    bare = np.bincount(states.family, bare, listed.vertex.size).astype(np.float64)
+    return Items(frame, log_sum + lattice.offset, lost, used, uses, bare, connected, items, blocks, found)
+
+
+def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list[tuple[int, ...]]:
+    """Returns the neighbours, as masks, of graphs drawn from those that stay, in proportion to e^score."""
+    from jtsolve.averaging.kernels.items import draw
+
+    n, states = forest.lattice.families.n, items.frame.states
+    masks = np.array(forest.lattice.families.masks(), dtype=np.int64)
+    cumulative = np.cumsum(np.exp(items.ends[2] - items.ends[2].max()))
+    state = np.random.default_rng(seed).integers(1, 1 << 63, 1, dtype=np.uint64)
+    within = masks[forest.listed.parents][states.family]
+    found = draw(count, state, n, states, within, items.items, items.blocks, items.ends[:2], cumulative)
+    graphs = []
+    for parents in found.tolist():
+        neighbours = list(parents)
+        for u, mask in enumerate(parents):
+            for v in members(mask):
+                neighbours[v] |= 1 << u
+        graphs.append(tuple(neighbours))
+    return graphs

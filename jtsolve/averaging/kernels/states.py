@@ -1,0 +1,308 @@
+"""States of the certified sums: families with the thresholds that make each graph one tree of them.
+
+Sets are positions, families are numbers; `averaging.relaxed` has the definitions and proofs.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+
+import numpy as np
+
+from jtsolve.core.compiling import kernel
+
+States = namedtuple("States", ("family", "vertex", "first_slot", "first_child", "child", "full"))
+"""States and the tree of introductions that they allow.
+
+`family` and `vertex` have shape (m,): the family (u,S) of each state, and u. The slots of state i are
+`first_slot[i]` to `first_slot[i + 1] - 1`, one for each head; those of i = m are the heads of components. The
+children of slot s are `child[first_child[s] : first_child[s + 1]]`; `full` tells which have S∪u as parents.
+"""
+
+
+@kernel
+def _grown(array, size):
+    larger = np.empty(size, array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@kernel
+def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, n):
+    """Returns for each family (u,S) those (x,Q) with u ∈ Q ⊆ S∪u and x ∉ S∪u, by x, as starts and list.
+
+    Args:
+        vertex: shape (families,): u.
+        union: shape (families,): the position of S∪u.
+        slot: shape (families,): the place of u among the members of S∪u.
+        members: shape (sets, width), int32.
+        facets: shape (sets, width), int32: the position of the set without its j-th member.
+        sizes: shape (sets,), int32.
+        first: shape (sets + 1,): families with the parents Q are by_parents[first[Q] : first[Q + 1]].
+        by_parents: shape (families,).
+        n: the number of variables.
+    """
+    families = vertex.size
+    starts = np.zeros(families + 1, np.int64)
+    found = np.empty(1024, np.int64)
+    total = 0
+    count, place = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    within = np.zeros(n + 1, np.bool_)
+    for f in range(families):
+        A, size = union[f], sizes[union[f]]
+        for j in range(size):
+            within[members[A, j]] = True
+        # First the number of children of each head, then the children at their places.
+        for turn in range(2):
+            for removed in range(1 << size):
+                if removed >> slot[f] & 1:
+                    continue
+                Q = A
+                for j in range(size - 1, -1, -1):  # from the last: the places of those before it stay
+                    if removed >> j & 1:
+                        Q = facets[Q, j]
+                for i in range(first[Q], first[Q + 1]):
+                    x = vertex[by_parents[i]]
+                    if within[x]:
+                        continue
+                    if turn == 0:
+                        count[x] += 1
+                    else:
+                        found[place[x]] = by_parents[i]
+                        place[x] += 1
+            if turn == 0:
+                for x in range(n):
+                    place[x] = total
+                    total += count[x]
+                    count[x] = 0
+                while total > found.size:
+                    found = _grown(found, 2 * found.size)
+        for j in range(size):
+            within[members[A, j]] = False
+        starts[f + 1] = total
+    return starts, found[:total]
+
+
+@kernel
+def _mixed(key, value):
+    return (key ^ (value + 0x9E3779B97F4A7C + (key << 6) + (key >> 2))) * 0x2545F4914F6CDD1D
+
+
+@kernel
+def _place(table, key):
+    return (key ^ (key >> 29)) & (table.size - 1)
+
+
+@kernel
+def states_of(vertex, union, parents, starts, children, masks, rank, root, tops, thresholds, most):
+    """Returns the states that are reached from the root and from the heads of other components.
+
+    A state is a family with thresholds (S,t): whoever below it has parents that contain S ranks above t.
+
+    Args:
+        vertex: shape (families,): u of the family (u,S).
+        union: shape (families,): the position of S∪u.
+        parents: shape (families,): that of S.
+        starts: of `children_of`.
+        children: of `children_of`.
+        masks: shape (sets,), int64: the sets as bit masks.
+        rank: shape (n,): the rank of each vertex, the root's the least.
+        root: the family of the root.
+        tops: the families (u,∅) of the other vertices.
+        thresholds: whether states pass thresholds on; without, each family is a state.
+        most: no more states than this; beyond, an empty result.
+    """
+    family, gamma = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    table = np.full(4096, -1, np.int64)
+    # Lists of thresholds, each once: list g is sets[begin[g] : begin[g + 1]], with `least` beside it.
+    sets, least = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    begin = np.zeros(1024, np.int64)
+    lists = np.full(4096, -1, np.int64)
+    count, known = 0, 0
+    first_slot, first_child = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    child, full = np.empty(1024, np.int64), np.empty(1024, np.bool_)
+    slots, entries = 0, 0
+    own_set, own_rank = np.empty(64 * 64, np.int64), np.empty(64 * 64, np.int64)
+    kept_set, kept_rank = np.empty(64 * 64, np.int64), np.empty(64 * 64, np.int64)
+    i = -1
+    # i = -1 stands for the forest; its slots are put last.
+    while i < count:
+        if i < 0:
+            candidates, low, high = tops, -1, tops.size
+        else:
+            f = family[i]
+            candidates, low, high = children, starts[f], starts[f + 1]
+            own = 0
+            if thresholds:
+                for e in range(begin[gamma[i]], begin[gamma[i] + 1]):
+                    if sets[e] != parents[f]:
+                        own_set[own], own_rank[own] = sets[e], least[e]
+                        own += 1
+            own_set[own], own_rank[own] = parents[f], rank[vertex[f]]
+            own += 1
+            while i + 2 > first_slot.size:
+                first_slot = _grown(first_slot, 2 * first_slot.size)
+            first_slot[i] = slots
+        last = -1
+        for at in range(low, high):
+            g = root if at < 0 else candidates[at]
+            kept = 0
+            if i < 0:
+                if at >= 0 and thresholds:
+                    kept_set[0], kept_rank[0] = 0, rank[vertex[g]]
+                    kept = 1
+            else:
+                Q, permitted = masks[parents[g]], True
+                for e in range(own):
+                    if masks[own_set[e]] & ~Q == 0 and rank[vertex[g]] <= own_rank[e]:
+                        permitted = False
+                        break
+                if not permitted:
+                    continue
+                if thresholds:
+                    for e in range(own):
+                        S, t = masks[own_set[e]], own_rank[e]
+                        if S & ~Q or t < 0:
+                            continue
+                        # A threshold that a subset's implies says nothing.
+                        implied = False
+                        for d in range(own):
+                            R = masks[own_set[d]]
+                            if d != e and R & ~S == 0 and own_rank[d] >= t:
+                                implied = True
+                                break
+                        if implied:
+                            continue
+                        d = kept
+                        while d > 0 and kept_set[d - 1] > own_set[e]:
+                            kept_set[d], kept_rank[d] = kept_set[d - 1], kept_rank[d - 1]
+                            d -= 1
+                        kept_set[d], kept_rank[d] = own_set[e], t
+                        kept += 1
+            # The list of thresholds.
+            key = np.int64(kept)
+            for e in range(kept):
+                key = _mixed(_mixed(key, kept_set[e]), kept_rank[e])
+            h = _place(lists, key)
+            while lists[h] >= 0:
+                b = begin[lists[h]]
+                equal = begin[lists[h] + 1] - b == kept
+                e = 0
+                while equal and e < kept:
+                    equal = sets[b + e] == kept_set[e] and least[b + e] == kept_rank[e]
+                    e += 1
+                if equal:
+                    break
+                h = (h + 1) & (lists.size - 1)
+            if lists[h] < 0:
+                lists[h] = known
+                while known + 2 > begin.size:
+                    begin = _grown(begin, 2 * begin.size)
+                while begin[known] + kept > sets.size:
+                    sets, least = _grown(sets, 2 * sets.size), _grown(least, 2 * least.size)
+                b = begin[known]
+                sets[b : b + kept], least[b : b + kept] = kept_set[:kept], kept_rank[:kept]
+                begin[known + 1] = b + kept
+                known += 1
+            G = lists[h]
+            if 2 * known > lists.size:
+                lists = np.full(2 * lists.size, -1, np.int64)
+                for list_ in range(known):
+                    key = np.int64(begin[list_ + 1] - begin[list_])
+                    for e in range(begin[list_], begin[list_ + 1]):
+                        key = _mixed(_mixed(key, sets[e]), least[e])
+                    h = _place(lists, key)
+                    while lists[h] >= 0:
+                        h = (h + 1) & (lists.size - 1)
+                    lists[h] = list_
+            # The state.
+            h = _place(table, _mixed(g, G))
+            while table[h] >= 0 and (family[table[h]] != g or gamma[table[h]] != G):
+                h = (h + 1) & (table.size - 1)
+            if table[h] < 0:
+                table[h] = count
+                if count == family.size:
+                    family, gamma = _grown(family, 2 * count), _grown(gamma, 2 * count)
+                family[count], gamma[count] = g, G
+                count += 1
+            state = table[h]
+            if 2 * count > table.size:
+                table = np.full(2 * table.size, -1, np.int64)
+                for other in range(count):
+                    h = _place(table, _mixed(family[other], gamma[other]))
+                    while table[h] >= 0:
+                        h = (h + 1) & (table.size - 1)
+                    table[h] = other
+            if i < 0:
+                continue
+            if vertex[g] != last:
+                last = vertex[g]
+                if slots + 1 > first_child.size:
+                    first_child = _grown(first_child, 2 * slots)
+                first_child[slots] = entries
+                slots += 1
+            if entries == child.size:
+                child, full = _grown(child, 2 * entries), _grown(full, 2 * entries)
+            child[entries], full[entries] = state, parents[g] == union[f]
+            entries += 1
+        if count > most:
+            count = i = 0
+            slots = entries = 0
+            tops = tops[:0]
+            break
+        i += 1
+    # The forest: state 0 is the root's, and the heads of components follow it in the order of `tops`.
+    first_slot = _grown(first_slot, max(first_slot.size, count + 2))
+    first_child = _grown(first_child, max(first_child.size, slots + tops.size + 1))
+    child, full = (
+        _grown(child, max(child.size, entries + tops.size)),
+        _grown(full, max(full.size, entries + tops.size)),
+    )
+    first_slot[count] = slots
+    for k in range(tops.size):
+        first_child[slots], child[entries], full[entries] = entries, 1 + k, False
+        slots += 1
+        entries += 1
+    first_slot[count + 1], first_child[slots] = slots, entries
+    return States(
+        family[:count],
+        vertex[family[:count]].astype(np.int64),
+        first_slot[: count + 2],
+        first_child[: slots + 1],
+        child[:entries],
+        full[:entries],
+    )
+
+
+@kernel
+def among(states, kept):
+    """Returns the states that are kept, with the children that are; the root's has to be among them."""
+    count = states.family.size
+    position = np.cumsum(kept) - 1
+    first_slot = np.zeros(int(kept.sum()) + 2, np.int64)
+    first_child = np.zeros(states.first_child.size, np.int64)
+    child, full = np.empty_like(states.child), np.empty_like(states.full)
+    slots = entries = at = 0
+    for i in range(count + 1):
+        if i < count and not kept[i]:
+            continue
+        first_slot[at] = slots
+        at += 1
+        for s in range(states.first_slot[i], states.first_slot[i + 1]):
+            begin = entries
+            for c in range(states.first_child[s], states.first_child[s + 1]):
+                if kept[states.child[c]]:
+                    child[entries], full[entries] = position[states.child[c]], states.full[c]
+                    entries += 1
+            if entries > begin:
+                first_child[slots] = begin
+                slots += 1
+    first_slot[at], first_child[slots] = slots, entries
+    return States(
+        states.family[kept],
+        states.vertex[kept],
+        first_slot,
+        first_child[: slots + 1],
+        child[:entries],
+        full[:entries],
+    )
