@@ -236,15 +236,17 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
         rows = generator.integers(table.rows, size=table.rows)
         real = table.real if isinstance(table, MixedTable) else table
         real.require_rows("a bootstrap")
-        numbers = replace(real, values=real.values[:, rows])
+        numbers = replace(real, values=real.values[:, rows], gaps=None)
         if not isinstance(table, MixedTable):
             return numbers
         states = (
-            None if table.discrete is None else replace(table.discrete, codes=table.discrete.codes[:, rows])
+            None
+            if table.discrete is None
+            else replace(table.discrete, codes=table.discrete.codes[:, rows], gaps=None)
         )
         return replace(table, discrete=states, real=numbers)
     table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
     weights = generator.multinomial(int(table.total), each / table.total)
     kept = np.flatnonzero(weights)
-    return replace(table, codes=table.codes[:, kept], weights=weights[kept])
+    return replace(table, codes=table.codes[:, kept], weights=weights[kept], gaps=None)

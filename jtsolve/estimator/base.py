@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 UNSEEN = -2
 """Code of a value that training did not have."""
 
-_MISSING = ("state", "drop-rows", "impute-mode", "refuse")
+_MISSING = ("state", "em", "drop-rows", "impute-mode", "refuse")
 _WEIGHTS = "sample_weight"
 
 

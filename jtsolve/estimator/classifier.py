@@ -89,7 +89,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
 
     trees: Literal["joint", "class-conditional"] = "joint"
     class_prior: Any = None
-    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state"
+    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "state"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> JunctionTreeClassifier:
         """Learns the trees and fits their tables.
@@ -173,6 +173,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
                 names=table.names[:-1],
                 states=table.states[:-1],
                 codes=np.array(rest)[:, inside],
+                gaps=None if table.gaps is None else table.gaps[:-1, inside],
                 weights=times[inside],
                 provenance=MappingProxyType({**table.provenance, self.class_name_: label}),
             )

@@ -55,7 +55,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         missing_values: a value, or several, that mean a missing value, besides None, NaN and NA.
         decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values in training: "state": a state of columns that
-            have some; "drop-rows" omits their rows; "impute-mode" fills in the most frequent state;
+            have some; "em": expectation-maximisation; "drop-rows" omits their rows; "impute-mode" fills in
+            the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
         time: seconds for the whole fit, after which the best model so far is taken; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
@@ -75,7 +76,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """
 
     model: str | ModelKind = MODEL.default
-    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "state"
+    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "state"
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeDensity:
         """Learns the tree and fits its tables.

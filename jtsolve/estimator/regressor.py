@@ -44,7 +44,7 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
         strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
         decimal: mark of fractions in columns of text, point or comma.
-        missing: treatment of missing values in training; none in real columns with "state", "impute-mode".
+        missing: treatment of missing values in training; of real columns "em", "drop-rows", "refuse".
         time: seconds for the whole fit.
         memory: gigabytes.
         threads: their number.
@@ -65,7 +65,7 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
 
     local_score: str | LocalScore = MIXED_SCORE
     discretise: str | Discretisation | None = None
-    missing: Literal["state", "drop-rows", "impute-mode", "refuse"] = "drop-rows"
+    missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "drop-rows"
 
     def fit(self, X: Any, y: Any) -> JunctionTreeRegressor:
         """Learns the tree and fits its parameters.

@@ -14,13 +14,14 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
 from jtsolve.core.run import Limits, Run
+from jtsolve.core.varset import members
 from jtsolve.core.version import __version__
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.options import MAX_SIZE, TREEWIDTH
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scorers import make_scorer
 from jtsolve.scoring.tabulate import TableEstimate, estimate, proceed_in, tabulate_with
-from jtsolve.tables.options import COLUMNS
+from jtsolve.tables.options import COLUMNS, REAL, STATES
 from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
@@ -134,6 +135,7 @@ class ScoringPlan:
             scores = DataScores.from_scorer(self.scorer, self.max_size)
         states = (None,) * table.n if isinstance(table, ContinuousTable) else table.states
         own = constraints or Constraints()
+        require_marks(table, own)
         if isinstance(table, MixedTable):
             own = own.joined(Constraints(real_variables=table.real_variables))
         return Problem(
@@ -159,6 +161,23 @@ class ScoringPlan:
             if self.required or run.stop is None:
                 raise
             return None
+
+
+def require_marks(table: AnyTable, constraints: Constraints) -> None:
+    """Checks that constraints mark no other variables as real than the table.
+
+    Raises:
+        InputError: they do.
+    """
+    real = sum(1 << v for v in range(table.n)) if isinstance(table, ContinuousTable) else 0
+    if isinstance(table, MixedTable):
+        real = table.real_variables
+    if constraints.real_variables not in (0, real):
+        v = next(iter(members(constraints.real_variables ^ real)))
+        missed = "it is not marked, but its column is real"
+        reason = missed if real >> v & 1 else "it is marked as real, but its column holds states"
+        remedy = f"leave real_variables out, since the data decide; declare columns with {REAL} or {STATES}"
+        raise InputError("constraints", f"real_variables, '{table.names[v]}'", reason, remedy)
 
 
 def plan_scores(

@@ -123,14 +123,14 @@ class CellMoments:
     The trailing shape is (m, m); where only single columns are scored, it is (m,), of the diagonals.
 
     Args:
-        counts: shape (cells,): their numbers of rows.
+        counts: shape (cells,): their numbers of rows, or expected ones.
         scatter: shape (cells, …): Σ (x − mean)(x − mean)ᵀ.
         squares: shape (cells, …): mean meanᵀ.
         rounding: shape (…): the diagonal matrix of h²/12, h the least gap between two values of a column.
         identity: shape (…).
     """
 
-    counts: NDArray[np.int64]
+    counts: NDArray[np.int64] | NDArray[np.float64]
     scatter: NDArray[np.float64]
     squares: NDArray[np.float64]
     rounding: NDArray[np.float64]
@@ -139,7 +139,7 @@ class CellMoments:
     @property
     def rows(self) -> int:
         """The number of rows."""
-        return int(self.counts.sum())
+        return round(float(self.counts.sum()))
 
     def each(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """Returns a number for each cell, to multiply its matrix by."""

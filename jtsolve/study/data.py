@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
-from jtsolve.options import SCORE, SMOOTHING, VALIDATE
+from jtsolve.models.learning.incomplete import imputed
+from jtsolve.options import EXECUTOR, SCORE, SMOOTHING, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
-from jtsolve.tables.options import COVARIANCE, SCHEMA, Coding, Habits, Reading, title_of
+from jtsolve.tables.options import COVARIANCE, MISSING, SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked, read_covariance
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Codes
+
+_IMPUTED = 3
+"""Variables in the cliques under which gaps are drawn, where nothing bounds the treewidth."""
 
 
 COVARIANCE_SCORE = "gaussian-bic"
@@ -70,7 +74,13 @@ class Data:
         return replace(self, reading=replace(self.reading, coding=coding))
 
     def read(
-        self, score: LocalScore, run: Run, size: int | None = None, kinds: Collection[str] = KINDS
+        self,
+        score: LocalScore,
+        run: Run,
+        size: int | None = None,
+        kinds: Collection[str] = KINDS,
+        *,
+        impute: bool = True,
     ) -> AnyTable:
         """Returns the table, of states or of numbers as the score requires, after the data check.
 
@@ -79,6 +89,7 @@ class Data:
             run: limits reading, and receives progress and the findings of the data check.
             size: of the largest clique, for the data check; None if unknown.
             kinds: of findings to look for, if the data are not read in partitions.
+            impute: whether gaps that are left to EM hold draws under trees, to learn a tree from.
 
         Raises:
             InputError: the data cannot be read, or there are findings and the reading is strict.
@@ -97,7 +108,7 @@ class Data:
             score = score.discrete
         with run.phase(f"reading {self.label}"):
             if self.cluster is None:
-                return read_checked(
+                table = read_checked(
                     self.source,
                     coding,
                     self.reading.dialect,
@@ -107,7 +118,12 @@ class Data:
                     strict=strict,
                     run=run,
                 )
+                if table.gaps is None or not impute:
+                    return table
+                return imputed(table, score, (size or _IMPUTED) - 1, run)
             require_counts(score)
+            if coding.missing == "em":
+                raise ChoiceError(f"{MISSING('em')} needs all rows in one place; leave out {EXECUTOR}")
             self.reading.dialect.refuse(self.place, IN_PARTITIONS)
             return read_partitioned(
                 self.source,

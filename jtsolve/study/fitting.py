@@ -66,7 +66,8 @@ def fitted(
         if study.data.reading.coding.columns is not None:
             raise ChoiceError(f"the tree names the columns that are needed; leave out {COLUMNS}")
         study = replace(study, data=study.data.columns(structure.names))
-    table = study.read(run) if table is None else table
+    if table is None:
+        table = study.read(run, impute=structure is None or kind.name != "tree")
     study = study.settled(table)
     rows = None
     if validate is not None:

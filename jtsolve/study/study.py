@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import largest_within
 from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.problem import largest_scored, plan_scores, tabulation_for
+from jtsolve.scoring.problem import largest_scored, plan_scores, require_marks, tabulation_for
 from jtsolve.scoring.score import score_for
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.tables.partitions import PartitionedTable
@@ -58,9 +58,9 @@ class Study:
         bound = self.restrictions.treewidth if self.treewidth is None else self.treewidth
         return None if bound is None else largest_scored(self.backend, bound)
 
-    def read(self, run: Run) -> AnyTable:
-        """Returns the table of the data; raises as `Data.read`."""
-        return self.data.read(self.score, run, self.size)
+    def read(self, run: Run, *, impute: bool = True) -> AnyTable:
+        """Returns the table of the data; see `Data.read`."""
+        return self.data.read(self.score, run, self.size, impute=impute)
 
     def settled(self, table: AnyTable) -> Study:
         """Returns the study with the score of the table; see `score_for`."""
@@ -110,6 +110,7 @@ class Study:
                 )
             else:
                 run.say(f"scored in {seconds:.2f} s")
+        require_marks(plan.scorer.table, self.restrictions.of(problem.names))
         return self.restrictions.on(problem).with_treewidth(self.treewidth)
 
 

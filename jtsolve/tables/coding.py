@@ -21,6 +21,7 @@ from jtsolve.tables.options import (
     DROP,
     MAX_STATES,
     MISSING,
+    MISSING_VALUES,
     REAL,
     SCHEMA,
     STATES,
@@ -51,7 +52,7 @@ _SPIKE = 0.25
 scores are equal, and cells differ in variance by chance."""
 _SPIKED = Discretisation("quantile", 16)
 """How such columns are cut: with fewer ranges, models of credit and census data lost a nat for each row."""
-_OF_NUMBERS = ("drop-rows", "drop-columns")
+_OF_NUMBERS = ("em", "drop-rows", "drop-columns")
 """Treatments of gaps in real numbers."""
 
 
@@ -88,7 +89,14 @@ def _states(selection: Subtable, coding: Coding, source: str) -> DataTable:
         remarks["cuts"] = {name: list(values) for name, values in cuts.items()}
     if coding.discretise is not None and coding.discretise.method == "mdlp":
         remarks["cut_by"] = coding.classes
-    return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks), selection.unit)
+    gaps = _gaps(columns) if coding.missing == "em" else None
+    return DataTable(names, states, codes, selection.weights, MappingProxyType(remarks), selection.unit, gaps)
+
+
+def _gaps(columns: Sequence[RawColumn]) -> NDArray[np.bool_] | None:
+    """Returns which cells are missing; None if none is."""
+    gaps = ~np.array([column.present() for column in columns])
+    return gaps if gaps.any() else None
 
 
 def kinds_remarks(states: Mapping[str, States]) -> dict[str, Any]:
@@ -146,10 +154,12 @@ def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTabl
     values = []
     for column in columns:
         _require_numbers(column, source, f"leave it out with {DROP([column.name])}, or {otherwise}")
-        values.append(column.numbers()[column.codes])
+        numbers = column.numbers()[column.codes]
+        missing = column.codes == GAP
+        values.append(np.where(missing, numbers[~missing].mean(), numbers))
     try:
         names = tuple(column.name for column in columns)
-        return ContinuousTable(names, np.array(values), MappingProxyType(remarks))
+        return ContinuousTable(names, np.array(values), MappingProxyType(remarks), gaps=_gaps(columns))
     except InputError as error:
         raise InputError(source, error.place, error.reason, error.remedy) from None
 
@@ -168,6 +178,9 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
     """
     selection = chosen(raw, coding, source)
     numbers = [column for column in selection.columns if _is_real(column, coding)]
+    for column in selection.columns:
+        if column not in numbers:
+            _require_finite(column, coding, source)
     spiked = {column.name: spike for column in numbers if (spike := _spike(column, selection, coding))}
     real = [column.name for column in numbers if column.name not in spiked]
     cuts = {
@@ -220,6 +233,22 @@ def _spike(column: RawColumn, selection: Subtable, coding: Coding) -> str | None
     return f"{column.labels[int(counts.argmax())]} has {100 * share:.0f} % of the rows"
 
 
+def _require_finite(column: RawColumn, coding: Coding, source: str) -> None:
+    """Checks that a column of many numbers holds no infinite one."""
+    word = None if coding.declares(column.name) or column.states is not None else column.first_word()
+    if word is None or word.lstrip("+-").lower() not in {"inf", "infinity"}:
+        return
+    numbers = column.numbers()[column.occurring()]
+    if np.isfinite(numbers).sum() > FEW:
+        raise InputError(
+            source,
+            f"column '{column.name}'",
+            f"'{word}' is infinite, and no real number",
+            f"correct the value; declare {MISSING_VALUES([word])} if it means a missing one; or "
+            f"{STATES([column.name])}",
+        )
+
+
 def _require_unweighted(coding: Coding, real: Sequence[str]) -> None:
     if coding.weights is not None:
         raise ChoiceError(
@@ -236,7 +265,7 @@ def _require_full(numbers: Sequence[RawColumn], real: Sequence[str], source: str
                 source,
                 f"column '{column.name}'",
                 f"{gaps} values are missing, and the column is real",
-                f"give {MISSING('drop-rows')}, or cut it with {DISCRETISE('quantile:4')}",
+                f"give {MISSING('em')} or drop-rows, or cut it with {DISCRETISE('quantile:4')}",
             )
 
 
@@ -290,7 +319,7 @@ def coded_column(
         declared = column.states
     states, codes = _labelled(column, tuple(map(str, declared)) if declared else None, coding, source)
     gaps = codes == GAP
-    if gaps.any():  # impute-mode
+    if gaps.any():  # impute-mode, or em, which begins with it
         counted = None if selection.weights is None else selection.weights[~gaps]
         times = np.bincount(codes[~gaps], counted, minlength=len(states.labels))
         codes[gaps] = np.argmax(times)

@@ -111,4 +111,6 @@ def distinct_rows(table: DataTable) -> DataTable:
     rows = DistinctRows()
     rows.add(list(table.codes), table.weights)
     columns, weights = rows.taken()
-    return table if weights.size == table.rows else replace(table, codes=np.stack(columns), weights=weights)
+    if weights.size == table.rows:
+        return table
+    return replace(table, codes=np.stack(columns), weights=weights, gaps=None)

@@ -32,7 +32,7 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "blank":
 """By their names; a blank matches any run of blanks and tabs."""
 UTF_8 = "utf-8"
 
-Missing: TypeAlias = Literal["refuse", "state", "drop-rows", "drop-columns", "impute-mode"]
+Missing: TypeAlias = Literal["refuse", "state", "drop-rows", "drop-columns", "impute-mode", "em"]
 TREATMENTS: tuple[str, ...] = get_args(Missing)
 
 _OF_PANDAS = (
@@ -122,7 +122,7 @@ CROSSTAB = Option(
 MISSING = Option(
     "missing",
     str,
-    "Missing values: refuse, state, drop-rows, drop-columns, impute-mode.",
+    "Missing values: refuse, state, drop-rows, drop-columns, impute-mode, em.",
     "refuse",
     "HOW",
     choices=TREATMENTS,
@@ -337,7 +337,8 @@ class Coding:
     """How to code the cells of a file; the rows above explain the fields.
 
     Missing values: "refuse" reports the counts; "state" adds a state; "drop-rows" and "drop-columns" leave
-    out rows or columns with some; "impute-mode" fills in the column's most frequent state, the first of ties.
+    out rows or columns with some; "impute-mode" fills in the column's most frequent state, the first of ties;
+    "em" draws them under trees to learn from, and fits one tree by expectation-maximisation.
     The default words for them count in text only. Without `discretise`, continuous columns are refused.
 
     Raises:

@@ -182,7 +182,7 @@ def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: S
             names = [column.name for column, gap in zip(columns, fewest, strict=True) if gap]
             raise InputError(source, "missing values", "every row has some", f"leave out with {DROP(names)}")
         return selection.where(full_rows(columns))
-    return selection  # "state" and "impute-mode" are applied by `coding`
+    return selection  # the others are applied by `coding`
 
 
 def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -42,6 +42,7 @@ class DataTable:
         weights: shape (rows,), positive whole multiplicities, in counts of `unit`; None for 1.
         provenance: remarks on file and coding.
         unit: the weight of one count: 1 unless rows weigh fractions.
+        gaps: shape (columns, rows), which cells are missing, whatever stands in them; None for none.
 
     Raises:
         InputError: the shapes do not fit, a name, state, code or weight is invalid, or there are no rows.
@@ -56,6 +57,7 @@ class DataTable:
     weights: NDArray[np.int64] | None = None
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     unit: float = 1.0
+    gaps: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         _require_names(self.names)
@@ -92,6 +94,7 @@ class DataTable:
         if not self.unit > 0 or (self.unit != 1 and self.weights is None):
             reason = f"it is {self.unit}, or there are no weights"
             raise InputError("table", "unit of weights", reason, "give a number above 0, and weights")
+        _require_gaps(self.gaps, codes)
 
     @property
     def n(self) -> int:
@@ -148,6 +151,7 @@ class ContinuousTable:
         provenance: remarks on the file.
         behind: the number of rows behind a covariance, which the values, any points, only have; None for rows
             of data.
+        gaps: see `DataTable`.
 
     Raises:
         InputError: the shapes do not fit, a name is empty or repeated, there are no rows, a value is not
@@ -158,6 +162,7 @@ class ContinuousTable:
     values: NDArray[np.float64]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     behind: float | None = None
+    gaps: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         _require_names(self.names)
@@ -184,6 +189,7 @@ class ContinuousTable:
                     f"every value is {column[0]:g}: a constant has no Gaussian density",
                     "leave the column out",
                 )
+        _require_gaps(self.gaps, values)
 
     @property
     def n(self) -> int:
@@ -292,6 +298,17 @@ class MixedTable:
         """The real columns, as a bit mask."""
         return sum(1 << v for v, states in enumerate(self.states) if states is None)
 
+    @property
+    def gaps(self) -> NDArray[np.bool_] | None:
+        """Which cells are missing; see `DataTable`."""
+        parts = [part for part in (self.discrete, self.real) if part is not None and part.gaps is not None]
+        if not parts:
+            return None
+        found = np.zeros((self.n, self.rows), dtype=np.bool_)
+        for part in parts:
+            found[[self.names.index(name) for name in part.names]] = part.gaps
+        return found
+
     def digest(self) -> str:
         """Returns "sha256:…" over names and both parts."""
         parts = (self.names, None if self.discrete is None else self.discrete.digest(), self.real.digest())
@@ -299,6 +316,31 @@ class MixedTable:
 
 
 Table: TypeAlias = "DataTable | ContinuousTable | MixedTable"
+
+
+def cells_of(table: Table) -> NDArray[np.float64]:
+    """Returns codes and numbers, shape (columns, rows)."""
+    if isinstance(table, DataTable):
+        return table.codes.astype(np.float64)
+    if isinstance(table, ContinuousTable):
+        return table.values
+    real = np.array([states is None for states in table.states])
+    cells = np.empty((table.n, table.rows))
+    cells[real] = table.real.values
+    if table.discrete is not None:
+        cells[~real] = table.discrete.codes
+    return cells
+
+
+def with_cells(table: Table, cells: NDArray[Any]) -> Table:
+    """Returns the table with other codes and numbers, shape (columns, rows), and the same gaps."""
+    if isinstance(table, DataTable):
+        return replace(table, codes=cells.astype(np.int32))
+    if isinstance(table, ContinuousTable):
+        return replace(table, values=cells)
+    real = np.array([states is None for states in table.states])
+    discrete = table.discrete and replace(table.discrete, codes=cells[~real].astype(np.int32))
+    return replace(table, discrete=discrete, real=replace(table.real, values=cells[real]))
 
 
 def _require_names(names: Sequence[str]) -> None:
@@ -314,6 +356,11 @@ def _require_names(names: Sequence[str]) -> None:
                 "give every column a unique name",
             )
         seen.add(name)
+
+
+def _require_gaps(gaps: NDArray[np.bool_] | None, cells: NDArray[Any]) -> None:
+    if gaps is not None and (gaps.shape != cells.shape or gaps.dtype != np.bool_):
+        raise InputError("table", "gaps", "they are not truth values for each cell", "give as many")
 
 
 def _require_rows(rows: int) -> None:

@@ -18,6 +18,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import codes_of, columns_of
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
+from jtsolve.models.learning.cells import estimated
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.tables.partitions import PartitionedTable
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
@@ -69,14 +71,19 @@ class Counts:
 
 
 def count(
-    tree: JunctionTree, table: DataTable | PartitionedTable, weights: ArrayLike | None = None
+    tree: JunctionTree,
+    table: DataTable | PartitionedTable,
+    weights: ArrayLike | None = None,
+    run: Run | None = None,
 ) -> Counts:
-    """Returns the counts in the cells of the cliques.
+    """Returns the counts in the cells of the cliques; those that EM expects if the table has gaps.
 
     Args:
         tree: over the columns of the table, in their order.
         table: the data, with its weights; partitions are counted where they lie.
-        weights: shape (rows,), additional non-negative weights; None for 1, as for partitions.
+        weights: shape (rows,), additional non-negative weights; None for 1, as for partitions. With weights,
+            the values in gaps count as observed.
+        run: its end ends EM; None for no end.
 
     Raises:
         InputError: the tree does not match the table, or the weights are invalid.
@@ -87,6 +94,14 @@ def count(
         return _by_partitions(tree, table)
     columns = columns_of(table)
     layout = layout_of(tree, tuple(column.arity for column in columns))
+    if table.gaps is not None and weights is None:
+        found = estimated(tree, table, run=run)
+        tables = {
+            tuple(sorted(own.discrete)): np.transpose(sums.counts.reshape(own.dims), np.argsort(own.discrete))
+            for own, sums in zip(found.cliques, found.sums, strict=True)
+        }
+        cells = np.concatenate([tables[tuple(clique)].ravel() for clique in layout.cliques])
+        return Counts(columns, tree, cells, float(table.total), {**table.provenance, **found.facts})
     each = _row_weights(table, weights)
     cells = cell_counts(layout, table.codes, each)
     total = float(table.rows if each is None else each.sum())
@@ -118,6 +133,7 @@ def fit(
     *,
     ess: float = 1.0,
     weights: ArrayLike | None = None,
+    run: Run | None = None,
 ) -> JunctionTreeModel:
     """Returns the model of a tree with tables fitted to data.
 
@@ -126,6 +142,7 @@ def fit(
         table: the data, with its weights.
         ess: equivalent sample size of the Dirichlet prior; 0 for maximum likelihood.
         weights: see `count`.
+        run: see `count`.
 
     Raises:
         InputError: the tree does not match the table, or the weights are invalid.
@@ -138,7 +155,7 @@ def fit(
     >>> fit(JunctionTree(1, [0b1], []), table, ess=1.0).tables[0].tolist()
     [0.375, 0.625]
     """
-    return count(tree, table, weights).model(ess)
+    return count(tree, table, weights, run).model(ess)
 
 
 def fit_validated(
@@ -148,6 +165,7 @@ def fit_validated(
     *,
     candidates: Sequence[float] = PRIORS,
     weights: ArrayLike | None = None,
+    run: Run | None = None,
 ) -> JunctionTreeModel:
     """Returns the model with the prior that maximises the likelihood of validation rows.
 
@@ -159,13 +177,14 @@ def fit_validated(
         validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
         candidates: equivalent sample sizes to try, at least one.
         weights: see `count`.
+        run: see `count`.
 
     Raises:
         InputError, ChoiceError, LimitError: as `fit`.
     """
     if not candidates:
         raise ChoiceError("there is no candidate for the equivalent sample size; give at least one")
-    counts = count(tree, table, weights)
+    counts = count(tree, table, weights, run)
     own = validation.weights if isinstance(validation, DataTable) else None
     codes = codes_of(counts.columns, validation) if isinstance(validation, DataTable) else validation
     best, likelihood = candidates[0], -np.inf

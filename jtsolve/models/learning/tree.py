@@ -52,7 +52,7 @@ class Tree:
             raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
         if isinstance(table, ContinuousTable | MixedTable):
             score = task.score if isinstance(task.score, ConditionalGaussian) else None
-            return fit_mixed(tree, table, ess=task.ess, score=score)
+            return fit_mixed(tree, table, ess=task.ess, score=score, run=run)
         if task.validation is not None:
-            return fit_validated(tree, table, task.validation)
-        return fit(tree, table, ess=task.ess)
+            return fit_validated(tree, table, task.validation, run=run)
+        return fit(tree, table, ess=task.ess, run=run)

@@ -1,0 +1,58 @@
+"""Structure from tables with missing cells: imputation under a denser tree.
+
+Structural EM (N. Friedman, The Bayesian structural EM algorithm, UAI 1998) imputes independence where its
+tree has no edge, and so confirms the tree. Here gaps are drawn under trees learned by AIC, which have more
+edges than those by BIC; the caller learns from the last draw by its own score.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jtsolve.models.learning.cells import drawn, estimated
+from jtsolve.models.learning.learner import Learner
+from jtsolve.scoring.score import is_mixed
+from jtsolve.scoring.scores.cg import ConditionalGaussian
+from jtsolve.tables.table import with_cells
+
+if TYPE_CHECKING:
+    from jtsolve.core.run import Run
+    from jtsolve.scoring.score import LocalScore
+    from jtsolve.tables.table import Table
+
+_ROUNDS = 6
+"""Trees learned, one after another."""
+_STEPS = 6
+"""Steps of EM on each."""
+_SECONDS = 5.0
+"""The longest search for one of them. Greedy searches ended 200 to 300 nats lower on tables of the networks
+alarm and insurance, and imputed worse: held-out rows lost up to 0.25 nats each."""
+
+
+def imputed(table: Table, score: LocalScore, treewidth: int, run: Run) -> Table:
+    """Returns a table whose gaps are drawn given the observed cells of their row.
+
+    Args:
+        table: the data; gaps hold values to begin with.
+        score: by which the caller learns.
+        treewidth: of the trees.
+        run: its end ends the rounds; its seed determines the draw.
+
+    Raises:
+        InputError: columns are linearly dependent.
+        LimitError, StoppedError: the run ended before there was a tree.
+    """
+    columns = score.columns if is_mixed(score) else "raw"
+    learner = Learner(ConditionalGaussian("aic", columns=columns), None, treewidth)
+    generator = np.random.default_rng(run.seed)
+    found = table
+    for step in range(_ROUNDS):
+        run.progress(note=f"imputing, tree {step + 1} of {_ROUNDS}", done=step / _ROUNDS)
+        tree = learner(found, run.part(min(_SECONDS, run.left / (2 * _ROUNDS)), silent=True))
+        estimates = estimated(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
+        found = with_cells(table, drawn(estimates.cliques, table, generator))
+        if run.stop is not None:
+            break
+    return found
