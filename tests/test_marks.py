@@ -26,6 +26,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, members
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.families.families import choose_root, families_of
 from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.kbest import k_best
@@ -184,6 +185,17 @@ def test_both_verifiers_prove_bounds_under_marks() -> None:
         assert verify(problem, result_to_document(lower), certificate)
         unmarked = replace(problem, constraints=Constraints())
         assert verify(unmarked, document, certificate)
+
+
+def test_with_the_star_as_the_root_discrete_variables_have_discrete_parents_only() -> None:
+    problem = marked(5, 0b10011, 3, 0).with_star()
+    families = families_of(problem, choose_root(problem, None))
+    listed = families.listing()
+    assert families.root == 5
+    for v, at in zip(listed.vertex.tolist(), listed.parents.tolist(), strict=True):
+        parents = set(families.members_of(at))
+        assert parents <= {2, 3, 5} if v in {2, 3} else 5 not in parents
+        assert v in {0, 1, 4, 5} or 5 in parents
 
 
 def test_files_keep_marks(tmp_path: Path) -> None:

@@ -354,6 +354,8 @@ class Verifier:
         begins = {1 << v for v in range(n) if 1 << v in covered and (v == root or empty)}
         pairs = ((mask, v) for mask in self.table for v in members(mask))
         allowed = {(mask, v) for mask, v in pairs if mask in begins or (mask != 1 << v and v != root)}
+        beside = {edge ^ 1 << root for edge in rules.sets["required_edges"] if edge >> root & 1}
+        allowed -= {(mask, v) for mask, v in allowed if 1 << v in beside and not mask >> root & 1}
         self.start: State = (everything, allowed, set(), set(rules.sets["required_edges"]))
         if bound is not None:
             self.target = target(bound, unit, [r[1 << v] for v in range(n)])

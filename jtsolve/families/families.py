@@ -31,7 +31,8 @@ component of another. So one vertex, the root, may be required to come first: P 
 vertex with many neighbours in good trees is a good choice (`choose_root`).
 
 *Constraints.* Filters, which leave out families or sets: `max_treewidth`, `forbidden_edges`,
-`forbidden_cliques` that are in no larger candidate, ∅ as a separator (then only the root has P = ∅). Rows
+`forbidden_cliques` that are in no larger candidate, ∅ as a separator (then only the root has P = ∅), and
+required edges to the root (then it is a parent). Rows
 (`rows`): other separators and cliques that are not permitted, which covers all constraints on separators, and
 `required_edges`. `max_cliques` bounds Σ_A max(0, y(A) − N(A)), which is not linear: formulations add
 variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
@@ -248,6 +249,11 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
     ends = (rows == root) & (sizes == 1)[:, None]
     if not_separator[0]:
         allowed &= ends | (sizes != 1)[:, None]
+    beside = np.zeros(n + 1, dtype=np.bool_)  # a required neighbour of the root comes after it
+    for edge in problem.constraints.required_edges:
+        if edge >> root & 1:
+            beside[list(members(edge & ~(1 << root)))] = True
+    allowed &= ~beside[rows] | (rows == root).any(axis=1)[:, None]
     everything = Families(
         n, width, root, rows, facets, sizes, scores, values, allowed, not_separator, not_clique,
         float(own.sum()), problem.constraints,
@@ -258,9 +264,12 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
 def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
     """Returns a good root: a vertex with the most neighbours in a known tree; ties go to the lowest.
 
-    Without a tree, in the maximum spanning tree of the gains of pairs, s(uv) − s(u) − s(v), at least 0.
+    Without a tree, in the maximum spanning tree of the gains of pairs, s(uv) − s(u) − s(v), at least 0. Of a
+    problem with marks, the star: then discrete variables have discrete parents only.
     """
     n = problem.n
+    if problem.star:
+        return n - 1
     degree = np.zeros(n, dtype=np.int64)
     if tree is not None:
         np.add.at(degree, np.array(tree.graph_edges, dtype=np.int64).ravel(), 1)

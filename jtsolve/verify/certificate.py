@@ -103,6 +103,10 @@ class _Verifier:
         if self.no_separator[0]:
             allowed[first] &= table.member[first] == certificate.root
         allowed[first, 0] &= table.coverable[first]
+        for edge in problem.constraints.required_edges:
+            if edge >> certificate.root & 1:  # the root comes first, so it is a parent of the other
+                (v,) = members(edge & ~(1 << certificate.root))
+                allowed &= (table.member != v) | table.holding(certificate.root, v)[:, None]
         self.whole = _Remaining(np.ones(len(table.masks), dtype=np.bool_), allowed, {})
         if bound > -inf:
             self.target = target_of(bound, self.shift, offset, self.n)
