@@ -36,7 +36,7 @@ import csv
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from state_rows import read_states
 
@@ -227,7 +227,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
     seconds, spent = time.perf_counter() - began, time.process_time() - spent
     means = {
         part: f"{mixture.log_likelihood(rows).mean():.4f}"
-        for part, rows in (("valid", valid), ("test", test))
+        for part, rows in cast("Any", (("valid", valid), ("test", test)))
     }
     singles = [measure(name, int(single), arguments) for single in arguments.single.split(",")]
     best = max(singles, key=lambda row: float(row["valid"]))

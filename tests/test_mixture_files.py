@@ -213,7 +213,6 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
         (["--model", "mixture:none", "--treewidth", "1"], "increasing numbers"),
         (["--model", "mixture"], "give --treewidth"),
         (["--model", "tree:restarts=2", "--treewidth", "1"], "no option 'restarts'"),
-        (["--model", "mixture", "--treewidth", "1", "--score", "gaussian-bic"], "of real numbers"),
         (["--model", "mixture", "--treewidth", "1", "--backend", "auto:seed=1"], "has no options"),
         (["--model", "mixture", "--treewidth", "1", "--smoothing", "0"], "above 0"),
         (["--model", "mixture:700", "--treewidth", "1"], "distinct rows"),

@@ -7,22 +7,26 @@ from functools import cache
 from itertools import product
 from math import log, pi
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+import polars as pl
 import pytest
 
 import jtsolve as jt
 from jtsolve.backends.brute import chordal_trees
+from jtsolve.cli import run
 from jtsolve.core.marks import is_strongly_decomposable
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.estimator import JunctionTreeDensity
 from jtsolve.models.files.document import read_model
 from jtsolve.models.files.opening import write_model
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
+from jtsolve.models.mixture import Mixture as Mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, taken
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -348,3 +352,112 @@ def test_a_frame_of_both_kinds_is_fitted_asked_and_completed(tmp_path: Path) -> 
     assert jt.Model.read(tmp_path / "m.json").loglik(data).to_list() == model.loglik(data).to_list()
     model.show()
     assert "1 discrete and 2 real" in repr(model)
+
+
+def parts_of(seed: int) -> Mixed:
+    """Returns a mixture of two mixed trees over the same columns."""
+    kinds = ("ddrr", "drrr", "rdrd")[seed % 3]
+    table = mixed_table(kinds, 0, rows=60)
+    trees = [
+        tree
+        for tree in chordal_trees(4)
+        if len(tree.graph_edges) >= 2 and is_strongly_decomposable(tree, table.real_variables)
+    ]
+    generator = np.random.default_rng(seed)
+    chosen = generator.choice(len(trees), 2, replace=False).tolist()
+    each = [
+        fit_mixed(trees[at], table, weights=generator.uniform(size=60) * (generator.uniform(size=60) < 0.6))
+        for at in chosen
+    ]
+    return Mixed(np.array([0.3, 0.7]), tuple(each))
+
+
+def test_weights_of_rows_count_as_repetitions() -> None:
+    table = mixed_table("drdr", rows=60)
+    times = 1 + np.arange(60) % 3
+    repeated = taken(table, np.repeat(np.arange(60), times))
+    tree = next(t for t in chordal_trees(4) if len(t.graph_edges) == 6)
+    rows = cells_of(table)
+    one, other = fit_mixed(tree, table, weights=times.astype(float)), fit_mixed(tree, repeated)
+    assert one.log_likelihood(rows) == pytest.approx(other.log_likelihood(rows))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_mixtures_of_mixed_trees_answer_as_the_sum_of_their_parts(seed: int, tmp_path: Path) -> None:
+    mixture = parts_of(seed)
+    real = [v for v, column in enumerate(mixture.columns) if column.states is None]
+    states = [v for v in range(4) if v not in real]
+    rows = mixture.sample(30, seed)
+    rows[np.random.default_rng(seed).uniform(size=rows.shape) < 0.3] = np.nan
+    sums = np.logaddexp(
+        *(log(w) + c.log_likelihood(rows) for w, c in zip((0.3, 0.7), mixture.components, strict=True))
+    )
+    assert mixture.log_likelihood(rows) == pytest.approx(sums)
+    # Given a real number, each state is as probable as its density says, and so are mean and quantiles.
+    name, (first, *others) = mixture.names[real[-1]], real
+    answer: Any = mixture.posterior([[mixture.names[v]] for v in (*states, *others[:-1], first)], {name: 0.4})
+    row = np.full((4, 1), np.nan)
+    row[real[-1]] = 0.4
+    assert answer.log_probability == pytest.approx(mixture.log_likelihood(row)[0])
+    for v, table in zip(states, answer.states.tables, strict=True):
+        each = np.repeat(row, len(table), axis=1)
+        each[v] = np.arange(len(table))
+        assert table == pytest.approx(np.exp(mixture.log_likelihood(each) - answer.log_probability))
+        assert mixture.predict(row, v)[0] == table.argmax()
+    grid = np.linspace(-15, 15, 3001)
+    along = np.repeat(row, grid.size, axis=1)
+    along[first] = grid
+    density = np.exp(mixture.log_likelihood(along) - answer.log_probability) * (grid[1] - grid[0])
+    mean, variance = density @ grid, density @ grid**2 - (density @ grid) ** 2
+    numbers = answer.numbers
+    assert density.sum() == pytest.approx(1, abs=1e-6)
+    assert numbers.means[-1] == pytest.approx([mean], abs=1e-5)
+    assert numbers.covariances[-1][0] == pytest.approx([variance], abs=1e-4)
+    assert mixture.predict(row, first) == pytest.approx([mean], abs=1e-5)
+    median = numbers.quantiles((0.5,))[-1][0, 0]
+    assert density[grid < median].sum() == pytest.approx(0.5, abs=0.01)
+    drawn = mixture.sample(4000, 1, {name: 0.4})
+    assert (drawn[real[-1]] == 0.4).all()
+    assert drawn[first].mean() == pytest.approx(mean, abs=5 * (variance / 4000) ** 0.5)
+    for own, v in zip(mixture.marginals(), range(4), strict=True):
+        expected = mixture.marginal([mixture.names[v]])
+        assert np.ravel(own) == pytest.approx(
+            np.concatenate([np.ravel(part) for part in expected] if v in real else [expected])
+        )
+    path = tmp_path / "mixture.json"
+    write_model(mixture, str(path))
+    again = read_model(path)
+    assert isinstance(again, Mixed)
+    assert (again.log_likelihood(rows) == mixture.log_likelihood(rows)).all()
+    path.write_text(path.read_text(encoding="utf-8").replace('"parent": -1', '"parent": 3'), encoding="utf-8")
+    with pytest.raises(InputError, match=r"components\[0\].cliques"):
+        read_model(path)
+
+
+def test_a_mixture_finds_the_parts_of_a_mixed_table_from_every_door(tmp_path: Path) -> None:
+    generator = np.random.default_rng(4)
+    part = generator.integers(2, size=400)
+    size = generator.normal(size=400) + 6 * part
+    table = {
+        "kind": np.where(generator.uniform(size=400) < 0.2 + 0.6 * part, "a", "b").tolist(),
+        "size": size.tolist(),
+        "mass": (np.where(part, -1, 1) * size + generator.normal(size=400)).tolist(),
+    }
+    model = jt.fit(table, "mixture:components=2", treewidth=1)
+    single = jt.fit(table, treewidth=1)
+    assert np.asarray(model.loglik(table)).mean() > np.asarray(single.loglik(table)).mean() + 0.2
+    weights = cast("Mixed", model.model).weights
+    assert sorted(weights) == pytest.approx(sorted([part.mean(), 1 - part.mean()]), abs=0.02)
+    data, path = tmp_path / "data.csv", tmp_path / "model.json"
+    lines = [",".join(table), *(",".join(map(str, row)) for row in zip(*table.values(), strict=True))]
+    data.write_text("\n".join(lines), encoding="utf-8")
+    words = ["fit", str(data), "--model", "mixture:components=2", "--treewidth", "1", "--output", str(path)]
+    assert run([*words, "--quiet"], 0.0) == 0
+    shell = jt.Model.read(path)
+    assert np.asarray(shell.loglik(table)) == pytest.approx(np.asarray(model.loglik(table)))
+    assert shell.query("size", given={"mass": -6.0})["mean"].to_list()[0] == pytest.approx(6, abs=0.5)
+    frame = pl.DataFrame(table)
+    density = JunctionTreeDensity(1, local_score="cg", model="mixture:components=2", discretise=None)
+    assert density.fit(frame).score_samples(frame) == pytest.approx(np.asarray(model.loglik(table)))
+    averaged = jt.fit(table, "average:draws=8", treewidth=2)
+    assert np.isfinite(np.asarray(averaged.loglik(table))).all()

@@ -24,7 +24,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import DataTable, MixedTable
+from jtsolve.tables.table import DataTable, MixedTable, taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -233,18 +233,8 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     Rows of states are drawn as weights, so that the data are not copied.
     """
     if not isinstance(table, DataTable):
-        rows = generator.integers(table.rows, size=table.rows)
-        real = table.real if isinstance(table, MixedTable) else table
-        real.require_rows("a bootstrap")
-        numbers = replace(real, values=real.values[:, rows], gaps=None)
-        if not isinstance(table, MixedTable):
-            return numbers
-        states = (
-            None
-            if table.discrete is None
-            else replace(table.discrete, codes=table.discrete.codes[:, rows], gaps=None)
-        )
-        return replace(table, discrete=states, real=numbers)
+        (table.real if isinstance(table, MixedTable) else table).require_rows("a bootstrap")
+        return taken(table, generator.integers(table.rows, size=table.rows))
     table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
     weights = generator.multinomial(int(table.total), each / table.total)

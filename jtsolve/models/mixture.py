@@ -1,4 +1,4 @@
-"""Mixtures of junction trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
+"""Mixtures of junction trees, also of mixed tables: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
 Queries that are linear in P are answered by the components. Most probable explanations, entropies and
 conditional independences do not decompose over the components and are refused. Time: that of one tree, times
@@ -10,16 +10,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.documents import column_document
 from jtsolve.models.inference.marginals import MOST_CELLS
-from jtsolve.models.inference.prediction import posterior_of, predicted
+from jtsolve.models.inference.prediction import averaged, posterior_of, predicted
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import Conditioned, Description, require_draws, undrawable
+from jtsolve.models.protocol import (
+    Conditioned,
+    Description,
+    RealPosterior,
+    StatePosterior,
+    require_draws,
+    undrawable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,13 +35,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.columns import Column
+    from jtsolve.models.mixed import MixedTreeModel
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.models.protocol import Evidence, Groups, Posterior
+    from jtsolve.tables.table import DataTable
+
+    Component = JunctionTreeModel | MixedTreeModel
 
 _TOLERANCE = 1e-9
 """How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
+
+
+class _Given(NamedTuple):
+    """The components under which evidence is possible, with their models given it, and their weights then."""
+
+    weights: NDArray[np.float64]
+    components: list[tuple[Any, Any]]
+    log_probability: float
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,9 +68,8 @@ class Mixture:
     """
 
     weights: NDArray[np.float64]
-    components: tuple[JunctionTreeModel, ...]
+    components: tuple[Component, ...]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    is_continuous: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         weights = np.array(self.weights, dtype=np.float64)
@@ -66,6 +82,8 @@ class Mixture:
             raise ValueError(f"the weights {weights.tolist()} are not probabilities that sum to 1")
         if any(component.columns != self.columns for component in self.components):
             raise ValueError("the components have different columns")
+        if len({type(component) for component in self.components}) > 1:
+            raise ValueError("the components are of different kinds")
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: mapping proxies do not."""
@@ -75,7 +93,17 @@ class Mixture:
         return f"Mixture({self.n} variables, {len(self.components)} components, {self.parameters} parameters)"
 
     @property
-    def columns(self) -> tuple[Column, ...]:
+    def _parts(self) -> list[Any]:
+        """The components, whatever their kind."""
+        return list(self.components)
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether there are real variables."""
+        return self.components[0].is_continuous
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
         """The columns of every component."""
         return self.components[0].columns
 
@@ -97,16 +125,16 @@ class Mixture:
     @property
     def cells(self) -> int:
         """The number of cells of all tables."""
-        return sum(component.cells for component in self.components)
+        return sum(part.cells for part in self._parts)
 
-    def log_joint(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+    def log_joint(self, rows: DataTable | NDArray[Any]) -> NDArray[np.float64]:
         """Returns ln w_k + ln P_k(row), shape (k, rows)."""
-        each = np.array([one.log_likelihood(rows) for one in self.components])
+        each = np.array([one.log_likelihood(rows) for one in self._parts])
         with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
             each += np.log(self.weights)[:, None]
         return each
 
-    def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
+    def log_likelihood(self, rows: DataTable | NDArray[Any]) -> NDArray[np.float64]:
         """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
         return log_sum(self.log_joint(rows))
 
@@ -116,6 +144,12 @@ class Mixture:
         Raises:
             InputError: a variable or state is unknown, or the evidence is impossible under every component.
         """
+        known = self._given(evidence)
+        models = tuple(model for _, model in known.components)
+        return Conditioned(Mixture(known.weights, models, self.provenance), known.log_probability)
+
+    def _given(self, evidence: Evidence) -> _Given:
+        """Returns the components under which evidence is possible; raises as `condition`."""
         logs, components = [], []
         refused: InputError | None = None
         for weight, component in zip(self.weights.tolist(), self.components, strict=True):
@@ -126,30 +160,46 @@ class Mixture:
                 continue
             if weight > 0:
                 logs.append(np.log(weight) + given.log_probability)
-                components.append(given.model)
+                components.append((component, given.model))
         if not components:
             assert refused is not None, "some weight is above 0"
             raise refused
         total = float(log_sum(np.array(logs)))
         weights = np.exp(np.array(logs) - total)
-        return Conditioned(Mixture(weights / weights.sum(), tuple(components), self.provenance), total)
+        return _Given(weights / weights.sum(), components, total)
 
-    def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """Returns P(v) for every variable v, one entry a state."""
-        each = [component.marginals() for component in self.components]
-        return tuple(
-            np.tensordot(self.weights, np.array(tables), axes=1) for tables in zip(*each, strict=True)
-        )
+    def marginals(self) -> tuple[Any, ...]:
+        """Returns P(v) for every variable v, one entry a state; mean and variance of a real one."""
+        found = []
+        for own in zip(*[part.marginals() for part in self._parts], strict=True):
+            parts = np.array(own)
+            entry: Any = np.tensordot(self.weights, parts, axes=1)
+            if isinstance(own[0], tuple):
+                mean, variance = entry.tolist()
+                entry = mean, variance + float(self.weights @ (parts[:, 0] - mean) ** 2)
+            found.append(entry)
+        return tuple(found)
 
-    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-        """Returns the joint marginal of some variables; see `inference.marginals.marginal`."""
-        each = [component.marginal(names, most_cells=most_cells) for component in self.components]
+    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> Any:
+        """Returns the joint marginal of some variables; see that of the components."""
+        if self.is_continuous:
+            answer = self.posterior([names], {})
+            if isinstance(answer, RealPosterior):
+                return answer.means[0], answer.covariances[0]
+            assert isinstance(answer, StatePosterior), "it is one group"
+            return answer.tables[0]
+        each = [part.marginal(names, most_cells=most_cells) for part in self._parts]
         return np.tensordot(self.weights, np.array(each), axes=1)
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> StatePosterior:
+    ) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
+        if self.is_continuous:
+            known = self._given(evidence)
+            each = [one.posterior(groups, evidence, memory=memory, run=run) for one, _ in known.components]
+            found: Posterior = averaged(known.weights, each, known.log_probability)
+            return found
         return posterior_of(self, groups, evidence, memory=memory, run=run)
 
     def explain(
@@ -159,25 +209,36 @@ class Mixture:
         del evidence, k, memory, run
         raise self._undrawable("the most probable explanation")
 
-    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
-        """Returns independent rows as codes, shape (variables, rows); see `protocol.Distribution`."""
+    def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Any:
+        """Returns independent rows, shape (variables, rows); see `protocol.Distribution`."""
         require_draws(rows, seed)
-        known = self.condition(evidence).model if evidence else self
+        known = self._given(evidence)
         generator = np.random.default_rng(seed)
         which = generator.choice(len(known.weights), size=rows, p=known.weights)
         seeds = generator.integers(0, 1 << 62, size=len(known.weights)).tolist()
-        out: Codes = np.zeros((self.n, rows), dtype=np.int32)
-        for k, (component, own) in enumerate(zip(known.components, seeds, strict=True)):
-            drawn = component.sample(int((which == k).sum()), own)
+        out: Any = np.zeros((self.n, rows), dtype=np.int32)
+        for k, ((component, _), own) in enumerate(zip(known.components, seeds, strict=True)):
+            drawn = component.sample(int((which == k).sum()), own, evidence)
             out = out.astype(drawn.dtype, copy=False)
             out[:, which == k] = drawn
         return out
 
-    def predict(self, rows: Codes, v: int) -> Codes:
-        """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
-        return predicted(self, rows, v)
+    def predict(self, rows: Any, v: int) -> Any:
+        """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
+        if not self.is_continuous:
+            return predicted(self, rows, v)
+        if self.columns[v].states is not None:
+            codes = predicted(self, rows, v).astype(np.float64)
+            return np.where(codes < 0, np.nan, codes)
+        rest = np.array(rows, dtype=np.float64)
+        rest[v] = np.nan
+        logs = self.log_joint(rest)
+        with np.errstate(invalid="ignore"):  # NaN where the rest is impossible
+            shares = np.exp(logs - log_sum(logs))
+        means = np.array([component.predict(rows, v) for component in self.components])
+        return np.where(shares > 0, shares * means, shares).sum(axis=0)
 
-    def complete(self, rows: Codes) -> NoReturn:
+    def complete(self, rows: Any) -> NoReturn:
         """Refuses: a maximum of a sum does not decompose."""
         del rows
         raise self._undrawable("the completion of rows")
@@ -223,9 +284,9 @@ class Mixture:
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file, less format and provenance; of components, less that, too."""
         each = [component.to_document() for component in self.components]
-        kept = ("cliques", "tree_edges", "tables")
+        kept = ("cliques",) if self.is_continuous else ("cliques", "tree_edges", "tables")
         return {
-            "kind": "mixture",
+            "kind": "mixed-mixture" if self.is_continuous else "mixture",
             "variables": [column_document(column) for column in self.columns],
             "weights": self.weights.tolist(),
             "components": [{key: one[key] for key in kept} for one in each],

@@ -137,9 +137,9 @@ class CellMoments:
     identity: NDArray[np.float64]
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> float:
         """The number of rows."""
-        return round(float(self.counts.sum()))
+        return float(self.counts.sum())
 
     def each(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
         """Returns a number for each cell, to multiply its matrix by."""

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.errors import ChoiceError
-from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.refit import refitted
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.models.model import JunctionTreeModel
+    from jtsolve.models.mixture import Component
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class AveragedTrees:
     name: ClassVar[str] = "average"
     main: ClassVar[str] = "draws"
     uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "constraints"})
-    default_score: ClassVar[str] = "bdeu"
+    default_score: ClassVar[str] = "niw"
     """A log marginal likelihood, so that weights are posterior probabilities."""
 
     def __post_init__(self) -> None:
         if self.draws < 1:
             raise ChoiceError(f"{self.draws} draws make no sample; give at least 1")
 
-    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
+    def fit(self, task: FitTask, run: Run) -> Component | Mixture:
         """Returns the mixture; of one distinct tree, its model.
 
         Raises:
@@ -62,7 +62,7 @@ class AveragedTrees:
         from jtsolve.averaging.weights import GRAPHS
         from jtsolve.study.averaging import METHODS, drawn
 
-        table, score = task.states(self.name)
+        table = task.rows(self.name)
         size = task.width(self.name) + 1
         if task.validation is not None:
             raise ChoiceError(
@@ -79,7 +79,7 @@ class AveragedTrees:
         shares = Counter(draws.trees)
         remarks = {
             **table.provenance,
-            "score": score.name,
+            "score": task.score.name,
             "treewidth_allowed": task.treewidth,
             "draws": self.draws,
             "drawn_by": draws.method,
@@ -87,7 +87,7 @@ class AveragedTrees:
             "smoothing_ess": task.ess,
         }
         table = replace(table, provenance=MappingProxyType(remarks))
-        models = tuple(fit(tree, table, ess=task.ess) for tree in shares)
+        models = tuple(refitted(tree, table, task.ess, np.ones(table.rows), task.score) for tree in shares)
         if len(models) == 1:
             return models[0]
         return Mixture(np.array(list(shares.values())) / len(draws.trees), models, MappingProxyType(remarks))

@@ -343,6 +343,16 @@ def with_cells(table: Table, cells: NDArray[Any]) -> Table:
     return replace(table, discrete=discrete, real=replace(table.real, values=cells[real]))
 
 
+def taken(table: ContinuousTable | MixedTable, rows: NDArray[np.int64]) -> ContinuousTable | MixedTable:
+    """Returns some rows of a table, by their positions, without its gaps."""
+    if isinstance(table, ContinuousTable):
+        return replace(table, values=table.values[:, rows], gaps=None)
+    discrete = table.discrete and replace(table.discrete, codes=table.discrete.codes[:, rows], gaps=None)
+    return replace(
+        table, discrete=discrete, real=replace(table.real, values=table.real.values[:, rows], gaps=None)
+    )
+
+
 def _require_names(names: Sequence[str]) -> None:
     if not names:
         raise InputError("table", "columns", "there are none", "keep at least one column")

@@ -25,11 +25,13 @@ from jtsolve.models.files.parts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from jtsolve.models.features.tree import FeatureTree
+    from jtsolve.models.files.parts import ColumnDocument
     from jtsolve.models.mixed import MixedTreeModel
-    from jtsolve.models.mixture import Mixture
+    from jtsolve.models.mixture import Component, Mixture
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Distribution
 
@@ -70,11 +72,25 @@ class CliqueDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     covariances: str
 
 
+class MixedPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A component of a mixture of mixed models."""
+
+    cliques: Annotated[list[CliqueDocument], msgspec.Meta(min_length=1)]
+
+
 class MixedDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
     """A jtsolve model file, version 1, of discrete and real variables: a strongly rooted junction tree."""
 
     kind: Literal["mixed"]
     cliques: Annotated[list[CliqueDocument], msgspec.Meta(min_length=1)]
+
+
+class MixedMixtureDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
+    """A jtsolve model file, version 1, of a mixture of mixed models; see `MixtureDocument`."""
+
+    kind: Literal["mixed-mixture"]
+    weights: Annotated[list[float], msgspec.Meta(min_length=1)]
+    components: Annotated[list[MixedPart], msgspec.Meta(min_length=1)]
 
 
 class _Kind(msgspec.Struct):
@@ -87,7 +103,7 @@ def model_schema() -> dict[str, Any]:
     """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
     from jtsolve.models.files.features import FeaturesDocument
 
-    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, MixedDocument)
+    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, MixedDocument, MixedMixtureDocument)
 
 
 def model_to_json(model: Distribution) -> bytes:
@@ -117,7 +133,15 @@ def read_model(path: str | Path) -> AnyModel:
     if kind == "mixture":
         return _mixture(decode(data, MixtureDocument, source), source)
     if kind == "mixed":
-        return _mixed(decode(data, MixedDocument, source), source)
+        mixed = decode(data, MixedDocument, source)
+        return _mixed(mixed.variables, mixed.cliques, source, "$", mixed.provenance)
+    if kind == "mixed-mixture":
+        whole = decode(data, MixedMixtureDocument, source)
+        parts = [
+            _mixed(whole.variables, part.cliques, source, f"$.components[{k}]", {})
+            for k, part in enumerate(whole.components)
+        ]
+        return _weighted(whole, parts, source)
     if kind == "features":
         from jtsolve.models.files.features import features_in
 
@@ -137,32 +161,44 @@ def _kind(data: bytes) -> Any:
 
 
 def _mixture(document: MixtureDocument, source: str) -> Mixture:
-    from jtsolve.models.mixture import Mixture
-
     columns = columns_from(document.variables, source, "$")
-    components = tuple(
+    components = [
         tree_model(part, columns, source, f"$.components[{k}]", {})
         for k, part in enumerate(document.components)
-    )
+    ]
+    return _weighted(document, components, source)
+
+
+def _weighted(
+    document: MixtureDocument | MixedMixtureDocument, components: Sequence[Component], source: str
+) -> Mixture:
+    from jtsolve.models.mixture import Mixture
+
     try:
-        return Mixture(np.array(document.weights), components, MappingProxyType(document.provenance))
+        return Mixture(np.array(document.weights), tuple(components), MappingProxyType(document.provenance))
     except ValueError as error:
         raise file_error(source, "$.weights", str(error)) from None
 
 
-def _mixed(document: MixedDocument, source: str) -> MixedTreeModel:
+def _mixed(
+    variables: Sequence[ColumnDocument],
+    listed: Sequence[CliqueDocument],
+    source: str,
+    at: str,
+    provenance: dict[str, Any],
+) -> MixedTreeModel:
     from jtsolve.models.columns import RealColumn
     from jtsolve.models.inference.mixed import MixedClique
     from jtsolve.models.mixed import MixedTreeModel
 
     columns = tuple(
         RealColumn(entry.name) if entry.states is None else columns_from([entry], source, "$")[0]
-        for entry in document.variables
+        for entry in variables
     )
     index = {column.name: v for v, column in enumerate(columns)}
     cliques = []
-    for i, entry in enumerate(document.cliques):
-        place = f"$.cliques[{i}]"
+    for i, entry in enumerate(listed):
+        place = f"{at}.cliques[{i}]"
         if unknown := [name for name in (*entry.discrete, *entry.real) if name not in index]:
             raise file_error(source, place, f"there is no variable '{unknown[0]}'")
         discrete, real = ([index[name] for name in names] for names in (entry.discrete, entry.real))
@@ -179,9 +215,9 @@ def _mixed(document: MixedDocument, source: str) -> MixedTreeModel:
             MixedClique(tuple(discrete), tuple(real), entry.shared, r, entry.parent, dims, **arrays)
         )
     try:
-        return MixedTreeModel(columns, tuple(cliques), MappingProxyType(document.provenance))
+        return MixedTreeModel(columns, tuple(cliques), MappingProxyType(provenance))
     except ValueError as error:
-        raise file_error(source, "$.cliques", str(error)) from None
+        raise file_error(source, f"{at}.cliques", str(error)) from None
 
 
 def _plain(value: Any) -> Any:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.models.inference.marginals import require_small, targets_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import StatePosterior
+from jtsolve.models.protocol import MixedPosterior, Normals, RealPosterior, StatePosterior
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -51,6 +52,40 @@ def posterior_of(
     ]
     columns = tuple(tuple(model.columns[v] for v in targets) for targets in wanted)
     return StatePosterior(columns, tuple(tables), known.log_probability)
+
+
+def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability: float) -> Any:
+    """Returns the posterior of a mixture from those of its components, for the same groups."""
+    first = each[0]
+    if isinstance(first, MixedPosterior):
+        parts = [
+            averaged(weights, [getattr(one, part) for one in each], log_probability)
+            for part in ("states", "numbers")
+        ]
+        return MixedPosterior(*parts)
+
+    def over(name: str) -> list[NDArray[np.float64]]:
+        groups = zip(*(getattr(one, name) for one in each), strict=True)
+        return [np.tensordot(weights, np.array(own), axes=1) for own in groups]
+
+    if isinstance(first, StatePosterior):
+        return replace(first, tables=tuple(over("tables")), log_probability=log_probability)
+    means, matrices = over("means"), over("covariances")
+    for k, mean in enumerate(means):
+        steps = np.array([one.means[k] for one in each]) - mean
+        matrices[k] += np.einsum("c,ci,cj->ij", weights, steps, steps)
+    margins = tuple(
+        tuple(
+            Normals(
+                np.concatenate([w * one.weights for w, one in zip(weights, own, strict=True)]),
+                np.concatenate([one.means for one in own]),
+                np.concatenate([one.variances for one in own]),
+            )
+            for own in zip(*group, strict=True)
+        )
+        for group in zip(*(one.margins for one in each), strict=True)
+    )
+    return RealPosterior(first.groups, tuple(means), tuple(matrices), log_probability, margins)
 
 
 def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[np.float64]:

@@ -139,6 +139,7 @@ def estimated(
     score: ConditionalGaussian | None = None,
     run: Run | None = None,
     steps: int = _MOST_STEPS,
+    weights: NDArray[np.float64] | None = None,
 ) -> Estimates:
     """Returns the parameters of a tree, by EM if the table has gaps.
 
@@ -149,6 +150,7 @@ def estimated(
         score: see `mixed_tree.fit_mixed`.
         run: its end ends EM; None for no end.
         steps: the most steps of EM.
+        weights: see `mixed_tree.fit_mixed`.
 
     Raises:
         ChoiceError: the graph is not strongly decomposable.
@@ -157,10 +159,10 @@ def estimated(
     score = score or ConditionalGaussian()
     states = [()] * table.n if isinstance(table, ContinuousTable) else table.states
     places = places_of(tree, [len(labels or ()) for labels in states])
-    rows, gaps = cells_of(table), table.gaps
-    weights = np.ones(table.rows)
+    rows, gaps = cells_of(table), table.gaps if weights is None else None
+    weights = np.ones(table.rows) if weights is None else weights
     if (own := getattr(table, "weights", None)) is not None:
-        weights = own * getattr(table, "unit", 1.0)
+        weights = weights * own * getattr(table, "unit", 1.0)
     observed = rows if gaps is None else np.where(gaps, np.nan, rows)
     rounding = np.array([_least_gap(column) ** 2 / 12 for column in observed])
 

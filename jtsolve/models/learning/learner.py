@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import Known
+from jtsolve.core.marks import with_star
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import require_tree
 from jtsolve.errors import ChoiceError
@@ -81,8 +82,6 @@ class Learner:
             RefusedError: the backend does not support the problem.
         """
         backend: Any = self.backend
-        if start is not None and isinstance(getattr(backend, "start", None), tuple):
-            backend = replace(backend, start=(Known(start), *backend.start))
         problem = problem_from_table(
             table,
             self.score,
@@ -91,6 +90,10 @@ class Learner:
             run=run,
             backend=backend,
         )
+        if start is not None and isinstance(getattr(backend, "start", None), tuple):
+            real = problem.constraints.real_variables
+            known = with_star(start, real) if problem.with_star().star else start
+            backend = replace(backend, start=(Known(known), *backend.start))
         result = solve(problem, backend, run)
         require_tree(result)
         return result

@@ -14,6 +14,8 @@ from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -26,6 +28,7 @@ def fit_mixed(
     ess: float = 1.0,
     score: ConditionalGaussian | None = None,
     run: Run | None = None,
+    weights: NDArray[np.float64] | None = None,
 ) -> MixedTreeModel:
     """Returns the conditional Gaussian model of a tree fitted to a table; by EM if the table has gaps.
 
@@ -36,6 +39,8 @@ def fit_mixed(
             members, under which the variables are independent; 0 for maximum likelihood.
         score: whether cells have covariances of their own; None for that.
         run: its end ends EM; None for no end.
+        weights: shape (rows,), non-negative weights of the rows, whose values in gaps count as observed; None
+            for 1.
 
     Raises:
         InputError: the tree does not match the table, or columns are linearly dependent.
@@ -51,7 +56,7 @@ def fit_mixed(
     if table.real.behind is not None:  # in points, of which there are not as many
         ess *= table.rows / table.real.total
     try:
-        found = estimated(tree, table, ess=ess, score=score, run=run)
+        found = estimated(tree, table, ess=ess, score=score, run=run, weights=weights)
         remarks = MappingProxyType({**table.provenance, **found.facts, "smoothing_ess": ess})
         return MixedTreeModel(mixed_columns_of(table), found.cliques, remarks)
     except ValueError as error:

@@ -1,5 +1,7 @@
 """Structural expectation-maximisation (EM) for mixtures of junction trees.
 
+The trees may be conditional Gaussian ones, of mixed tables.
+
 E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
 fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
 from rows sampled by their r_k since scores need whole counts, and replaces the old one only if it increases
@@ -12,7 +14,7 @@ trees the likelihood does not decrease, up to the effect of the prior.
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
 N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
 Learning Research 1, 2000. Initial components: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the
-Hamming distance.
+distance of J. C. Gower, A general coefficient of similarity, Biometrics 27, 1971: of states, that of Hamming.
 
 Time: an iteration takes rows × Σ |C| for each component; each round adds one call of the learner a component.
 """
@@ -23,19 +25,22 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, log
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.refit import refitted
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.tables.distinct import distinct_rows
+from jtsolve.tables.table import DataTable, MixedTable, cells_of, taken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,8 +50,8 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.tables.table import DataTable
+    from jtsolve.models.mixture import Component
+    from jtsolve.tables.table import Table
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
@@ -78,6 +83,7 @@ class Mixtures:
     name: ClassVar[str] = "mixture"
     uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints"})
     main: ClassVar[str] = "components"
+    default_score: ClassVar[str] = MIXED_SCORE
 
     def __post_init__(self) -> None:
         sizes = self.components
@@ -88,7 +94,7 @@ class Mixtures:
         if min(self.iterations, self.rounds, self.restarts) < 1 or not self.tolerance > 0:
             raise ChoiceError("iterations, rounds and restarts must be at least 1, and the tolerance above 0")
 
-    def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
+    def fit(self, task: FitTask, run: Run) -> Component | Mixture:
         """Returns the fitted mixture; a mixture of one component is that component.
 
         Of validation rows, numbers of components are tried in order until one is no better. Then narrower
@@ -99,12 +105,13 @@ class Mixtures:
             LimitError: the run ended before the first mixture, or it does not fit in memory.
             StoppedError: the run was interrupted before the first mixture.
         """
-        table, _ = task.states(self.name)
+        table = task.rows(self.name)
         if task.validation is None and len(self.components) > 1:
             raise ChoiceError(
                 f"several numbers of components need validation rows that choose one; give {VALIDATE}"
             )
-        if task.ess <= 0:
+        states = table.discrete if isinstance(table, MixedTable) else table
+        if task.ess <= 0 and isinstance(states, DataTable):
             raise ChoiceError(
                 f"a mixture needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
             )
@@ -118,7 +125,7 @@ class Mixtures:
         assert backend is not None, "never auto"
         remarks = {**table.provenance, **found.provenance, **task.searched(backend.name)}
         if len(found.components) == 1:
-            one: JunctionTreeModel = replace(found.components[0], provenance=MappingProxyType(remarks))
+            one: Component = replace(found.components[0], provenance=MappingProxyType(remarks))
             return one
         return replace(found, provenance=MappingProxyType(remarks))
 
@@ -129,11 +136,9 @@ class Mixtures:
 
         Raises: see `fit`.
         """
-        table, _ = task.states(self.name)
-        rows = distinct_rows(table)
+        rows, times = _distinct(task.rows(self.name))
         if components > rows.rows:
             raise ChoiceError(f"{components} components for {rows.rows} distinct rows; give 1 to {rows.rows}")
-        times = np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
         best: Mixture | None = None
         likelihood = -inf
         for start in range(self.restarts):
@@ -144,7 +149,7 @@ class Mixtures:
                 if run.stop is None or (best is None and em.found is None):
                     raise
             if em.found is not None:
-                mean = _mean(em.found.log_likelihood(rows), times)
+                mean = _mean(em.found.log_likelihood(em.cells), times)
                 if best is None or mean > likelihood:
                     best, likelihood = em.found, mean
             if run.stop is not None:
@@ -191,6 +196,14 @@ class Mixtures:
         return replace(best.model, provenance=MappingProxyType({**best.model.provenance, **remarks}))
 
 
+def _distinct(table: Table) -> tuple[Table, NDArray[np.float64]]:
+    """Returns the distinct rows and their counts; those of real numbers as they are."""
+    if not isinstance(table, DataTable):
+        return table, np.ones(table.rows)
+    rows = distinct_rows(table)
+    return rows, np.ones(rows.rows) if rows.weights is None else rows.weights.astype(np.float64)
+
+
 def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
     """Returns the mean log-likelihood per row; -inf if a row is impossible."""
     return float(np.average(logs, weights=times))
@@ -231,7 +244,7 @@ class _EmRun:
         self,
         kind: Mixtures,
         task: FitTask,
-        rows: DataTable,
+        rows: Table,
         times: NDArray[np.float64],
         components: int,
         generator: np.random.Generator,
@@ -239,6 +252,7 @@ class _EmRun:
     ) -> None:
         self.kind, self.task, self.rows, self.times, self.k = kind, task, rows, times, components
         self.generator, self.run = generator, run
+        self.cells = rows if isinstance(rows, DataTable) else cells_of(rows)
         self.found: Mixture | None = None
 
     def fit(self) -> None:
@@ -263,26 +277,29 @@ class _EmRun:
 
     def first_shares(self) -> NDArray[np.float64]:
         """Returns responsibilities by the nearest of k centres, drawn as in k-means++."""
-        codes = self.rows.codes
-        centre = int(self.generator.choice(self.rows.rows, p=self.times / self.times.sum()))
+        rows = self.rows.rows
+        centre = int(self.generator.choice(rows, p=self.times / self.times.sum()))
         distances = [self.distance(centre)]
         for _ in range(1, self.k):
             far = np.min(distances, axis=0) ** 2 * self.times
-            centre = int(self.generator.choice(codes.shape[1], p=far / far.sum()))
+            centre = int(self.generator.choice(rows, p=far / far.sum()))
             distances.append(self.distance(centre))
         nearest = np.argmin(distances, axis=0)
         rest = (1 - _FIRST_SHARE) / max(1, self.k - 1)
-        shares = np.full((self.k, codes.shape[1]), rest if self.k > 1 else 1.0)
+        shares = np.full((self.k, rows), rest if self.k > 1 else 1.0)
         if self.k > 1:
-            shares[nearest, np.arange(codes.shape[1])] = _FIRST_SHARE
+            shares[nearest, np.arange(rows)] = _FIRST_SHARE
         return shares
 
     def distance(self, row: int) -> NDArray[np.float64]:
-        """Returns the Hamming distance of each row to one; only the row itself has 0."""
-        codes = self.rows.codes
-        out = np.zeros(codes.shape[1])
-        for column in codes:
+        """Returns the distance of each row to one: columns of other states, and differences by the range."""
+        rows, out = self.rows, np.zeros(self.rows.rows)
+        states = rows if isinstance(rows, DataTable) else getattr(rows, "discrete", None)
+        for column in () if states is None else states.codes:
             out += column != column[row]
+        if not isinstance(rows, DataTable):
+            for column in (rows.real if isinstance(rows, MixedTable) else rows).values:
+                out += np.abs(column - column[row]) / np.ptp(column)
         return out
 
     def learn(
@@ -297,8 +314,12 @@ class _EmRun:
         drawn = self.generator.binomial(self.times.astype(np.int64), np.minimum(share, 1.0))
         if not drawn.any():
             drawn[int(np.argmax(share))] = 1
-        kept = drawn > 0
-        part = replace(self.rows, codes=self.rows.codes[:, kept], weights=drawn[kept])
+        kept, rows = np.flatnonzero(drawn), self.rows
+        part: Table
+        if isinstance(rows, DataTable):
+            part = replace(rows, codes=rows.codes[:, kept], weights=drawn[kept])
+        else:
+            part = taken(rows, kept)
         self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         try:
             new = self.searched(part, old)
@@ -306,25 +327,29 @@ class _EmRun:
             if known is None or self.run.stop is None:
                 raise
             return known
+        except InputError:  # numbers of a few rows have no covariance: their component keeps its tree
+            if known is None or isinstance(rows, DataTable):
+                raise
+            return known
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
             return new
         return old
 
-    def searched(self, table: DataTable, old: JunctionTree | None) -> JunctionTree:
+    def searched(self, table: Table, old: JunctionTree | None) -> JunctionTree:
         """Returns what the learner makes of some rows."""
         return self.task.learner(self.kind.name)(table, self.run.part(silent=True), old)
 
     def expected_score(self, structure: JunctionTree, share: NDArray[np.float64]) -> float:
         """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
-        model = self.fitted(structure, share)
+        model: Any = self.fitted(structure, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
-        logs = model.log_likelihood(self.rows)
-        return float(belongs @ logs) - 0.5 * log(size) * model.parameters
+        logs = model.log_likelihood(self.cells)
+        return float(belongs @ logs - 0.5 * log(size) * model.parameters)
 
-    def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> JunctionTreeModel:
+    def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> Component:
         """Returns the component of a structure: its part of the M-step."""
-        return fit(structure, self.rows, ess=self.task.ess, weights=share)
+        return refitted(structure, self.rows, self.task.ess, share, self.task.score)
 
     def maximised(self, structures: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
@@ -339,7 +364,7 @@ class _EmRun:
         before = -inf
         for step in range(self.kind.iterations):
             self.found = self.maximised(trees, shares)
-            logs = self.found.log_joint(self.rows)
+            logs = self.found.log_joint(self.cells)
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Codes
+    from jtsolve.tables.table import Codes, Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +81,17 @@ class FitTask:
             raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")
         self.table.require_whole_weights(f"the model '{kind}'")
         return self.table, self.score
+
+    def rows(self, kind: str) -> Table:
+        """Returns the table of a kind of model of junction trees, of states or real numbers, in one place.
+
+        Raises: see `states`; or ChoiceError, if there is a covariance only.
+        """
+        table = self.table
+        if isinstance(table, ContinuousTable | MixedTable):
+            (table.real if isinstance(table, MixedTable) else table).require_rows(f"the model '{kind}'")
+            return table
+        return self.states(kind)[0]
 
     def width(self, kind: str) -> int:
         """Returns the treewidth of a kind that learns trees.
