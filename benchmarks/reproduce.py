@@ -152,6 +152,14 @@ BENCHMARKS = (
         ("uci/tic-tac-toe.data",),
     ),
     Benchmark(
+        "mixed",
+        "mixed trees beside cut columns and Gaussian trees",
+        10,
+        "mixed.py --data {data}/uci --seconds 3 --output {output}/mixed",
+        "mixed.py --data {data}/uci --sets wine --splits 1 --seconds 1 --output {output}/mixed",
+        ("uci/adult.data.gz", "uci/ann-train.data.gz"),
+    ),
+    Benchmark(
         "exact",
         "proofs by clutter on real data",
         5,
