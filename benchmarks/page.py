@@ -193,6 +193,17 @@ def classification(folder: Path) -> str:
     return table(["data", *models], rows) + source(folder, "classification")
 
 
+def mixed(folder: Path) -> str:
+    """Returns nats a row and accuracy by model."""
+    rows, models = [], dict[str, None]()
+    for name, same in groupby(read(folder, "mixed"), key=lambda row: row["set"]):
+        runs = {row["model"]: row for row in same}
+        models |= dict.fromkeys(runs)
+        cells = [f"{number(one['nats'], 2) or '–'} / {one['accuracy']}" for one in runs.values()]
+        rows.append([name, *cells])
+    return table(["data", *models], rows) + source(folder, "mixed")
+
+
 def queries(folder: Path) -> str:
     """Returns rows or marginals a processor second, by task and program."""
     runs: dict[str, dict[str, str]] = {}
@@ -219,6 +230,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
     "density": density,
     "selection": selection,
     "classification": classification,
+    "mixed": mixed,
     "queries": queries,
     "results": results,
     "agreement": partial(
