@@ -205,3 +205,12 @@ def test_what_certified_sums_do_not_support_is_refused_with_the_reason() -> None
     assert {Feature.MAX_TREEWIDTH, Feature.REQUIRED_EDGES} <= CERTIFIABLE.features
     with pytest.raises(NotConvergedError, match="Ways out"):
         draw_trees(named(gaussian(2, 5)), 10, method="certified:1e-6", run=ImpatientRun(14, Stop.TIME))
+
+
+def test_bounds_beyond_the_range_of_floats_hold_and_drop_nothing() -> None:
+    problem = named(gaussian(4, 4))
+    lattice = fuzzed(problem, repeatable(1), -1000.0)
+    for left, bounds in (alone(lattice, RUN, 1), Forest(lattice, thresholds=True, most=1000).improve(RUN, 1)):
+        assert bounds.log_total > 900
+        assert (bounds.families == np.inf).all()
+        assert left.without(bounds, 1e300) is left

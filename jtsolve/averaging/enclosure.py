@@ -28,6 +28,8 @@ _BUDGET = 0.02
 _STATES = 300_000
 _EVALUATIONS = ((1, 3, 5, 10, 15, 15, 15), (5, *[15] * 10))
 """Of each round of L-BFGS, over families and over states: fewer while there are many."""
+_FAR = 60.0
+"""Nats above the best tree beyond which vertices alone are bounded again."""
 _LEAST_GAIN = 0.1
 """Nats that a round gains, or it is the last one."""
 _BYTES_PER_ITEM = 160
@@ -155,8 +157,14 @@ def enclose(start: Start, known: Enclosure, run: Run) -> None:
 def _narrow(start: Start, known: Enclosure, run: Run) -> None:
     first = [alone(lattice, run, 1) for lattice in start.lattices]
     lattice, bounds = min(first, key=lambda pair: pair[1].log_total)
+    last = bounds.log_total
     lattice, bounds = alone(known.bound(lattice, bounds), run, 100)
     _proceed(run, known, lattice)
+    # Far from the best tree nothing can be dropped, and L-BFGS goes on with what it has.
+    while bounds.log_total > _FAR and bounds.log_total < 0.9 * last:
+        last = bounds.log_total
+        lattice, bounds = alone(known.bound(lattice, bounds), run, 200)
+        _proceed(run, known, lattice)
     lattice = known.bound(replace(lattice, rank=_rank(lattice, bounds)), bounds)
     for thresholds in (False, True):
         last = inf
@@ -199,7 +207,8 @@ def _rank(lattice: Lattice, bounds: Bounds) -> NDArray[np.int64]:
     """
     families = lattice.families
     listed = families.listing()
-    apart = np.bincount(listed.vertex, bounds.families * (families.sizes[listed.union] == 1), families.n)
+    single = families.sizes[listed.union] == 1
+    apart = np.bincount(listed.vertex, np.where(single, bounds.families, 0.0), families.n)
     apart[families.root] = -1.0
     rank = np.empty(families.n, np.int64)
     rank[np.argsort(apart, kind="stable")] = np.arange(families.n)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _UNIT = 2.0**-53
 """Relative error of an operation."""
+_LARGEST = 700.0
+"""Nats above which no mass is a float."""
 _LEAST = 2.0**-1022
 """No product loses more than this to underflow."""
 
@@ -131,10 +133,8 @@ def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds
     _minimise(value, lattice.cuts, np.zeros(lattice.cuts.size), run, evaluations)
     total, (cuts, heights, shares, error) = best
     total += error + (vertex.size + 4 * n) * _UNIT
-    shares *= exp(min(total, 700.0)) * (1 + (vertex.size + 8) * _UNIT)
-    if total > 700.0:  # noqa: PLR2004 - beyond the range of floats
-        shares[:] = inf
-    return replace(lattice, cuts=cuts, heights=heights), Bounds(total, shares)
+    shares *= 1 + (vertex.size + 8) * _UNIT
+    return replace(lattice, cuts=cuts, heights=heights), _bounds(total, shares)
 
 
 class Forest:
@@ -223,7 +223,14 @@ class Forest:
         if best[1] is None:
             return lattice, Bounds(inf, np.full(listed.vertex.size, inf))
         total, (x, uses) = best
-        return replace(lattice, heights=x[:n], cuts=x[n:]), Bounds(total, uses * exp(total))
+        return replace(lattice, heights=x[:n], cuts=x[n:]), _bounds(total, uses)
+
+
+def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
+    """Returns the bounds; of families, inf where the total is beyond the range of floats."""
+    if log_total > _LARGEST:
+        return Bounds(log_total, np.full(shares.size, inf))
+    return Bounds(log_total, shares * exp(log_total))
 
 
 def rounding(states: Any, n: int) -> float:
