@@ -9,14 +9,19 @@ from problems import Recording
 
 from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.run import Limits
+from jtsolve.encodings.balancing import encode_balancing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.backends.support.solver import SolverInput
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.core.varset import VarSet
     from jtsolve.encodings.formula import Encoding, Formula
     from jtsolve.encodings.rounding import Unit
+    from jtsolve.families.families import Families
+
+Edges = frozenset[tuple[int, int]]
 
 
 def in_solver(function: str, *arguments: Any) -> Any:
@@ -26,6 +31,19 @@ def in_solver(function: str, *arguments: Any) -> Any:
     value, stop = run(call, lambda _nothing: None, Recording(), Limits())
     assert stop is None
     return value
+
+
+def balanced_graphs(families: Families, clutters: list[tuple[VarSet, ...]] | None = None) -> list[Edges]:
+    """Returns the graphs that are models of the balancing formula, projected to edges: each once."""
+    found: list[Edges] = in_solver("_balanced_graphs", families, clutters or [])
+    assert len(set(found)) == len(found)
+    return found
+
+
+def possible(families: Families, graphs: list[Edges]) -> list[Edges]:
+    """Returns those of some graphs that are models of the balancing formula."""
+    found: list[Edges] = in_solver("_possible", families, graphs)
+    return found
 
 
 def solutions(formula: Formula) -> set[tuple[int, ...]]:
@@ -38,6 +56,52 @@ def model_text(formula: Formula) -> str:
     """Returns the model that is made of a formula, as text."""
     text: str = in_solver("_model_text", formula)
     return text
+
+
+def _balanced_graphs(
+    _say: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
+) -> list[Edges]:
+    """Solves, and forbids the graph that is found, until there is none."""
+    from ortools.sat.python import cp_model
+
+    from jtsolve.backends.cpsat.process import model_of
+
+    encoding = encode_balancing(families, clutters)
+    names = encoding.formula.names
+    model, variables = model_of(encoding.formula, [0] * len(names))
+    pairs = [variable for name, variable in zip(names, variables, strict=True) if is_pair(name)]
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.cp_model_presolve = False
+    found = []
+    while solver.solve(model) == cp_model.OPTIMAL:
+        values = [solver.value(variable) for variable in variables]
+        assert encoding.formula.broken(values) is None
+        found.append(frozenset(encoding.tree_of(values).graph_edges))
+        model.add_bool_or([pair.negated() if solver.value(pair) else pair for pair in pairs])
+    return found
+
+
+def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
+    """Fixes the edges of one graph after the other."""
+    from ortools.sat.python import cp_model
+
+    from jtsolve.backends.cpsat.process import model_of
+
+    names = (formula := encode_balancing(families).formula).names
+    model, variables = model_of(formula, [0] * len(names))
+    pairs = {name: variable for name, variable in zip(names, variables, strict=True) if is_pair(name)}
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    found = []
+    for graph in graphs:
+        one = model.clone()
+        for name, variable in pairs.items():
+            u, v = map(int, name.split("_")[1:])
+            one.add(one.get_int_var_from_proto_index(variable.index) == ((u, v) in graph))
+        if solver.solve(one) == cp_model.OPTIMAL:
+            found.append(graph)
+    return found
 
 
 def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: SolverInput) -> None:
@@ -53,16 +117,13 @@ def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: SolverInput)
         cpsat_solver.solve(lambda _news: None, work)
 
 
-def solve_without_time(_say: Callable[[Any], None], work: SolverInput) -> None:
-    """Runs the solver for no time."""
-    from jtsolve.backends.cpsat import process as cpsat_solver
-
-    with patch.object(cpsat_solver, "STRATEGIES", "max_deterministic_time:0"):
-        cpsat_solver.solve(lambda _news: None, work)
-
-
 def _no_tree(_values: Sequence[int]) -> JunctionTree:
     raise ValueError("nothing is meant")
+
+
+def is_pair(name: str) -> bool:
+    """Tells whether a variable of the balancing formula says that two are adjacent."""
+    return name.startswith("c_") and name.count("_") == 2
 
 
 def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:

@@ -23,7 +23,7 @@ from jtsolve.core.problem import Feature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.encodings.formula import Formula, LinearRow
-from jtsolve.errors import ChoiceError, InternalError, RefusedError
+from jtsolve.errors import ChoiceError, InternalError, LimitError, RefusedError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
@@ -32,34 +32,36 @@ if TYPE_CHECKING:
 
 ALONE = ConstraintProgramming()
 """Without a first tree, and so without pruning: all proofs are CP-SAT's."""
+MODELS: list[Any] = ["family", "balancing"]
 
 
 # Models of formulas
 
 
 def formula(
-    count: int,
+    largest: tuple[int, ...],
     rows: tuple[LinearRow, ...] = (),
     clauses: tuple[tuple[int, ...], ...] = (),
     exactly_one: tuple[tuple[int, ...], ...] = (),
 ) -> Formula:
-    names = tuple(f"v{i}" for i in range(count))
-    return Formula(names, clauses, exactly_one, rows, np.zeros(count))
+    names = tuple(f"v{i}" for i in range(len(largest)))
+    return Formula(names, largest, clauses, exactly_one, rows, np.zeros(len(largest)))
 
 
 def meant(one: Formula) -> set[tuple[int, ...]]:
     """Returns the values that break no condition."""
-    every = product((0, 1), repeat=len(one.names))
+    every = product(*(range(most + 1) for most in one.largest))
     return {values for values in every if one.broken(values) is None}
 
 
 def random_formula(seed: int) -> Formula:
     generator = np.random.default_rng(seed)
-    count = 4 + 2 * (seed % 2)
+    largest = (1, 1, 1, 1, *([3, 2] if seed % 2 else []))
 
     def row() -> LinearRow:
-        used = generator.permutation(count)[: int(generator.integers(1, 5))]
-        coefficients = generator.choice([-1, 1], used.size)
+        used = generator.permutation(len(largest))[: int(generator.integers(1, 5))]
+        few = [-1, 1] if generator.random() < 0.7 else [-3, -2, -1, 1, 2, 3]
+        coefficients = generator.choice(few, used.size)
         lower, upper = sorted(generator.integers(-2, 4, 2).tolist())
         open_end = generator.random()
         return LinearRow(
@@ -72,7 +74,7 @@ def random_formula(seed: int) -> Formula:
     signs = generator.choice([-1, 1], 3)
     clause = tuple((signs * (generator.permutation(4)[:3] + 1)).tolist())
     group = tuple((generator.permutation(4)[:2] + 1).tolist())
-    return formula(count, (row(), row()), (clause,), (group,) if seed % 3 else ())
+    return formula(largest, (row(), row()), (clause,), (group,) if seed % 3 else ())
 
 
 def test_a_model_has_the_solutions_of_its_formula() -> None:
@@ -96,10 +98,12 @@ def test_a_model_has_the_solutions_of_its_formula() -> None:
         (LinearRow((1, 2, 3), (1, -1, -1), -1, None), "bool_or"),
         (LinearRow((1, 2, 3), (1, 1, 1), 1, 3), "bool_or"),
         (LinearRow((1, 2, 3), (1, 1, 1), 2, 2), "linear"),
+        (LinearRow((1, 2, 3), (1, 2, 1), 1, 1), "linear"),
+        (LinearRow((1, 4), (1, -1), 0, 0), "linear"),
     ],
 )
 def test_rows_become_what_the_solver_knows_best(row: LinearRow, kind: str) -> None:
-    one = formula(3, (row,))
+    one = formula((1, 1, 1, 5), (row,))
     text = model_text(one)
     kinds = [name for name in ("exactly_one", "at_most_one", "bool_or", "linear") if f"{name} {{" in text]
     assert kinds == [kind]
@@ -107,18 +111,19 @@ def test_rows_become_what_the_solver_knows_best(row: LinearRow, kind: str) -> No
 
 
 def test_what_can_never_hold_has_no_solution() -> None:
-    assert solutions(formula(1, clauses=((),))) == set()
-    assert solutions(formula(1, (LinearRow((), (), 1, 1),))) == set()
+    assert solutions(formula((1,), clauses=((),))) == set()
+    assert solutions(formula((1,), (LinearRow((), (), 1, 1),))) == set()
 
 
 # Agreement
 
 
-def test_it_finds_what_brute_force_finds() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
     found = set()
     for seed, feature in enumerate([None, *Feature], start=110):
         problem = random_problem(seed, 3 + seed % 2, frozenset([feature] if feature else []))
-        for backend in (ALONE, REGISTRY["cpsat"]):
+        for backend in (replace(ALONE, model=model), replace(REGISTRY["cpsat"], model=model)):  # type: ignore[type-var]
             agrees(problem, backend, solve(problem, Brute()).bound)
         found.add(solve(problem, Brute()).status)
     assert found == {Status.OPTIMAL, Status.INFEASIBLE}
@@ -136,12 +141,13 @@ def agrees(problem: Problem, backend: Any, optimum: float) -> None:
     assert result.bound >= optimum - 1e-12
 
 
-def test_more_variables_with_pruning_alone_and_with_a_relaxation() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_more_variables_with_pruning_alone_and_with_a_relaxation(model: Any) -> None:
     for seed in range(2):
         problem = named(gaussian(seed, 6))
         optimum = solve(problem, REGISTRY["dp"]).score
         assert optimum is not None
-        registered: Any = REGISTRY["cpsat"]
+        registered: Any = replace(REGISTRY["cpsat"], model=model)  # type: ignore[type-var]
         agrees(problem, registered, optimum)
         agrees(problem, replace(registered, relaxation=None), optimum)
 
@@ -183,29 +189,31 @@ def test_trees_and_bounds_come_while_it_works() -> None:
     assert bounds[-1] >= outcome.bound >= outcome.tree.score(problem.scores)
 
 
-def test_the_best_tree_as_a_hint_is_the_only_one() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_the_best_tree_as_a_hint_is_the_only_one(model: Any) -> None:
     problem = named(gaussian(0, 5))
     exact = REGISTRY["dp"]
     first, report = Recording(), Recording()
     exact.solve(problem, Limits(), first)
-    outcome = replace(ALONE, start=exact).solve(problem, Limits(), report)
+    outcome = replace(ALONE, start=exact, prune=False, model=model).solve(problem, Limits(), report)
     found = report.trees[len(first.trees) :]
     assert found == [outcome.tree] * len(found)
     assert outcome.tree == solve(problem, Brute()).tree
 
 
-def test_small_runs_are_the_same_each_time_with_any_number_of_threads() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_small_runs_are_the_same_each_time_with_any_number_of_threads(model: Any) -> None:
     problem = named(gaussian(1, 5))
     traces = []
     for threads in (1, 2, 3):
-        result = solve(problem, ALONE, Run(Limits(threads=threads)))
+        result = solve(problem, replace(ALONE, model=model), Run(Limits(threads=threads)))
         traces.append([(step.score, step.bound) for step in result.trace])
     assert traces[0] == traces[1] == traces[2]
 
 
 def test_many_families_are_for_all_threads() -> None:
-    problem = named(gaussian(1, 22, 3))
-    backend = ConstraintProgramming(start=REGISTRY["chowliu"])
+    problem = named(gaussian(1, 15, 3))
+    backend = ConstraintProgramming(start=REGISTRY["chowliu"], prune=False)
     report = Recording(patience=10, reason=Stop.TIME)
     outcome = backend.solve(problem, Limits(threads=2), report)
     assert outcome.stop is Stop.TIME
@@ -215,8 +223,9 @@ def test_many_families_are_for_all_threads() -> None:
 # Faults
 
 
-def work() -> SolverInput:
-    return SolverInput(families_of(named(gaussian(0, 4)), 0), (), None, {}, 1, 0, None)
+def work(*parameters: str) -> SolverInput:
+    families = families_of(named(gaussian(0, 4)), 0)
+    return SolverInput(families, (), None, "family", {"defaults": (), "parameters": parameters}, 1, 0, None)
 
 
 def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
@@ -226,7 +235,7 @@ def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
 
 def test_an_end_without_an_answer_is_an_internal_error() -> None:
     with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
-        in_solver("solve_without_time", work())
+        in_solver("jtsolve.backends.cpsat.process:solve", work("max_deterministic_time:0"))
 
 
 def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
@@ -244,6 +253,40 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
 # Options
 
 
+def test_parameters_are_those_of_the_solver() -> None:
+    problem = named(gaussian(0, 4))
+    backend = REGISTRY.make("cpsat", {"parameters": "cp_model_presolve:false+linearization_level:1"})
+    assert isinstance(backend, ConstraintProgramming)
+    assert backend.parameters == ("cp_model_presolve:false", "linearization_level:1")
+    result = solve(problem, backend)
+    assert result.status is Status.OPTIMAL
+    assert result.options["parameters"] == backend.parameters
+
+
+@pytest.mark.parametrize("text", ["colour:3", "linearization_level:high", "linearization_level:2+colour:3"])
+def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None:
+    backend = REGISTRY.make("cpsat", {"parameters": text})
+    with pytest.raises(ChoiceError, match=r"cannot be '(colour:3|linearization_level:high)': CP-SAT has no"):
+        solve(named(gaussian(0, 4)), backend)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("linearization_level", "give name:value"),
+        ("linearization_level:", "give name:value"),
+        ("random_seed:3", "give seed="),
+        ("num_workers:3", "give threads="),
+        ("max_time_in_seconds:3", "give time="),
+        ("cp_model_presolve:true max_time_in_seconds:3", "give name:value"),
+        ("relative_gap_limit:0.1", "proved"),
+    ],
+)
+def test_a_parameter_that_is_not_for_options_is_refused_at_once(text: str, reason: str) -> None:
+    with pytest.raises(ChoiceError, match=reason):
+        REGISTRY.parse(f"cpsat:parameters={text}")
+
+
 def test_a_relaxation_has_to_be_one() -> None:
     with pytest.raises(ChoiceError, match="relaxation"):
         ConstraintProgramming(relaxation=Forward())
@@ -259,11 +302,20 @@ def test_a_missing_package_is_an_objection(monkeypatch: pytest.MonkeyPatch) -> N
 # Limits
 
 
-def test_told_to_stop_it_returns_the_first_tree_and_a_bound() -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_told_to_stop_it_returns_the_first_tree_and_a_bound(model: Any) -> None:
     problem = named(from_network(0, 12, 5))
-    backend = ConstraintProgramming(start=Forward())
+    backend = ConstraintProgramming(start=Forward(), prune=False, model=model)
     report = Recording(patience=60, reason=Stop.INTERRUPTED)
     outcome = backend.solve(problem, Limits(), report)
     assert outcome.stop is Stop.INTERRUPTED
     assert outcome.tree is not None
     assert outcome.bound >= outcome.tree.score(problem.scores)
+
+
+def test_without_pruning_the_pairs_of_cliques_count_as_memory() -> None:
+    problem = named(gaussian(0, 30, 4))
+    pruned = replace(REGISTRY["cpsat"], model="balancing")  # type: ignore[type-var]
+    with pytest.raises(LimitError, match="needs"):
+        solve(problem, replace(pruned, prune=False), Run(Limits(memory=10**10)))  # type: ignore[type-var]
+    assert pruned.estimate(problem, Limits()).memory < 10**10

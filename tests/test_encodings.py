@@ -20,6 +20,7 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.encodings import family
+from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.builder import tree_of_edges
 from jtsolve.encodings.clutter_clauses import clutter_clauses
 from jtsolve.encodings.cnf import to_cnf
@@ -27,6 +28,7 @@ from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import rounded
+from jtsolve.errors import ChoiceError
 from jtsolve.families.families import families_of, families_of_tree
 
 if TYPE_CHECKING:
@@ -232,11 +234,17 @@ def test_rows_as_clauses_have_the_same_models() -> None:
         bounds = random.choice([(low, None), (None, low), (low, low + random.randint(0, 3))])
         groups = [tuple(random.sample(range(1, count + 1), random.randint(1, count)))] * random.randint(0, 1)
         formula = Formula(
-            tuple(f"x{i}" for i in range(count)), (), tuple(groups),
+            tuple(f"x{i}" for i in range(count)), (1,) * count, (), tuple(groups),
             (LinearRow(used, signs, *bounds),), np.zeros(count),
         )  # fmt: skip
         wanted = {v for v in product((0, 1), repeat=count) if formula.broken(v) is None}
         assert {tuple(v) for v in models(formula, count)} == wanted
+
+
+def test_what_clauses_cannot_express_is_refused() -> None:
+    encoding = encode_balancing(families_of(named(gaussian(0, 3)), 0))
+    with pytest.raises(ChoiceError, match="clauses cannot express"):
+        to_cnf(encoding.formula)
 
 
 def test_the_memory_needed_is_known_before() -> None:

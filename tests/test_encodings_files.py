@@ -39,9 +39,10 @@ if TYPE_CHECKING:
 
 FORMULA = Formula(
     names=("a", "b", "c"),
+    largest=(1, 1, 4),
     clauses=((1, -2),),
     exactly_one=((1, 2),),
-    rows=(LinearRow((1, 3), (1, -1), -1, 0), LinearRow((3,), (1,), 1, None), LinearRow((2, 3), (1, 1), 1, 1)),
+    rows=(LinearRow((1, 3), (2, -1), -3, 0), LinearRow((3,), (1,), 2, None), LinearRow((2, 3), (1, 1), 2, 2)),
     weights=np.array([1.5, -2.0, 1e-5]),
     constant=10.0,
 )
@@ -67,10 +68,10 @@ def test_a_linear_file_has_the_models_of_its_formula(
     text = write(FORMULA, ("a remark",))
     solver = solved_by_highs(text, tmp_path / f"formula.{ending}")
     values = [round(value) for value in solver.getSolution().col_value]
-    feasible = [v for v in product((0, 1), repeat=3) if FORMULA.broken(v) is None]
+    feasible = [v for v in product((0, 1), (0, 1), range(5)) if FORMULA.broken(v) is None]
     best = max(feasible, key=FORMULA.objective)
     assert len(feasible) == 1
-    assert values == list(best) == [1, 0, 1]
+    assert values == list(best) == [1, 0, 2]
     value = solver.getObjectiveValue()
     assert abs(value) == pytest.approx(FORMULA.objective(best) - FORMULA.constant, abs=1e-12)
     assert "a remark" in text
@@ -111,7 +112,7 @@ def test_the_cost_of_a_wcnf_file_tells_the_score() -> None:
 
 
 def test_weights_beyond_64_bits_are_refused() -> None:
-    formula = Formula(("a",), (), (), (), np.array([4.0]))
+    formula = Formula(("a",), (1,), (), (), (), np.array([4.0]))
     assert "4 1 0" in wcnf(formula, Unit(0, 0.0), ())
     with pytest.raises(LimitError, match="Ways out"):
         wcnf(formula, Unit(62, 0.0), ())

@@ -44,26 +44,26 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 ALONE = "start=none,relaxation=none"
-UNRELAXED = "relaxation=none"
+UNPRUNED = "relaxation=none,prune=false"
 VARIANTS = [
     f"maxsat:{ALONE}",
-    f"maxsat:{UNRELAXED}",
+    f"maxsat:{UNPRUNED}",
     f"ilp:{ALONE}",
-    f"ilp:{UNRELAXED}",
-    f"ilp:solver=pulp_cbc_cmd,{UNRELAXED}",
+    f"ilp:{UNPRUNED}",
+    f"ilp:solver=pulp_cbc_cmd,{UNPRUNED}",
 ]
 BOTH = ["maxsat", "ilp"]
 
 
-def work_on(problem: Problem, tree: JunctionTree | None = None, **options: Any) -> SolverInput:
+def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **options: Any) -> SolverInput:
     """Returns the work of a solver's process, to be done in this one."""
-    return SolverInput(families_of(problem), (), tree, options, threads=1, seed=0, seconds=None)
+    return SolverInput(families_of(problem), (), tree, model, options, threads=1, seed=0, seconds=None)
 
 
-def prepared(problem: Problem, report: Any, *, relaxation: str | None) -> PreparedProblem:
+def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> PreparedProblem:
     relaxing = None if relaxation is None else REGISTRY[relaxation]
     tree = REGISTRY["forward"].solve(problem, Limits(), report).tree
-    return prepare(problem, Limits(), report, tree=tree, relaxation=relaxing)
+    return prepare(problem, Limits(), report, tree=tree, relaxation=relaxing, prune=prune)
 
 
 # Agreement
@@ -80,7 +80,7 @@ def test_proves_the_optimum_alone(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("options", ["", "start=none", "relaxation=none"])
+@pytest.mark.parametrize("options", ["", "prune=false", "relaxation=none"])
 def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
     backend = REGISTRY.parse(f"{name}:{options}" if options else name)
     for seed in range(4):
@@ -117,7 +117,7 @@ def test_maxsat_sends_bounds_that_are_never_below_the_optimum(*, hinted: bool) -
     assert best.score is not None
     told: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    bound = maxsat_solver.solve(told.append, work_on(problem, tree))
+    bound = maxsat_solver.solve(told.append, work_on(problem, "family", tree))
     bounds = [news.bound for news in told if news.bound is not None]
     scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
     assert min(*bounds, bound) >= best.score
@@ -137,7 +137,7 @@ def test_ilp_sends_bounds_that_are_never_below_the_optimum(
     assert best.score is not None
     told: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    work = work_on(problem, tree, solver=solver, folder=str(tmp_path))
+    work = work_on(problem, "family", tree, solver=solver, folder=str(tmp_path))
     bound = ilp_solver.solve(told.append, work)
     bounds = [news.bound for news in told if news.bound is not None]
     scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
@@ -149,19 +149,21 @@ def test_ilp_sends_bounds_that_are_never_below_the_optimum(
 @pytest.mark.parametrize("solver", ["HiGHS", "PULP_CBC_CMD"])
 def test_ilp_finds_that_there_is_no_solution(solver: str, tmp_path: Path) -> None:
     constraints = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
-    work = work_on(named(gaussian(0, 4), constraints), solver=solver, folder=str(tmp_path))
+    work = work_on(named(gaussian(0, 4), constraints), "family", solver=solver, folder=str(tmp_path))
     assert ilp_solver.solve(lambda _news: None, work) == -inf
 
 
 def test_maxsat_without_costs_still_has_a_tree() -> None:
     problem = named(SparseScores(3, {0: 0.0, 1: -1.0, 2: -1.0, 4: -1.0}))
     told: list[SolverMessage] = []
-    assert maxsat_solver.solve(told.append, work_on(problem)) >= -3
+    assert maxsat_solver.solve(told.append, work_on(problem, "family")) >= -3
     assert [news.tree.cliques for news in told if news.tree is not None] == [(1, 2, 4)]
 
 
 def test_a_solver_with_no_time_left_is_not_started(tmp_path: Path) -> None:
-    work = work_on(named(gaussian(0, 5)), solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=0.5)
+    work = work_on(named(gaussian(0, 5)), "family", solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(
+        seconds=0.5
+    )
     assert ilp_solver.solve(lambda _news: None, work) == inf
     assert not list(tmp_path.iterdir())
 
@@ -169,7 +171,7 @@ def test_a_solver_with_no_time_left_is_not_started(tmp_path: Path) -> None:
 def test_a_solver_that_is_out_of_time_claims_no_bound(tmp_path: Path) -> None:
     problem = named(gaussian(0, 12, 6, scale=100.0))
     tree = solve(problem, REGISTRY["forward"]).tree
-    work = work_on(problem, tree, solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=6.0)
+    work = work_on(problem, "family", tree, solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=6.0)
     told: list[SolverMessage] = []
     assert ilp_solver.solve(told.append, work) == inf
     assert all(news.bound is None for news in told)
@@ -185,7 +187,7 @@ def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
     monkeypatch.setattr(pulp, "getSolver", lambda _name, **options: WithoutGap(**options))
     problem = named(from_data(5, 5))
     told: list[SolverMessage] = []
-    work = work_on(problem, solver="WITHOUT_GAP", folder=str(tmp_path))
+    work = work_on(problem, "family", solver="WITHOUT_GAP", folder=str(tmp_path))
     assert ilp_solver.solve(told.append, work) == inf
     assert told[-1].tree is not None
     assert told[-1].tree.score(problem.scores) == pytest.approx(solve(problem, REGISTRY["dp"]).score)
@@ -193,7 +195,7 @@ def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
 
 def test_a_solver_that_ends_without_a_proof_leaves_the_bound_as_it_is() -> None:
     found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
-    call = SolverCall("pretenders", "pretenders:proves_nothing")
+    call = SolverCall("pretenders", "pretenders:proves_nothing", "family", {})
     for limits, stop in ((Limits(), Stop.FINISHED), (Limits(time=600.0), Stop.TIME)):
         outcome = hand_over(call, found, limits, Recording())
         assert (outcome.tree, outcome.bound, outcome.stop) == (found.tree, found.bound, stop)
@@ -205,7 +207,7 @@ def test_a_solver_that_is_not_installed_is_refused_with_those_that_are() -> None
 
 
 def test_solutions_that_break_the_formula_are_not_believed() -> None:
-    work = work_on(named(from_data(0, 4)))
+    work = work_on(named(from_data(0, 4)), "family")
     encoding, unit = encoded(work)
     program = ilp_solver.IntegerProgram(lambda _news: None, encoding, unit)
     with pytest.raises(RuntimeError, match="wrong solution"):
@@ -225,7 +227,7 @@ def test_rounded_weights_are_whole_units_and_their_sums_are_scores_within_the_sl
     for seed in range(20):
         problem = named(from_data(seed, 6) if seed % 2 else gaussian(seed, 6, 4, scale=1e3))
         _, unit = rounded(families_of(problem))
-        encoding, own = encoded(work_on(problem))
+        encoding, own = encoded(work_on(problem, "family"))
         assert own == unit
         tree = solve(problem, REGISTRY["forward"]).tree
         assert tree is not None
@@ -244,7 +246,7 @@ def test_whole_scores_are_not_rounded(power: int) -> None:
     assert rounded(families_of(named(whole)))[1].slack == 0
 
 
-@pytest.mark.parametrize("text", [f"cpsat:{UNRELAXED}", f"ilp:{UNRELAXED}", f"maxsat:{UNRELAXED}"])
+@pytest.mark.parametrize("text", [f"cpsat:{UNPRUNED}", f"ilp:{UNPRUNED}", f"maxsat:{UNPRUNED}"])
 def test_solvers_prove_optima_of_large_scores(text: str) -> None:
     for seed in range(3):
         scores = gaussian(seed, 4)
@@ -270,7 +272,6 @@ def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> No
         assert best.tree is not None
         assert best.score is not None
         assert found.bound >= best.score - 1e-9
-        assert all(any(mask.bit_count() == 1 for mask in clutter) for clutter in found.clutters)
         assert found.bound == min(call["bound"] for call in report.calls if call.get("bound") is not None)
         kept = {
             (int(v), found.families.masks()[at])
@@ -285,11 +286,21 @@ def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> No
         )
 
 
+def test_without_pruning_all_families_stay_and_cuts_are_handed_on() -> None:
+    problem = named(from_data(1, 7, 4))
+    found = prepared(problem, Recording(), relaxation="clutter", prune=False)
+    assert found.stats["families"] == families_of(problem, found.families.root).allowed.sum()
+    assert found.clutters
+    assert all(any(mask.bit_count() == 1 for mask in clutter) for clutter in found.clutters)
+
+
 def test_without_a_relaxation_the_completion_bound_prunes() -> None:
     problem = named(from_data(1, 7, 4))
     found = prepared(problem, Recording(), relaxation=None)
     assert found.bound == inf
     assert found.stats["families"] < families_of(problem).allowed.sum()
+    whole = prepared(problem, Recording(), relaxation=None, prune=False)
+    assert whole.stats["families"] == families_of(problem).allowed.sum()
 
 
 def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
@@ -300,7 +311,7 @@ def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
 
     problem = named(from_data(1, 5))
     tree = REGISTRY["forward"].solve(problem, Limits(), Recording()).tree
-    found = prepare(problem, Limits(), Recording(), tree=tree, relaxation=Refusing())
+    found = prepare(problem, Limits(), Recording(), tree=tree, relaxation=Refusing(), prune=False)
     assert found.bound == inf
     assert found.clutters == ()
 
@@ -316,7 +327,9 @@ def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
 
 def killed(problem: Problem, limits: Limits, report: Any) -> Any:
     found = prepared(problem, Recording(), relaxation=None)
-    return found, hand_over(SolverCall("pretenders", "pretenders:never_ends"), found, limits, report)
+    return found, hand_over(
+        SolverCall("pretenders", "pretenders:never_ends", "family", {}), found, limits, report
+    )
 
 
 class UntilBound(Recording):
@@ -344,7 +357,7 @@ def test_memory_of_both_processes_is_limited() -> None:
 
 def test_a_solver_that_denies_a_known_tree_is_a_bug() -> None:
     found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
-    call = SolverCall("pretenders", "pretenders:finds_nothing")
+    call = SolverCall("pretenders", "pretenders:finds_nothing", "family", {})
     with pytest.raises(InternalError, match="one is known"):
         hand_over(call, found, Limits(), Recording())
 

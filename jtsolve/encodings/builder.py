@@ -8,7 +8,7 @@ in no set kept are 0 by a unit clause.
 is first.
 
 *Every variable has a meaning*: a function of a tree with one of its perfect orders (`OrderedTree`). It gives
-the values of a tree without a solver.
+the values of a tree without a solver, for all formulations alike.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ class FormulaBuilder:
 
     families: Families
     names: list[str] = field(default_factory=list)
+    largest: list[int] = field(default_factory=list)
     meanings: list[Meaning] = field(default_factory=list)
     weights: dict[int, float] = field(default_factory=dict)
     clauses: list[Clause] = field(default_factory=list)
@@ -127,9 +128,10 @@ class FormulaBuilder:
         for graph in graphs:
             self.clauses.append(tuple(-number if pair in graph else number for number, pair in pairs))
 
-    def variable(self, name: str, meaning: Meaning) -> int:
+    def variable(self, name: str, meaning: Meaning, largest: int = 1) -> int:
         """Adds a variable and returns its number."""
         self.names.append(name)
+        self.largest.append(largest)
         self.meanings.append(meaning)
         return len(self.names)
 
@@ -191,6 +193,7 @@ class FormulaBuilder:
             weights[number - 1] = weight
         formula = Formula(
             tuple(self.names),
+            tuple(self.largest),
             tuple(self.clauses),
             tuple(self.exactly_one),
             tuple(self.rows),

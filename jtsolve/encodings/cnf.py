@@ -1,7 +1,7 @@
 """Formulas in conjunctive normal form, for SAT and MaxSAT solvers.
 
-A row is a cardinality constraint on literals: ¬x is 1 − x. It becomes clauses with new variables, numbered
-after those of the formula:
+A row with coefficients ±1 over binary variables is a cardinality constraint on literals: ¬x is 1 − x. It
+becomes clauses with new variables, numbered after those of the formula:
 
 - at least one: the clause itself.
 - at most one: the literals are divided into parts of which at most one holds anyway, those within a group
@@ -9,6 +9,8 @@ after those of the formula:
   implies (Klieber and Kwon, CFV 2007). A few commanders exclude each other pairwise, many by a chain of
   variables.
 - at most k: the sequential counter of Sinz, CP 2005: s_{i,j} is implied if j of the first i literals hold.
+
+Rows with other coefficients, or over variables with more values, are refused (`balancing` has some).
 
 Size: O(m) clauses for at most one of m literals, O(m·k) for at most k.
 """
@@ -18,10 +20,12 @@ from __future__ import annotations
 from itertools import combinations, count, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from jtsolve.errors import ChoiceError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jtsolve.encodings.formula import Clause, Formula
+    from jtsolve.encodings.formula import Clause, Formula, LinearRow
 
 _FEW = 6
 """Literals up to which their pairs, at most 15, are no more clauses than a chain."""
@@ -40,7 +44,11 @@ class Cnf(NamedTuple):
 
 
 def to_cnf(formula: Formula) -> Cnf:
-    """Returns the conditions of a formula as clauses."""
+    """Returns the conditions of a formula as clauses.
+
+    Raises:
+        ChoiceError: a row has coefficients other than ±1 or a variable that is not binary.
+    """
     clauses = list(formula.clauses)
     cnf = _CnfBuilder(clauses, count(len(formula.names) + 1))
     for number, group in enumerate(formula.exactly_one):
@@ -48,13 +56,24 @@ def to_cnf(formula: Formula) -> Cnf:
         cnf.at_most_one(group)  # before the group counts as a part
         cnf.group_of.update(dict.fromkeys(group, number))
     for row in formula.rows:
-        literals = [number * sign for number, sign in zip(row.variables, row.coefficients, strict=True)]
+        literals = _literals(formula, row)
         negative = sum(literal < 0 for literal in literals)
         if row.upper is not None:
             cnf.at_most(literals, row.upper + negative)
         if row.lower is not None:  # at least k of m hold: at most m − k of their complements
             cnf.at_most([-literal for literal in literals], len(literals) - row.lower - negative)
     return Cnf(next(cnf.numbers) - 1, clauses)
+
+
+def _literals(formula: Formula, row: LinearRow) -> list[int]:
+    """Returns the literals of a cardinality constraint."""
+    for number, coefficient in zip(row.variables, row.coefficients, strict=True):
+        if abs(coefficient) != 1 or formula.largest[number - 1] != 1:
+            raise ChoiceError(
+                f"clauses cannot express the coefficient {coefficient} of {formula.names[number - 1]}; "
+                "for MaxSAT take the family formulation"
+            )
+    return [number * sign for number, sign in zip(row.variables, row.coefficients, strict=True)]
 
 
 class _CnfBuilder:

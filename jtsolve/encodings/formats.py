@@ -35,6 +35,7 @@ def wcnf(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     """Returns the formula as WCNF.
 
     Raises:
+        ChoiceError: it has rows that clauses cannot express; see `encodings.cnf`.
         LimitError: the weights' sum exceeds 64 bits.
     """
     made = to_wcnf(formula, unit)
@@ -68,7 +69,12 @@ def lp(formula: Formula, remarks: Sequence[str]) -> str:
             lines += _wrapped(f" r{at}:", [*terms, f">= {row.lower}"])
         if row.upper is not None:
             lines += _wrapped(f" r{at}{'u' if row.lower is not None else ''}:", [*terms, f"<= {row.upper}"])
-    return _text([*lines, "Binaries", *(f" {name}" for name in names), "End"])
+    wide = [(name, most) for name, most in zip(names, formula.largest, strict=True) if most != 1]
+    lines += ["Bounds", *(f" 0 <= {name} <= {most}" for name, most in wide)] if wide else []
+    lines += ["Generals", *(f" {name}" for name, _ in wide)] if wide else []
+    lines += ["Binaries"]
+    lines += [f" {name}" for name, most in zip(names, formula.largest, strict=True) if most == 1]
+    return _text([*lines, "End"])
 
 
 def mps(formula: Formula, remarks: Sequence[str]) -> str:
@@ -106,7 +112,7 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
         *sides,
         *(["RANGES", *ranges] if ranges else []),
         "BOUNDS",
-        *(f" UP BND {name} 1" for name in formula.names),
+        *(f" UP BND {name} {most}" for name, most in zip(formula.names, formula.largest, strict=True)),
         "ENDATA",
     ]
     return _text(lines)
@@ -121,7 +127,10 @@ def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     weights = unit.whole(formula.weights)
     _require_64_bits(weights, unit)
     lines = [f"# {remark}" for remark in remarks]
-    lines += [f'variables {{ name: "{name}" domain: [0, 1] }}' for name in formula.names]
+    lines += [
+        f'variables {{ name: "{name}" domain: [0, {most}] }}'
+        for name, most in zip(formula.names, formula.largest, strict=True)
+    ]
     for clause in formula.clauses:
         literals = (
             literal - 1 if literal > 0 else literal for literal in clause

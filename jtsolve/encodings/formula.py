@@ -1,8 +1,9 @@
 """Formulas as plain data: variables, clauses, linear rows, a linear objective to maximise; and the way back.
 
-One form for all solvers. Variables are binary and numbered from 1, as in DIMACS files, so a clause is a tuple
-of literals: 3 is "variable 3 is 1", -3 "variable 3 is 0". An `Encoding` is a formula with the maps from
-values to trees and back.
+One form for all formulations and solvers. Variables are numbered from 1, as in DIMACS files, so a clause is a
+tuple of literals: 3 is "variable 3 is 1", -3 "variable 3 is 0". Most variables are binary; positions of
+cliques (`encodings.balancing`) have more values. An `Encoding` is a formula with the maps from values to
+trees and back.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class FormulaBytes:
     clause: int = 150
     family: int = 1000  # variable, name, meaning, rows and clauses
     family_pair: int = 20  # a family's place in the rows of a pair of its members
+    tree_edge: int = 1500  # of the balancing formulation: name, entries, rows
+    part: int = 20  # a separator's place in the rows of one of its subsets
 
 
 BYTES = FormulaBytes()
@@ -36,11 +39,11 @@ Clause: TypeAlias = tuple[int, ...]
 
 
 class LinearRow(NamedTuple):
-    """A condition lower ≤ Σ coefficient · variable ≤ upper, which bounds the number of literals that hold.
+    """A condition lower ≤ Σ coefficient · variable ≤ upper.
 
     Attributes:
         variables: numbers from 1, each at most once.
-        coefficients: 1 or -1 for each.
+        coefficients: one for each.
         lower: None for no bound; not both are None.
         upper: likewise.
     """
@@ -57,17 +60,20 @@ class Formula:
 
     Args:
         names: of the variables 1, 2, …: letters, digits and underscores, the first a letter; unique.
-        clauses: of each, some literal holds.
+        largest: the largest value of each variable, 1 for binary ones. The smallest is 0.
+        clauses: over binary variables.
         exactly_one: groups of variables, in each of which exactly one is 1.
         rows: further conditions.
         weights: shape (m,), in nats: the objective.
         constant: of the objective, in nats.
 
     Raises:
-        ValueError: shapes do not fit, a number names no variable, or a coefficient is neither 1 nor -1.
+        ValueError: shapes do not fit, a number names no variable, or a condition on binary variables names
+            another.
     """
 
     names: tuple[str, ...]
+    largest: tuple[int, ...]
     clauses: tuple[Clause, ...]
     exactly_one: tuple[tuple[int, ...], ...]
     rows: tuple[LinearRow, ...]
@@ -76,8 +82,8 @@ class Formula:
 
     def __post_init__(self) -> None:
         count = len(self.names)
-        if self.weights.shape != (count,):
-            raise ValueError(f"{count} names, {self.weights.shape} weights")
+        if len(self.largest) != count or self.weights.shape != (count,):
+            raise ValueError(f"{count} names, {len(self.largest)} domains, {self.weights.shape} weights")
         if len(set(self.names)) < count:
             raise ValueError("two variables have the same name")
         if not np.isfinite(self.weights).all() or not np.isfinite(self.constant):
@@ -88,8 +94,8 @@ class Formula:
         used = logical.union(*(row.variables for row in self.rows))
         if used and not 1 <= min(used) <= max(used) <= count:
             raise ValueError(f"a condition names a variable beyond 1 to {count}")
-        if not all(abs(c) == 1 for row in self.rows for c in row.coefficients):
-            raise ValueError("a coefficient is neither 1 nor -1")
+        if any(self.largest[number - 1] != 1 for number in logical):
+            raise ValueError("a clause names a variable that is not 0 or 1")
 
     def linear_rows(self) -> Iterator[LinearRow]:
         """Yields all conditions as linear rows: ¬x is 1 − x, so k negated literals lower the bound by k."""
@@ -108,9 +114,9 @@ class Formula:
         """Returns in words a condition that the values violate; None if all hold."""
         if len(values) != len(self.names):
             return f"there are {len(values)} values for {len(self.names)} variables"
-        for name, value in zip(self.names, values, strict=True):
-            if value not in {0, 1}:
-                return f"{name} = {value} is neither 0 nor 1"
+        for name, value, most in zip(self.names, values, self.largest, strict=True):
+            if not 0 <= value <= most:
+                return f"{name} = {value} is not within 0 to {most}"
         for clause in self.clauses:
             if not any((values[abs(literal) - 1] == 1) == (literal > 0) for literal in clause):
                 return f"no literal of {self._named(clause)} holds"

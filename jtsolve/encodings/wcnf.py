@@ -47,6 +47,7 @@ def to_wcnf(formula: Formula, unit: Unit) -> Wcnf:
     """Returns the formula as weighted MaxSAT; its variables come first.
 
     Raises:
+        ChoiceError: the formula has rows that clauses cannot express.
         ValueError: a weight is not a multiple of the unit.
     """
     variables, hard = to_cnf(formula)

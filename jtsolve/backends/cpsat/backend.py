@@ -1,32 +1,73 @@
-"""Constraint programming with CP-SAT (OR-Tools): the family formulation. Exact.
+"""Constraint programming with CP-SAT (OR-Tools): exact, in two formulations.
 
 The problem is prepared (`support.prepare`: a first tree, a root, pruning and cuts by a relaxation), written
-as a formula (`encodings.family`), and given to CP-SAT in its own process (`cpsat.process`), with the first
-tree as a hint. Trees and bounds come back as they are found.
+as a formula, and given to CP-SAT in its own process (`cpsat.process`), with the first tree as a hint. Trees
+and bounds come back as they are found.
+
+- `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
+- `balancing`: the cliques and the edges of the tree (`encodings.balancing`), with the same cuts.
 
 Scores are rounded to a fine unit, and `bound` carries the rounding; the scores of trees are recomputed.
 
 Time: exponential in the worst case; it depends on the scores more than on the sizes. Memory: linear in the
-families.
+families; for `balancing` quadratic in the cliques that are left.
 
 References:
-    Ohrimenko, Stuckey and Codish, Propagation via lazy clause generation, Constraints 2009 (CP-SAT).
+    Corander, Janhunen, Rintanen, Nyman and Pensar, Learning chordal Markov networks by constraint
+    satisfaction, NIPS 2013. Ohrimenko, Stuckey and Codish, Propagation via lazy clause generation,
+    Constraints 2009 (how CP-SAT works).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
 from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
+from jtsolve.backends.support.worker import Call, run
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
-from jtsolve.encodings.family import FEATURES
+from jtsolve.encodings import balancing, family
+from jtsolve.errors import ChoiceError
+from jtsolve.options import MEMORY, SEED, THREADS, TIME
 
 if TYPE_CHECKING:
-    from jtsolve.core.problem import Problem
+    from collections.abc import Mapping
+
+    from jtsolve.core.problem import Feature, Problem
     from jtsolve.core.result import Outcome
     from jtsolve.core.run import Limits
+
+_KIND = "ortools"
+_SOLVER = "jtsolve.backends.cpsat.process"
+_FEATURES: Mapping[str, frozenset[Feature]] = {
+    "family": family.FEATURES,
+    "balancing": balancing.FEATURES,
+}
+_STRATEGIES = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
+"""CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
+
+_OURS: Mapping[str, str] = {
+    "num_workers": f"give {THREADS}",
+    "num_search_workers": f"give {THREADS}",
+    "random_seed": f"give {SEED}",
+    "max_time_in_seconds": f"give {TIME}",
+    "max_deterministic_time": f"give {TIME}",
+    "max_number_of_conflicts": f"give {TIME}",
+    "max_num_deterministic_batches": f"give {TIME}",
+    "max_memory_in_mb": f"give {MEMORY}",
+    "absolute_gap_limit": "an answer is proved or has its bound",
+    "relative_gap_limit": "an answer is proved or has its bound",
+    "stop_after_first_solution": "an answer is proved or has its bound",
+    "stop_after_presolve": "an answer is proved or has its bound",
+    "stop_after_root_propagation": "an answer is proved or has its bound",
+    "enumerate_all_solutions": "one optimum is enough",
+    "catch_sigint_signal": "Ctrl-C is handled here",
+}
+"""Parameters that the option refuses, and why."""
+_PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
+"""One parameter: a number, a word, a text, or several texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +78,41 @@ class ConstraintProgramming:
         start: the backend that finds the first tree, or None: then nothing is pruned.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Its pruning
             rests on its own proof, not on CP-SAT's: see `support.prepare`.
+        prune: whether to drop what no tree at least as good as the first uses.
+        model: the formulation.
+        parameters: of CP-SAT, each "name:value", such as "cp_model_probing_level:0", overriding those set
+            here; or None.
 
     Raises:
-        ChoiceError: `relaxation` does not relax problems.
+        ChoiceError: `relaxation` does not relax problems, or a parameter is refused.
     """
 
     start: Backend | None = None
     relaxation: Backend | None = None
+    prune: bool = True
+    model: Literal["family", "balancing"] = "family"
+    parameters: tuple[str, ...] | None = None
 
     name: ClassVar[str] = "cpsat"
 
     def __post_init__(self) -> None:
         require_relaxation(self)
+        for text in self.parameters or ():
+            parameter, _, _ = text.partition(":")
+            refused = f"the option 'parameters' of backend 'cpsat' cannot be '{text}'"
+            if not _PARAMETER.fullmatch(text):
+                raise ChoiceError(
+                    f"{refused}; give name:value, several joined by +, such as "
+                    "parameters=linearization_level:1+cp_model_probing_level:0"
+                )
+            if parameter in _OURS:
+                raise ChoiceError(f"{refused}: {_OURS[parameter]}")
 
     @property
     def capabilities(self) -> Capabilities:
         """All constraints of the formulation; OR-Tools has to be installed."""
         return Capabilities(
-            features=FEATURES,
+            features=_FEATURES[self.model],
             exact=True,
             needs_table=True,
             predictable=False,
@@ -62,10 +120,34 @@ class ConstraintProgramming:
         )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`."""
-        return estimated(self, problem, limits)
+        """See `Backend.estimate`.
+
+        How many pairs of cliques pruning leaves is unknown beforehand, so they count only if nothing prunes.
+        """
+        estimate = estimated(self, problem, limits)
+        if self.model != "balancing" or (self.prune and self.start is not None):
+            return estimate
+        return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`."""
-        call = SolverCall("ortools", "jtsolve.backends.cpsat.process:solve")
+        """See `Backend.solve`.
+
+        Raises:
+            ChoiceError: CP-SAT has no such parameter.
+        """
+        if self.parameters:
+            self.estimate(problem, limits).require_memory(self.name, limits)
+            self._require_parameters(limits, report)
+        options = {"defaults": _STRATEGIES, "parameters": self.parameters or ()}
+        call = SolverCall(_KIND, f"{_SOLVER}:solve", self.model, options)
         return solve_prepared(self, call, problem, limits, report)
+
+    def _require_parameters(self, limits: Limits, report: Report) -> None:
+        """Refuses parameters unknown to CP-SAT; only its own process can ask it."""
+        call = Call(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
+        text, _ = run(call, lambda _nothing: None, report, limits)
+        if text is not None:
+            raise ChoiceError(
+                f"the option 'parameters' of backend 'cpsat' cannot be '{text}': CP-SAT has no such "
+                "parameter, or it takes no such value; its parameters are those of OR-Tools' SatParameters"
+            )

@@ -1,7 +1,7 @@
 """CP-SAT by OR-Tools, in the solver's process.
 
-A formula becomes a model: clauses unchanged; rows as "exactly one", "at most one" or clauses where possible,
-on which the solver propagates better than on sums.
+A formula becomes a model: clauses unchanged; rows over Booleans with coefficients ±1 as "exactly one", "at
+most one" or clauses where possible, on which the solver propagates better than on sums; other rows unchanged.
 The objective has integer coefficients. The values of the known tree are a hint.
 
 With few families a single thread works, however many are allowed: it is as fast there, and runs are
@@ -24,6 +24,8 @@ from jtsolve.backends.support.solver import SolverMessage, encoded
 from jtsolve.encodings.rounding import FINEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jtsolve.backends.support.solver import Send, SolverInput
     from jtsolve.encodings.formula import Encoding, Formula, LinearRow
     from jtsolve.encodings.rounding import Unit
@@ -34,10 +36,14 @@ _BATCH = 8
 _FEW = 1000
 """Families up to which one thread is used: with 43 to 651 of them it took 0.2 to 4 s, and two threads were no
 faster (2 shared cores of an Intel Xeon, 2.5 GHz)."""
-STRATEGIES = 'linearization_level:2 subsolvers:["max_lp","reduced_costs"]'
-"""CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
 _WORD = 59
 """Bits of a sum, with some to spare for bounds and differences."""
+
+
+def rejected(_send: Send, parameters: tuple[str, ...]) -> str | None:
+    """Returns the first of the parameters, each "name:value", that CP-SAT does not accept, or None."""
+    fresh = cp_model.CpSolver().parameters
+    return next((text for text in parameters if not fresh.merge_text_format(text)), None)
 
 
 def solve(send: Send, work: SolverInput) -> float:
@@ -77,7 +83,7 @@ def _finest(families: Families) -> int:
 
 
 def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
-    """Sets the parameters for a reproducible proof."""
+    """Sets the parameters for a reproducible proof, then those of the user."""
     parameters = solver.parameters
     workers = 1 if int(work.families.allowed.sum()) <= _FEW else work.threads
     parameters.num_workers = workers
@@ -85,14 +91,21 @@ def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
     parameters.interleave_search = workers > 1
     parameters.interleave_batch_size = _BATCH
     parameters.catch_sigint_signal = False
-    parameters.merge_text_format(STRATEGIES)
+    for text in (*work.options["defaults"], *work.options["parameters"]):
+        parameters.merge_text_format(text)
 
 
 def model_of(formula: Formula, weights: list[int]) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
     """Returns the model of a formula that maximises whole weights, and its variables in order."""
     model = cp_model.CpModel()
-    variables = [model.new_bool_var(name) for name in formula.names]
-    negated = [variable.negated() for variable in variables]
+    variables = [
+        model.new_bool_var(name) if most == 1 else model.new_int_var(0, most, name)
+        for name, most in zip(formula.names, formula.largest, strict=True)
+    ]
+    negated = [
+        variable.negated() if most == 1 else None
+        for variable, most in zip(variables, formula.largest, strict=True)
+    ]
 
     def literal(number: int) -> Any:
         return variables[number - 1] if number > 0 else negated[-number - 1]
@@ -102,24 +115,34 @@ def model_of(formula: Formula, weights: list[int]) -> tuple[cp_model.CpModel, li
     for group in formula.exactly_one:
         model.add_exactly_one([literal(number) for number in group])
     for row in formula.rows:
-        _add_row(model, row, [literal(c * v) for v, c in zip(row.variables, row.coefficients, strict=True)])
+        _add_row(model, formula, row, literal)
     model.maximize(cp_model.LinearExpr.weighted_sum(variables, weights))
     return model, variables
 
 
-def _add_row(model: cp_model.CpModel, row: LinearRow, literals: list[Any]) -> None:
-    """Adds a row, which counts literals: −x = ¬x − 1."""
-    negative = row.coefficients.count(-1)
-    least = 0 if row.lower is None else row.lower + negative
-    most = len(literals) if row.upper is None else row.upper + negative
-    if least == most == 1:
-        model.add_exactly_one(literals)
-    elif most == 1 and least <= 0:
-        model.add_at_most_one(literals)
-    elif least == 1 and most >= len(literals):
-        model.add_bool_or(literals)
-    else:
-        model.add_linear_constraint(cp_model.LinearExpr.sum(literals), least, most)
+def _add_row(
+    model: cp_model.CpModel, formula: Formula, row: LinearRow, literal: Callable[[int], Any]
+) -> None:
+    """Adds a row: with −x = ¬x − 1, a row with the coefficients ±1 counts literals."""
+    logical = all(formula.largest[number - 1] == 1 for number in row.variables)
+    if logical and all(c in {1, -1} for c in row.coefficients):
+        negative = row.coefficients.count(-1)
+        literals = [literal(c * number) for number, c in zip(row.variables, row.coefficients, strict=True)]
+        least = None if row.lower is None else row.lower + negative
+        most = None if row.upper is None else row.upper + negative
+        if least == most == 1:
+            model.add_exactly_one(literals)
+            return
+        if most == 1 and (least is None or least <= 0):
+            model.add_at_most_one(literals)
+            return
+        if least == 1 and (most is None or most >= len(literals)):
+            model.add_bool_or(literals)
+            return
+    total = cp_model.LinearExpr.weighted_sum([literal(number) for number in row.variables], row.coefficients)
+    lower = cp_model.INT32_MIN if row.lower is None else row.lower
+    upper = cp_model.INT32_MAX if row.upper is None else row.upper
+    model.add_linear_constraint(total, lower, upper)
 
 
 class _SolutionCallback(cp_model.CpSolverSolutionCallback):

@@ -50,6 +50,7 @@ class IntegerProgramming:
         start: the backend that finds the first tree, or None.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
+        prune: whether to drop what the relaxation, or without one the completion bound, rules out.
 
     Raises:
         ChoiceError: `relaxation` does not relax problems.
@@ -58,6 +59,7 @@ class IntegerProgramming:
     solver: str = _HIGHS
     start: Backend | None = None
     relaxation: Backend | None = None
+    prune: bool = True
 
     name: ClassVar[str] = "ilp"
 
@@ -87,7 +89,7 @@ class IntegerProgramming:
             return Outcome(None, stop=report.stop or Stop.TIME)
         with temporary_folder() as folder:
             options = {"solver": solver, "folder": str(folder)}
-            call = SolverCall(_KIND, f"{_PROCESS}:solve", options)
+            call = SolverCall(_KIND, f"{_PROCESS}:solve", "family", options)
             return solve_prepared(self, call, problem, limits, report)
 
     def _installed_solver(self, limits: Limits, report: Report) -> str | None:

@@ -60,7 +60,10 @@ class IntegerProgram:
         _, exponent = frexp(max(map(abs, formula.weights.tolist()), default=0.0))
         self.shift = _NUMERICS.objective_bits - exponent
         self.problem = pulp.LpProblem("jtsolve", pulp.LpMinimize)
-        self.variables = [self.problem.add_variable(name, 0, 1, pulp.LpInteger) for name in formula.names]
+        self.variables = [
+            self.problem.add_variable(name, 0, most, pulp.LpInteger)
+            for name, most in zip(formula.names, formula.largest, strict=True)
+        ]
         costs = [-ldexp(weight, self.shift) for weight in formula.weights.tolist()]
         self.problem.setObjective(self._sum(range(1, len(costs) + 1), costs))
         for row in formula.linear_rows():
@@ -70,7 +73,7 @@ class IntegerProgram:
         grouped = {number for group in formula.exactly_one for number in group}
         alone = sum(weight != 0 for weight in formula.weights) - len(grouped)
         paid = len(formula.exactly_one) + max(0, alone)
-        summed = len(formula.exactly_one) + len(formula.names) - len(grouped)  # the most of any solution
+        summed = len(formula.exactly_one) + sum(formula.largest) - len(grouped)  # the most of any solution
         tolerance = _NUMERICS.highs if highs else _NUMERICS.others
         tolerances = (1 + summed) * tolerance + paid * written
         self.tolerance = ldexp(tolerances, -self.shift)

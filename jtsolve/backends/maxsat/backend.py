@@ -39,10 +39,12 @@ class MaximumSatisfiability:
         start: the backend that finds the first tree, or None.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
+        prune: whether to drop what the relaxation, or without one the completion bound, rules out.
     """
 
     start: Backend | None = None
     relaxation: Backend | None = None
+    prune: bool = True
 
     name: ClassVar[str] = "maxsat"
 
@@ -66,5 +68,5 @@ class MaximumSatisfiability:
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
-        call = SolverCall("pysat", "jtsolve.backends.maxsat.process:solve")
+        call = SolverCall("pysat", "jtsolve.backends.maxsat.process:solve", "family", {})
         return solve_prepared(self, call, problem, limits, report)

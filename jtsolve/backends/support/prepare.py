@@ -83,6 +83,7 @@ def prepare(
     *,
     tree: JunctionTree | None,
     relaxation: Backend | None,
+    prune: bool,
 ) -> PreparedProblem:
     """Returns the problem pruned, with the best tree; reports trees and bounds as they come.
 
@@ -91,14 +92,15 @@ def prepare(
         limits: of the whole run.
         report: is asked whether to continue.
         tree: the first one; None for none, and then neither relaxation nor pruning.
-        relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none. Without one, the
-            completion bound prunes, with at most `MOST_PRUNED` variables.
+        relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
+        prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
+            there is one, else by the completion bound with at most `MOST_PRUNED` variables.
 
     Raises:
         StoppedError: the report asked to end before the families were listed.
     """
     stats: dict[str, float] = {}
-    completes = not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
+    completes = prune and not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
     if completes and tree is not None and report.stop is None:
         report(note="pruning")
         problem = pruning.prune(problem, tree.score(problem.scores)).problem
@@ -107,8 +109,9 @@ def prepare(
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):
         half = ending_at(report, limits, _half_time(limits))
-        families, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, half)
+        left, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, half)
         report(tree=tree, bound=bound)
+        families = left if prune else families
         stats["relaxation_bound"] = bound
     stats["families"] = int(families.allowed.sum())
     return PreparedProblem(problem, families, tree, bound, clutters, report.stop, stats)

@@ -18,6 +18,7 @@ from jtsolve.core.backend import Backend, Estimate
 from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.result import Outcome, Stop, optimality_tolerance
 from jtsolve.core.scores import StoppedError
+from jtsolve.encodings.balancing import encode_balancing
 from jtsolve.encodings.family import encode_family
 from jtsolve.encodings.rounding import FINEST, rounded
 from jtsolve.errors import ChoiceError, InternalError
@@ -56,6 +57,12 @@ _MOST_ASKED = 10
 Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
 
+_ENCODERS: Mapping[str, Callable[[Families, Clutters], Encoding]] = {
+    "balancing": encode_balancing,
+    "family": encode_family,
+}
+
+
 class SolverBackend(Backend, Protocol):
     """A backend on top of a solver, with the options that all of them have."""
 
@@ -66,6 +73,10 @@ class SolverBackend(Backend, Protocol):
     @property
     def relaxation(self) -> Backend | None:
         """A backend that `Relaxes` the problem, for a bound, cuts and pruning; or None."""
+
+    @property
+    def prune(self) -> bool:
+        """Whether to drop what no tree at least as good as the first one uses."""
 
 
 class SolverMessage(NamedTuple):
@@ -86,6 +97,7 @@ class SolverInput(NamedTuple):
         families: of the problem.
         clutters: known cuts.
         tree: the best known one, or None.
+        model: the formulation: a key of `_ENCODERS`.
         options: of the backend, for the solver.
         threads: the number allowed.
         seed: for everything random.
@@ -95,6 +107,7 @@ class SolverInput(NamedTuple):
     families: Families
     clutters: Clutters
     tree: JunctionTree | None
+    model: str
     options: Mapping[str, Any]
     threads: int
     seed: int
@@ -109,18 +122,20 @@ class SolverCall(NamedTuple):
         function: "module:function", called with a function that sends a `SolverMessage`, and a `SolverInput`.
             It returns a bound in nats on the trees that preparation left: -inf if there are none, inf if it
             ended without a proof.
+        model: the formulation.
         options: for the function.
     """
 
     kind: str
     function: str
-    options: Mapping[str, Any] = {}
+    model: str
+    options: Mapping[str, Any]
 
 
 def encoded(work: SolverInput, finest: int = FINEST) -> tuple[Encoding, Unit]:
     """Returns the formula of a solver's input, with weights that are multiples of the unit; see `rounded`."""
     families, unit = rounded(work.families, finest)
-    return encode_family(families, work.clutters), unit
+    return _ENCODERS[work.model](families, work.clutters), unit
 
 
 def require_relaxation(backend: SolverBackend) -> None:
@@ -146,12 +161,12 @@ def solve_prepared(
         LimitError: the run needs more memory than the limit.
     """
     backend.estimate(problem, limits).require_memory(backend.name, limits)
-    start, relaxation = backend.start, backend.relaxation
+    start, relaxation, prune = backend.start, backend.relaxation, backend.prune
     tree = None
     if start is not None and not start.capabilities.objections(problem):
         tree = start.solve(problem, limits, report).tree
     try:
-        prepared = prepare(problem, limits, report, tree=tree, relaxation=relaxation)
+        prepared = prepare(problem, limits, report, tree=tree, relaxation=relaxation, prune=prune)
     except StoppedError:
         return Outcome(tree, stop=report.stop or Stop.TIME)
     outcome = hand_over(call, prepared, limits, report)
@@ -191,7 +206,7 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
     for _ in range(_MOST_ASKED):
         left = None if limits.time is None else limits.time - limits.elapsed
         known = families, prepared.clutters, prepared.tree
-        work = SolverInput(*known, call.options, limits.workers, limits.seed, left)
+        work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
         final, stop = run(Call(call.kind, call.function, (work,)), record, report, limits)
         if final is None:
             break
