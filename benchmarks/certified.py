@@ -1,14 +1,19 @@
-"""Certified averages: intervals of ln Z and of every edge, their cost, and the errors of chains beside them.
+"""Certified averages: intervals of ln Z and of every edge, and their cost; errors of chains beside them.
 
-    python benchmarks/certified.py DATA:TREEWIDTH[:TOLERANCE] … [--chains SECONDS] [--output FILE]
+    python benchmarks/certified.py --data FOLDER [--cases alarm@10000:2,mushroom:3,hypothyroid:2:0.03]
+        [--limit SECONDS] [--chains SECONDS] [--output FILE]
 
-Each row is one run of `jtsolve average DATA --treewidth W --method certified:TOLERANCE` in a process of its
-own, with its processor seconds; the table is written anew with the rows of this call.
+A case is NAME:TREEWIDTH[:TOLERANCE]: a shipped instance, a network with the number of rows drawn from it, or
+plants with the number of its first columns. Each is one run of `jtsolve average … --method
+certified:TOLERANCE` in a process of its own, with its processor seconds, scores (BDeu, equivalent sample size
+1) included. FOLDER holds
+`networks/NAME.bif.gz` and `density/plants.train.data.gz`.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import subprocess
@@ -18,36 +23,48 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from publishing import publish
 
-HEAD = """# Certified averages
+INSTANCES = Path(__file__).resolve().parents[1] / "instances" / "uci"
+CASES = (
+    "alarm@10000:2,alarm@1000:2,insurance@10000:2,insurance@1000:2,mushroom:2,mushroom:3,"
+    "hypothyroid:2:0.03,plants@40:2,plants@56:2,hailfinder@10000:2,alarm@300:2"
+)
+COLUMNS = (
+    "data", "treewidth", "variables", "log_evidence_low", "log_evidence_high", "widest", "above", "below",
+    "open", "seconds", "gigabytes", "chains",
+)  # fmt: skip
 
-Made by `benchmarks/certified.py`: {machine}. Seconds are of the processor, of the whole command, scores
-included. BDeu, equivalent sample size 1. Open edges are neither above 0.99 nor below 0.01; chains have
-{seconds} s, and their error is the largest distance of an edge from its interval.
 
-| data | treewidth | variables | ln Z − ln best | widest edge | > 0.99, < 0.01, open | s | GB | chains |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|
-"""
+def file_of(source: str, data: Path, folder: Path) -> Path:
+    """Returns the file of a case's data, written to the folder unless it is shipped."""
+    name, _, size = source.partition("@")
+    if not size:
+        return INSTANCES / f"{name}.json.gz"
+    path = folder / f"{name}{size}.csv"
+    if name == "plants":
+        with gzip.open(data / "density" / "plants.train.data.gz", "rt") as stream:
+            rows = [line.split(",")[: int(size)] for line in stream]
+        lines = [",".join(f"v{v}" for v in range(int(size))), *map(",".join, rows)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        network = str(data / "networks" / f"{name}.bif.gz")
+        command = [sys.executable, "-m", "jtsolve", "sample", network, "--rows", size, "--output", str(path)]
+        subprocess.run(command, check=True)
+    return path
 
 
-def averaged(path: Path, width: int, method: str, limit: float | None) -> tuple[dict[str, Any], float, float]:
-    """Returns the posterior file of one run, its processor seconds, and its peak memory in GB."""
+def averaged(path: Path, width: str, method: str, limit: float) -> tuple[dict[str, Any], float, float]:
+    """Returns the posterior file of one run, its processor seconds, and its peak memory in GB.
+
+    Raises:
+        SystemExit: the run failed.
+    """
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "posterior.json"
-        command = [
-            sys.executable,
-            "-m",
-            "jtsolve",
-            "average",
-            str(path),
-            "--treewidth",
-            str(width),
-            "--method",
-            method,
-        ]
-        command += ["--quiet", "--output", str(target)]
+        command = [sys.executable, "-m", "jtsolve", "average", str(path), "--treewidth", width]
+        command += ["--method", method, "--quiet", "--output", str(target), "--time-limit", str(limit)]
         command += [] if path.name.endswith(".json.gz") else ["--score", "bdeu", "--missing", "state"]
-        command += [] if limit is None else ["--time-limit", str(limit)]
         process = subprocess.Popen(command)
         _, status, usage = os.wait4(process.pid, 0)
         if os.waitstatus_to_exitcode(status) not in {0, 5}:
@@ -56,48 +73,46 @@ def averaged(path: Path, width: int, method: str, limit: float | None) -> tuple[
         return found, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1e6
 
 
-def row(text: str, seconds: float, limit: float) -> str:
-    """Returns the row of a case DATA:TREEWIDTH[:TOLERANCE]."""
-    name, width, *rest = text.split(":")
+def row(case: str, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Returns the figures of a case."""
+    source, width, *rest = case.split(":")
+    path = file_of(source, arguments.data, folder)
     method = f"certified:{rest[0] if rest else 0.001}"
-    found, processor, memory = averaged(Path(name), int(width), method, limit)
+    found, processor, memory = averaged(path, width, method, arguments.limit)
     low, high = (np.array([edge[k] for edge in found["edges"]]) for k in (2, 3))
-    above = found["diagnostics"]["log_evidence_above_best"]
-    decided = int((low > 0.99).sum()), int((high < 0.01).sum())
-    error = ""
-    if seconds:
-        chains, _, _ = averaged(Path(name), int(width), "chains", seconds)
-        share = np.array([edge[2] for edge in chains["edges"]])
+    evidence = found["diagnostics"]["log_evidence_above_best"]
+    above, below = int((low > 0.99).sum()), int((high < 0.01).sum())
+    chains = ""
+    if arguments.chains:
+        drawn, _, _ = averaged(path, width, "chains", arguments.chains)
+        share = np.array([edge[2] for edge in drawn["edges"]])
         outside = float(np.maximum(low - share, share - high).max(initial=0.0))
-        error = f"{max(0.0, outside):.3f}{'' if chains['converged'] else ', not converged'}"
-    cells = [
-        Path(name).name.split(".")[0],
-        width,
-        len(found["variables"]),
-        f"{above[0]:.5f} to {above[1]:.5f}",
-        f"{(high - low).max():.1e}",
-        f"{decided[0]}, {decided[1]}, {low.size - sum(decided)}",
-        f"{processor:.1f}",
-        f"{memory:.1f}",
-        error,
-    ]
-    return f"| {' | '.join(map(str, cells))} |\n"
+        chains = f"{max(0.0, outside):.3f}{'' if drawn['converged'] else ', not converged'}"
+    widest = f"{(high - low).max():.1e}"
+    figures = (
+        source, width, len(found["variables"]), *(f"{nats:.5f}" for nats in evidence), widest, above,
+        below, low.size - above - below, f"{processor:.1f}", f"{memory:.1f}", chains,
+    )  # fmt: skip
+    return dict(zip(COLUMNS, figures, strict=True))
 
 
 def main() -> None:
-    """Writes the table."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("cases", nargs="+")
-    parser.add_argument("--chains", type=float, default=0.0)
-    parser.add_argument("--limit", type=float, default=300.0)
-    parser.add_argument("--output", type=Path, default=Path("docs/benchmarks/certified.md"))
-    given = parser.parse_args()
-    machine = f"{os.cpu_count()} cores, shared with other work"
-    text = HEAD.format(machine=machine, seconds=f"{given.chains:g}")
-    for case in given.cases:
-        text += row(case, given.chains, given.limit)
-        given.output.write_text(text, encoding="utf-8")
-        print(text.splitlines()[-1], flush=True)
+    parser.add_argument("--cases", default=CASES)
+    parser.add_argument("--data", type=Path, help="folder of networks and density sets")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of each run")
+    parser.add_argument(
+        "--chains", type=float, default=0.0, help="seconds of the chains beside it; 0 for none"
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write FILE.csv")
+    arguments = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in arguments.cases.split(","):
+            rows.append(row(case, arguments, Path(folder)))
+            print(rows[-1], flush=True)
+    publish(rows, COLUMNS, 1, arguments.output)
 
 
 if __name__ == "__main__":

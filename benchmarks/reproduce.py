@@ -160,6 +160,14 @@ BENCHMARKS = (
         ("uci/adult.data.gz", "uci/ann-train.data.gz"),
     ),
     Benchmark(
+        "certified",
+        "certified averages, and chains beside them",
+        15,
+        "certified.py --data {data} --chains 30 --output {output}/certified",
+        "certified.py --cases zoo:1 --limit 10 --output {output}/certified",
+        ("networks/alarm.bif.gz", "density/plants.train.data.gz"),
+    ),
+    Benchmark(
         "exact",
         "proofs by clutter on real data",
         5,

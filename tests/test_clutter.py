@@ -659,7 +659,7 @@ def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
         (5, {"limit": 0, "sets": [[2, -1]]}, "restricts"),
         (5, {"limit": -1, "sets": [[2, -1]]}, "restricts"),
         (5, {"limit": 0, "sets": [[2, 1], [2, 1]]}, "twice"),
-        (5, {"limit": 0, "sets": [[0, 1]]}, "not there"),
+        (5, {"limit": 0, "sets": [[0, 1]]}, "empty set"),
         (1 << 60, {"limit": 0, "sets": [[2, 1]]}, "too large"),
     ):
         plain["balances"] = [row]

@@ -64,7 +64,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "variable": (lambda: model().query("coffee"), r"there is no 'coffee'\. Fix: use one of 'tea'"),
     "evidence": (lambda: model().query("tea", given=TEXT), r'no mapping .* write given=\{"tea": VALUE\}'),
     "given list": (lambda: model().mpe(TEXT), r'write given=\{"tea": VALUE\}'),
-    "picture": (lambda: model().show("model.jpg"), r"a picture is written as \.svg, \.png or \.html"),
+    "picture": (lambda: model().show("model.jpg"), r"a picture is written as \.svg, \.png, \.html or \.dot"),
     "weights": (lambda: jt.learn(SURVEY, 1, weights=np.ones(60)), r"weights= names a column"),
     "file": (lambda: jt.read("nowhere.json"), r"there is no such file"),
     "result": (lambda: jt.Solution.read("nowhere.json"), r"there is no such file"),

@@ -82,8 +82,11 @@ def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_tables_of_the_page_are_those_of_the_stored_results() -> None:
-    text = (page.DOCS / "benchmarks.md").read_text(encoding="utf-8")
-    assert page.filled(text, page.DOCS / "benchmarks") == text, "run: python benchmarks/reproduce.py --page"
+    for path in page.PAGES:
+        text = path.read_text(encoding="utf-8")
+        assert page.filled(text, page.DOCS / "benchmarks") == text, (
+            "run: python benchmarks/reproduce.py --page"
+        )
     stored = {path.stem for path in (page.DOCS / "benchmarks").glob("*.csv")} - {"runs", "rivals"}
     assert stored == {run["name"] for run in page.read(page.DOCS / "benchmarks", "runs")}
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
     from jtsolve.scoring.problem import Tabulation
 
-_SECONDS, _MOST_SETS = 120.0, 600_000
-"""Of certified sums before chains at most, and the sets with which they are tried."""
+_SECONDS, _MOST_SETS, _LEAST_VARIABLES = 60.0, 600_000, 12
+"""Of certified sums before chains at most, and the sets and variables with which they are tried: of fewer
+variables, chains visit all graphs that matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,8 @@ class Auto:
         if isinstance(method, Chains) and self._is_certifiable(query.problem):
             try:
                 return self.certified.draw(self._first_part(query), count)
-            except (NotConvergedError, LimitError):
-                pass  # chains may still converge
+            except (NotConvergedError, LimitError) as error:
+                query.run.say(f"no certified draws, so chains follow: {error}")
         return method.draw(query, count)
 
     def tabulation(
@@ -92,7 +93,8 @@ class Auto:
     def _is_certifiable(problem: Problem) -> bool:
         """Tells whether certified sums may end soon: there is a table, and it has not too many sets."""
         return (
-            not CERTIFIABLE.objections(problem)
+            problem.n >= _LEAST_VARIABLES
+            and not CERTIFIABLE.objections(problem)
             and isinstance(problem.scores, DenseScores)
             and predicted_sets(problem) <= _MOST_SETS
         )
