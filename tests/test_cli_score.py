@@ -212,7 +212,7 @@ def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> N
     assert command(*arguments, "--max-size", "3", "--time-limit", "0.0001") == 4
     assert "the time limit ended the reading of" in command.err
     assert command(*arguments, "--max-size", "2", "--memory-limit", "0.001") == 4
-    assert "d.csv needs 0." in command.err
+    assert re.search(r"d\.csv needs \d", command.err)
 
 
 def test_time_that_does_not_suffice_is_refused_before_the_work(
