@@ -195,7 +195,7 @@ MODEL = Option(
     "tree",
     "KIND",
 )
-PAGE = Option("html", Path, metavar="FILE", python="show(…)")
+PAGE = Option("output", Path, python="show(…)")
 TREE = Option("tree", Path, "Begin with the junction tree of this result.", metavar="RESULT")
 GRAPH = Option("graph", Path, "Begin with a triangulation of this graph.", metavar="GRAPH")
 VALIDATE = Option("validate", Path, "Rows that choose the prior, and among candidates.", metavar="DATA")
@@ -214,8 +214,7 @@ CONSTRAINT = Option(
     metavar="KEY=VALUE",
     python="constraints=…",
 )
-METHOD = Option("method", str, metavar="NAME")
-CRITERION = Option("criterion", str, metavar="HOW")
+METHOD = Option("method")
 MOST = Option(
     "most", int, "The largest number of unobserved cases; default: that of the observed, or 300.", metavar="N"
 )

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jtsolve as jt
+from jtsolve import options
 from jtsolve.cli import app
 from jtsolve.errors import ChoiceError, InputError, RefusedError, at
 from jtsolve.estimator import JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer
@@ -119,6 +120,13 @@ def test_a_shell_ends_in_words_of_the_shell(tmp_path: Path, capsys: pytest.Captu
 def command_options(name: str) -> dict[str, Any]:
     found: Any = typer.main.get_command(app())
     return {option: one for one in found.commands[name].params for option in one.opts}
+
+
+def test_every_option_is_one_of_a_command() -> None:
+    commands: Any = typer.main.get_command(app())
+    parameters = [parameter for one in commands.commands.values() for parameter in one.params]
+    flags = {flag for parameter in parameters for flag in parameter.opts}
+    assert {one.flag for one in vars(options).values() if isinstance(one, Option)} <= flags
 
 
 @pytest.mark.parametrize("name", ["solve", "score", "fit", "average"])

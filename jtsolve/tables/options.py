@@ -1,7 +1,7 @@
 """User options for reading data: how a text is written, columns, missing values, discretisation.
 
 An option of data is declared here alone: a row, and the field of `Coding` or `Dialect` that holds it. The
-commands, `jt.learn` and its siblings, the grids of `compare` and the estimators take it from here.
+commands, `jt.learn` and its siblings, and the estimators take it from here.
 """
 
 from __future__ import annotations
