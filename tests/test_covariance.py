@@ -111,6 +111,7 @@ def test_a_faulty_matrix_is_refused(change: Any, words: str, matrix: pd.DataFram
         ({"rows": 2.5}, "whole number of 1 or more"),
         ({"rows": 80, "score": "bdeu"}, 'give score="gaussian-bic"'),
         ({"rows": 80, "score": "cg"}, 'give score="gaussian-bic"'),
+        ({"rows": 80, "executor": "dask"}, "no rows to count by partitions; leave out executor="),
         ({"rows": 80, "missing": "state"}, "a covariance has no rows to which missing="),
         ({"rows": 80, "data": [[1]]}, "give one of the two"),
         ({"rows": 3}, "sets of 3 columns need 4"),
@@ -153,6 +154,9 @@ def test_the_shell_takes_a_matrix(
     assert json.loads(capsys.readouterr().out)["score"] == pytest.approx(expected.score, rel=1e-12)
     assert shell(["fit", path, *options, "--output", str(tmp_path / "model.json")], 0.0) == 0
     assert " 80" in capsys.readouterr().out
+    instance = str(tmp_path / "instance.json")
+    assert shell(["score", path, *options[2:], "--max-size", "3", "--output", instance], 0.0) == 0
+    assert jt.solve(instance, treewidth=2).score == pytest.approx(expected.score, rel=1e-12)
     assert shell(["solve", path, "--treewidth", "2", "--covariance"], 0.0) == 2
     assert "give --rows" in capsys.readouterr().err
 

@@ -71,17 +71,14 @@ def score(
     run = spend.run(context.obj, quiet=quiet)
     restrictions = constrain.restrictions()
     with held_cluster(executor, spend.threads) as cluster:
-        study = Study(
-            StudyData(data, table.reading(), cluster),
-            score_of(score, MIXED_SCORE),
-            max_size=max_size,
-        )
-        problem = score_all(study, run, check=restrictions.of)
+        source = StudyData(data, table.reading(), cluster)
+        study = Study(source, score_of(score, source.default_score(MIXED_SCORE)), max_size=max_size)
+        problem = _scored(study, run, restrictions.of)
     write_problem(restrictions.on(problem), output)
     run.say(f"{output}: {bytes_in_words(output.stat().st_size)} written")
 
 
-def score_all(study: "Study", run: "Run", *, check: Callable[[Sequence[str]], object] = len) -> "Problem":
+def _scored(study: "Study", run: "Run", check: Callable[[Sequence[str]], object]) -> "Problem":
     """Returns the problem of a study with a table of all scores; announces the predicted cost first.
 
     Args:

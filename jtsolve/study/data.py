@@ -12,7 +12,7 @@ from jtsolve.options import EXECUTOR, SCORE, SMOOTHING, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
-from jtsolve.tables.options import COVARIANCE, MISSING, SCHEMA, Coding, Habits, Reading, title_of
+from jtsolve.tables.options import MISSING, SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked, read_covariance
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 _IMPUTED = 3
 """Variables in the cliques under which gaps are drawn, where nothing bounds the treewidth."""
-
-
 COVARIANCE_SCORE = "gaussian-bic"
 """The score of a covariance where none is named."""
 
@@ -97,10 +95,11 @@ class Data:
         """
         coding, strict = self.reading.coding, self.reading.strict
         if self.reading.rows is not None:
-            if self.cluster is not None or not is_gaussian(score):
-                reason = "no rows to count by partitions" if self.cluster else f"no score '{score.name}'"
+            if self.cluster is not None:
+                raise ChoiceError(f"a covariance has no rows to count by partitions; leave out {EXECUTOR}")
+            if not is_gaussian(score):
                 raise ChoiceError(
-                    f"a covariance has {reason}; give {SCORE(COVARIANCE_SCORE)}, or leave out {COVARIANCE}"
+                    f"a covariance has no score '{score.name}'; give {SCORE(COVARIANCE_SCORE)}, or the data"
                 )
             with run.phase(f"reading {self.label}"):
                 return read_covariance(self.source, coding, self.reading.dialect, self.reading.rows, run)
