@@ -215,7 +215,8 @@ def _execute(
     with folder.journal() as journal:
         rows = folder.rows()  # the journal is locked: no other process adds rows
         missing = [spec for spec in plan.specs if spec.id not in rows]
-        board = Board(journal, missing, list(rows.values()), jobs, str.strip if quiet else murmur)  # type: ignore[arg-type]
+        say = (lambda _: None) if quiet else murmur
+        board = Board(journal, missing, list(rows.values()), jobs, say)
         try:
             if warm and missing:
                 warm_up(missing, executor, folder.path)

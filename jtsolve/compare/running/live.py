@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jtsolve.compare.folder import Journal
-    from jtsolve.compare.spec import Row, RunStatus, Spec
+    from jtsolve.compare.spec import Row, Spec
 
 
 @dataclass(slots=True)
@@ -34,7 +33,6 @@ class Board(Watcher):
     done: Sequence[Row]
     jobs: int
     say: Callable[[str], None]
-    statuses: Counter[RunStatus] = field(default_factory=Counter)
     _seconds: dict[str, list[float]] = field(default_factory=dict)
     _pending: dict[str, Spec] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -56,7 +54,6 @@ class Board(Watcher):
         self.say(f"{_line(row)}  ({left}{f', about {duration(seconds)}' if seconds else ''})")
 
     def _count(self, row: Row) -> None:
-        self.statuses[row.status] += 1
         self._seconds.setdefault(row.spec.backend, []).append(row.seconds)
 
     def remaining(self) -> float | None:
