@@ -77,9 +77,13 @@ def gaps(folder: Path) -> str:
         found = max(float(run["found at"]) for run in runs)
         proved = [float(run["proved at"]) for run in runs if run["proved at"] != "no"]
         share = f"{len(proved)} of {len(runs)}"
-        open_gaps = [run["gap at 120 s"] for run in runs if run["proved at"] == "no"]
+        gap = max(
+            (run["gap at 120 s"] for run in runs if run["proved at"] == "no"),
+            key=lambda text: float(text.removesuffix(" %")),
+            default="",
+        )
         seconds = f"{max(proved):.1f}" if len(proved) == len(runs) else share
-        rows.append([name, n, width, number(str(score)), f"{found:.1f}", seconds, max(open_gaps, default="")])
+        rows.append([name, n, width, number(str(score)), f"{found:.1f}", seconds, gap])
     head = ["data", "variables", "treewidth", "score", "found at, s", "proved at, s", "gap at 120 s"]
     return table(head, rows) + source(folder, "gaps")
 
