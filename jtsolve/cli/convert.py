@@ -30,9 +30,8 @@ def convert(
 ) -> None:
     """Write an instance in another format, which the suffix of OUT selects.
 
-    .json and .score are instances. .wcnf (weighted MaxSAT), .lp and .mps (integer
-    programs) and .pbtxt (a model for CP-SAT) are formulas for a solver, whose answer 'jtsolve decode' turns
-    into a checked result.
+    .json and .score are instances. .wcnf (weighted MaxSAT), .lp and .mps (integer programs) and .pbtxt (a
+    model for CP-SAT) are formulas for a solver, whose answer 'jtsolve decode' turns into a checked result.
     """
     claim_outputs(target, kind=CONVERTED)
 

@@ -105,7 +105,7 @@ def _unzipped(stream: BinaryStream, source: str) -> BinaryStream:
         raise InputError(source, "", reason, "unpack it, and give one of its files")
     try:
         return archive.open(inside[0])
-    except (RuntimeError, NotImplementedError) as error:
+    except RuntimeError as error:  # encrypted, or compressed by a method that zipfile lacks
         raise InputError(source, "zip data", f"it cannot be unpacked ({error})", "unpack it first") from None
 
 

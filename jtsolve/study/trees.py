@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jtsolve.errors import InputError, at, public
 from jtsolve.io.documents import names_of
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
 
 
 @public
-class ByNames:
-    """What a junction tree shows by names; `named` is the tree."""
+class ByNames(Protocol):
+    """What a junction tree shows by names; the classes below it have the tree."""
 
     __slots__ = ()
 
     @property
     def named(self) -> NamedTree:
         """The tree by names."""
-        raise NotImplementedError
 
     @property
     def cliques(self) -> list[tuple[Any, ...]]:
