@@ -38,7 +38,7 @@ class LocalExecutor:
         cancelled = threading.Event()
 
         def one(spec: Spec) -> None:
-            row = supervise(spec, watcher, cancelled, self.program)
+            row = supervise(spec, cancelled, self.program)
             if row is not None:
                 # Called here: a Ctrl-C interrupts the main thread, and could lose a finished row there.
                 watcher.finished(row)

@@ -16,6 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Incumbent
 
 _POLL = 0.05
-"""Seconds between two looks at a process, which may exceed its memory by some 0.2 GB meanwhile."""
+"""Seconds between two checks of a process, which may exceed its memory by some 0.2 GB meanwhile."""
 _MOST_OUTPUT = 2000
 """Characters kept of a crashed process's output."""
 _MOST_STEPS = 10_000
@@ -49,13 +50,7 @@ Step = tuple[float, float | None, float | None]
 
 
 class Watcher:
-    """Is told of the runs, by any thread, several at a time; the default does nothing."""
-
-    def started(self, spec: Spec) -> None:
-        """A run starts."""
-
-    def progressed(self, spec: Spec, step: Step) -> None:
-        """A run reports seconds, score and bound."""
+    """Receives the rows, from any thread; the default does nothing."""
 
     def finished(self, row: Row) -> None:
         """A run has ended with this row."""
@@ -63,7 +58,6 @@ class Watcher:
 
 def supervise(
     spec: Spec,
-    watcher: Watcher | None = None,
     cancelled: threading.Event | None = None,
     program: tuple[str, ...] = PROGRAM,
 ) -> Row | None:
@@ -71,20 +65,17 @@ def supervise(
 
     Args:
         spec: the run.
-        watcher: is told of incumbents and bounds as they come, but not of the end.
         cancelled: when it is set, the process is killed.
         program: the command; for tests.
     """
-    watcher = watcher or Watcher()
     began = datetime.now(UTC).isoformat(timespec="seconds")
-    watcher.started(spec)
     with temporary_folder() as folder:
         files = _Files(folder)
         files.spec.write_bytes(to_json(spec))
         command = [*program, str(files.spec), str(files.row), str(files.trace)]
         with files.log.open("wb") as log:
             tree = ProcessTree(command, stdout=log, stderr=subprocess.STDOUT)
-        child = _SupervisedRun(spec, tree, files, watcher)
+        child = _SupervisedRun(spec, tree, files)
         try:
             verdict = child.wait(cancelled or threading.Event())
         finally:
@@ -142,12 +133,9 @@ class _SupervisedRun:
     spec: Spec
     tree: ProcessTree
     files: _Files
-    watcher: Watcher
     peak: int = 0
     began: float = field(default_factory=time.monotonic)
     seconds: float = 0.0
-    steps: list[Step] = field(default_factory=list)
-    _read: int = 0
 
     def wait(self, cancelled: threading.Event) -> RunStatus | None:
         """Waits for the end; returns why the process has to be killed, or None if it has ended."""
@@ -159,28 +147,19 @@ class _SupervisedRun:
                 process.wait(_POLL)
             self.seconds = time.monotonic() - self.began
             self.peak = max(self.peak, self.tree.memory())
-            self._hear()
             if process.returncode is None and self.peak > memory:
                 verdict = RunStatus.OUT_OF_MEMORY
             elif process.returncode is None and self.seconds > end:
                 verdict = RunStatus.OUT_OF_TIME
-        self._hear()
         return verdict
 
-    def _hear(self) -> None:
-        """Reads the lines that the process has added to its trace."""
+    def trace(self) -> list[Step]:
+        """Returns the steps in complete lines of the trace."""
         if not self.files.trace.exists():
-            return
+            return []
         with self.files.trace.open("rb") as stream:
-            stream.seek(self._read)
-            text = stream.read()
-        lines = text[: text.rfind(b"\n") + 1]
-        self._read += len(lines)
-        for line in lines.splitlines():
-            step = msgspec.json.decode(line, type=Step)
-            if len(self.steps) < _MOST_STEPS:
-                self.steps.append(step)
-            self.watcher.progressed(self.spec, step)
+            lines = islice((line for line in stream if line.endswith(b"\n")), _MOST_STEPS)
+            return [msgspec.json.decode(line, type=Step) for line in lines]
 
 
 def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
@@ -199,7 +178,7 @@ def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
     else:
         verdict = RunStatus.CRASHED
         message = _crash(child)
-    return msgspec.structs.replace(new_row(spec, verdict, message), trace=child.steps)
+    return msgspec.structs.replace(new_row(spec, verdict, message), trace=child.trace())
 
 
 def _crash(child: _SupervisedRun) -> str:
