@@ -23,7 +23,7 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import FixedPoint
 from jtsolve.cli import run
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Feature, Problem, Variable
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
@@ -260,15 +260,24 @@ def test_a_branch_on_a_pair_in_no_permitted_clique_decides_nothing() -> None:
     assert verify(apart, claim(apart, Status.UNKNOWN, -20.5), certificate(apart, BRANCHES))
 
 
-@pytest.mark.parametrize("rounds", [1, 2, 2**40])
+@pytest.mark.parametrize("rounds", [1, 2, 2**29, 2**40])
 def test_completions_prove_what_is_true_and_no_more(rounds: int) -> None:
     """Beyond the work that is allowed they are refused; here the first round leaves nothing."""
     best = -15.0
     below, above = (claim(PAIR, Status.UNKNOWN, best + step) for step in (-1e-6, 1e-6))
     proof = certificate(PAIR, LAST, completions=rounds)
     assert verify(PAIR, below, proof)
-    assert bool(verify(PAIR, above, proof)) == (rounds > 2)
+    assert bool(verify(PAIR, above, proof)) == (rounds > 2**30)
     assert verify(PAIR, claim(PAIR, Status.INFEASIBLE, -inf), proof)
+
+
+@pytest.mark.parametrize("real", [0, 0b100])
+def test_sets_larger_than_the_cells_allow_do_not_count_in_the_limits(real: int) -> None:
+    scores = SparseScores(3, {0: 0.0} | dict.fromkeys(range(1, 7), -1.0) | {0b111: -1e15})
+    variables = tuple(Variable(name, 2) for name in "ABC")
+    problem = Problem(variables, scores, Constraints(max_clique_cells=4, real_variables=real))
+    result = claim(problem, Status.UNKNOWN, 1.0)
+    assert verify(problem, result, certificate(problem, LAST, shift=20, completions=1)) == ()
 
 
 HUGE = 10**30

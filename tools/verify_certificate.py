@@ -17,9 +17,9 @@ import zlib
 from array import array
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from math import comb, floor, inf, prod
-from operator import getitem, or_
+from operator import getitem, mul, or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -320,9 +320,7 @@ class Verifier:
 
     def __init__(self, instance: Instance, rules: Rules, bound: float | None, plain: dict[str, Any]) -> None:
         self.rules, self.bound, self.plain, self.scores, n = rules, bound, plain, instance.scores, instance.n
-        self.arities = [own or rules.real >> v & 1 for v, own in enumerate(instance.arities)]
-        need(rules.most["max_clique_cells"] is None or all(self.arities), "a number of states is not known")
-        self.n, self.sets = n, [bits(listed) for listed in plain["sets"]]
+        self.n, self.arities, self.sets = n, instance.arities, [bits(listed) for listed in plain["sets"]]
         largest = n if (k := rules.most["max_treewidth"]) is None else k + 1
         self.scored = {mask for mask in self.scores if 0 < mask.bit_count() <= largest}
         width, self.work = max(map(int.bit_count, self.scored), default=0), 0
@@ -400,7 +398,10 @@ class Verifier:
                     own, after = gains[v][mask], best[mask | 1 << v]
                     if own != NONE != after:
                         best[mask] = max(best[mask], own + after)
-            possible = [mask for mask in possible if best[mask] != NONE and u[mask] + best[mask] > least]
+            left = [mask for mask in possible if best[mask] != NONE and u[mask] + best[mask] > least]
+            if len(left) == len(possible):
+                break
+            possible = left
         return possible
 
     def permits_clique(self, mask: int) -> bool:
@@ -591,6 +592,12 @@ def verify(instance: Instance, result: Any, certificate: Any) -> None:
     for cliques in (one["cliques"] for one in several or ()):
         sets = [distinct(instance.index[name] for name in names) for names in cliques]
         rules.graphs |= {frozenset(bits(edge) for clique in sets for edge in combinations(clique, 2))}
+    instance.arities = [own or rules.real >> v & 1 for v, own in enumerate(instance.arities)]
+    if (cells := rules.most["max_clique_cells"]) is not None:
+        need(all(instance.arities), "a number of states is not known")
+        fitting = sum(product <= cells for product in accumulate(sorted(instance.arities), mul))
+        most = rules.most["max_treewidth"]
+        rules.most["max_treewidth"] = fitting - 1 if most is None else min(most, fitting - 1)
     if rules.real and rules.real + 1 < 1 << instance.n:
         add_star(instance, rules)
     check_form(certificate, instance.n)

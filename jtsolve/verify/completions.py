@@ -68,7 +68,10 @@ def possible_cliques(problem: Problem, shift: int, bound: float, rounds: int) ->
             without, with_v = _halves(alive, v)
             without |= with_v
         best = _completions(units, alive, n)
-        possible &= (best > _NONE) & (units + best > target)
+        left = possible & (best > _NONE) & (units + best > target)
+        if (left == possible).all():  # further rounds would change nothing, and may be billions
+            break
+        possible = left
     found: list[int] = np.flatnonzero(possible).tolist()
     return found
 
