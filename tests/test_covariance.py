@@ -61,13 +61,14 @@ def test_few_rows_of_many_columns_have_a_singular_covariance(rows: pd.DataFrame)
         lambda matrix, folder: _written(matrix, folder, index=True),
         lambda matrix, folder: _written(matrix, folder, index=False),
         lambda matrix, folder: _written(matrix.loc[reversed(NAMES)], folder, index=True, sep=";"),
+        lambda matrix, folder: _written(matrix, folder, index=True, sep=";", decimal=","),
     ],
 )
 def test_every_form_of_a_matrix_is_read_by_its_labels(
     form: Any, matrix: pd.DataFrame, tmp_path: Path
 ) -> None:
     expected = jt.learn(covariance=matrix, rows=80).cliques
-    assert jt.learn(covariance=form(matrix, tmp_path), rows=80).cliques == expected
+    assert jt.learn(covariance=form(matrix, tmp_path), rows=80, decimal="comma").cliques == expected
 
 
 def _written(matrix: pd.DataFrame, folder: Path, **how: Any) -> Path:
@@ -173,11 +174,16 @@ def test_the_model_of_a_covariance_has_it_within_cliques(matrix: pd.DataFrame) -
                 assert covariance.loc[a, b] == pytest.approx(matrix.loc[a, b], rel=1e-12)
             else:
                 assert precision.loc[a, b] == 0
-    smoothed = jt.fit(found, smoothing=20.0).covariance()
+    smoothed = jt.fit(found, smoothing=20.0)
     a, b = found.cliques[0][:2]
-    assert smoothed.loc[a, b] == pytest.approx(matrix.loc[a, b] * 0.8, rel=1e-12)
-    with pytest.raises(ChoiceError, match="has discrete ones"):
-        jt.fit({"a": [0, 1] * 5, "b": [1, 0] * 5}, treewidth=1).precision()
+    assert smoothed.covariance().loc[a, b] == pytest.approx(matrix.loc[a, b] * 0.8, rel=1e-12)
+    assert smoothed.model.provenance["smoothing_ess"] == 20
+
+
+def test_only_one_tree_of_real_variables_has_a_covariance(rows: pd.DataFrame) -> None:
+    for data, model in (({"a": [0, 1] * 5, "b": [1, 0] * 5}, "tree"), (rows, "mixture:components=2")):
+        with pytest.raises(ChoiceError, match="of one tree of real variables"):
+            jt.fit(data, treewidth=1, model=model).precision()
 
 
 def test_the_estimator_is_that_of_learn(rows: pd.DataFrame) -> None:

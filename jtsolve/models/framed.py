@@ -245,7 +245,7 @@ class Model:
         A column for each variable, and rows in the same order, which pandas labels.
 
         Raises:
-            ChoiceError: a variable is discrete.
+            ChoiceError: a variable is discrete, or the model is a mixture.
         """
         return self._matrix(0)
 
@@ -255,7 +255,7 @@ class Model:
 
     def _matrix(self, which: int) -> Frame:
         if not isinstance(self.model, MixedTreeModel):
-            raise ChoiceError("a covariance is of real variables alone, and this model has discrete ones")
+            raise ChoiceError("a covariance is of one tree of real variables, and this model is another")
         matrix = self.model.matrices()[which]
         columns = [self.style.numbers(name, one) for name, one in zip(self.names, matrix, strict=True)]
         found = self.style.frame(columns)

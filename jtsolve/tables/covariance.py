@@ -6,7 +6,7 @@ correlations R = V Λ Vᵀ and the deviations D, the 2n points ±√n D V √Λ 
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.tables.frames import has_index, is_path, written
 from jtsolve.tables.options import DROP, Coding
-from jtsolve.tables.selection import name_list
+from jtsolve.tables.selection import chosen, name_list
 from jtsolve.tables.table import ContinuousTable, dependent
 
 if TYPE_CHECKING:
@@ -113,18 +113,14 @@ def to_covariance(
             reason = f"rows and columns have different names: {name_list(only or list(labels))}"
             raise InputError(source, "covariance", reason, "name the rows as the columns")
         order = [list(labels).index(name) for name in names]
-    matrix = np.array([_numbers(column, source) for column in columns])[:, order]
-    kept = [name for name in coding.columns or names if name not in coding.drop]
-    if unknown := [name for name in (*kept, *coding.drop) if name not in names]:
-        reason = f"there is none called {name_list(unknown)}"
-        raise InputError(source, "columns", reason, f"choose among {name_list(names)}")
-    if not kept or len(set(kept)) < len(kept):
-        raise InputError(source, "columns", "none is left, or one is named twice", "name each column once")
-    at = [names.index(name) for name in kept]
-    remarks = {"covariance": "in place of rows"}
-    if dropped := [name for name in names if name not in kept]:
-        remarks["columns_dropped"] = dropped  # type: ignore[assignment]  # of any type
-    return table_of_covariance(kept, matrix[np.ix_(at, at)], rows, source, remarks)
+    unlabelled = replace(raw, names=tuple(names), columns=tuple(columns), index=False)
+    selection = chosen(unlabelled, coding, source)
+    kept = [column.name for column in selection.columns]
+    at = [order[names.index(name)] for name in kept]
+    matrix = np.array([_numbers(column, source) for column in selection.columns])[:, at]
+    return table_of_covariance(
+        kept, matrix, rows, source, {"covariance": "in place of rows", **selection.remarks}
+    )
 
 
 def labels_of_rows(data: Frame) -> list[str] | None:

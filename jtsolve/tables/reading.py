@@ -158,7 +158,7 @@ def read_covariance(
         coding: the columns to keep.
         dialect: how it is written, if it is text.
         rows: the number of rows behind the covariance.
-        run: see `read_states`.
+        run: see `read_checked`.
     """
     source, name = opened_data(data, dialect.encoding)
     raw = read_raw(source, Intake(together=False, run=run, source=name, labels=True), dialect)

@@ -35,8 +35,8 @@ _BLOCK = 1 << 21
 
 
 @dataclass(frozen=True, slots=False, eq=False)
-class MixedClique:
-    """A clique, conditional on its separator to the parent.
+class Place:
+    """A clique without parameters.
 
     Args:
         discrete: members, those of the separator first.
@@ -45,10 +45,6 @@ class MixedClique:
         free: the number of real members outside it.
         parent: position of the parent, before this one; -1 at the root.
         dims: the numbers of states of `discrete`.
-        weights: P(d_R | d_S), shape (cells,), the last discrete member varying fastest.
-        intercepts: α, shape (cells, free).
-        slopes: B, shape (cells, free, real members of the separator).
-        covariances: Ω, shape (cells, free, free).
     """
 
     discrete: tuple[int, ...]
@@ -57,10 +53,6 @@ class MixedClique:
     free: int
     parent: int
     dims: tuple[int, ...]
-    weights: NDArray[np.float64]
-    intercepts: NDArray[np.float64]
-    slopes: NDArray[np.float64]
-    covariances: NDArray[np.float64]
 
     @property
     def cells(self) -> int:
@@ -76,6 +68,23 @@ class MixedClique:
     def members(self) -> tuple[int, ...]:
         """All members."""
         return (*self.discrete, *self.real)
+
+
+@dataclass(frozen=True, slots=False, eq=False)
+class MixedClique(Place):
+    """A clique, conditional on its separator to the parent.
+
+    Args:
+        weights: P(d_R | d_S), shape (cells,), the last discrete member varying fastest.
+        intercepts: α, shape (cells, free).
+        slopes: B, shape (cells, free, real members of the separator).
+        covariances: Ω, shape (cells, free, free).
+    """
+
+    weights: NDArray[np.float64]
+    intercepts: NDArray[np.float64]
+    slopes: NDArray[np.float64]
+    covariances: NDArray[np.float64]
 
     @cached_property
     def coordinates(self) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ References:
 
 from __future__ import annotations
 
-from math import inf, prod
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,16 @@ import numpy as np
 from jtsolve.core.marks import strongly_rooted
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
-from jtsolve.models.inference.mixed import MixedClique, blocks, cell_of, collect, completed, moments, shares
+from jtsolve.models.inference.mixed import (
+    MixedClique,
+    Place,
+    blocks,
+    cell_of,
+    collect,
+    completed,
+    moments,
+    shares,
+)
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.tables.table import ContinuousTable, cells_of
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.core.varset import VarSet
     from jtsolve.tables.table import Table
 
 _MEAN = 0.5
@@ -48,22 +56,6 @@ _GAIN = 1e-5
 _MOST_STEPS = 200
 _LEAST_ROWS = 20
 """Rows complete on a clique with which EM begins; with fewer, it takes the filled in ones."""
-
-
-class Place(NamedTuple):
-    """A clique without parameters; see `MixedClique`."""
-
-    discrete: tuple[int, ...]
-    real: tuple[int, ...]
-    shared: int
-    free: int
-    parent: int
-    dims: tuple[int, ...]
-
-    @property
-    def clique(self) -> VarSet:
-        """The members."""
-        return varset((*self.discrete, *self.real))
 
 
 class CellSums(NamedTuple):
@@ -214,7 +206,7 @@ def _least_gap(column: NDArray[np.float64]) -> float:
 
 def _observed(place: Place, rows: NDArray[np.float64], weights: NDArray[np.float64]) -> CellSums:
     """Returns the sums of rows that are complete on a clique."""
-    q, k = prod(place.dims), len(place.real)
+    q, k = place.cells, len(place.real)
     cell = cell_of(rows, place.discrete, place.dims)
     counts = np.bincount(cell, weights, minlength=q).astype(np.float64)
     y = rows[list(place.real)].T
@@ -232,7 +224,7 @@ def _complete(
     place: Place, rows: NDArray[np.float64], gaps: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> CellSums:
     """Returns the sums of the rows that are complete on a clique, in proportion to all."""
-    full: NDArray[np.bool_] = np.logical_not(gaps[list(members(place.clique))].any(axis=0))
+    full: NDArray[np.bool_] = np.logical_not(gaps[list(place.members)].any(axis=0))
     if full.sum() < _LEAST_ROWS:
         full[:] = True
     found = _observed(place, rows[:, full], weights[full])
@@ -290,9 +282,9 @@ def _parameters(
         slopes = np.swapaxes(np.linalg.solve(matrices[:, free:, free:], matrices[:, free:, :free]), 1, 2)
     covariances = matrices[:, :free, :free] - slopes @ matrices[:, free:, :free]
     return MixedClique(
-        *place,
-        shares(counts + ess / q, prod(place.dims[: place.shared])),
-        means[:, :free] - np.einsum("qij,qj->qi", slopes, means[:, free:]),
-        slopes,
-        (covariances + np.swapaxes(covariances, 1, 2)) / 2,
+        **vars(place),
+        weights=shares(counts + ess / q, place.shared_cells),
+        intercepts=means[:, :free] - np.einsum("qij,qj->qi", slopes, means[:, free:]),
+        slopes=slopes,
+        covariances=(covariances + np.swapaxes(covariances, 1, 2)) / 2,
     )

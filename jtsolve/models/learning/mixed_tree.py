@@ -53,8 +53,8 @@ def fit_mixed(
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
     if isinstance(table, ContinuousTable):
         table = MixedTable(table.names, None, table, table.provenance)
-    if table.real.behind is not None:  # in points, of which there are not as many
-        ess *= table.rows / table.real.total
+    if table.real.behind is not None:  # its points share the rows
+        weights = np.full(table.rows, table.real.behind / table.rows)
     try:
         found = estimated(tree, table, ess=ess, score=score, run=run, weights=weights)
         remarks = MappingProxyType({**table.provenance, **found.facts, "smoothing_ess": ess})
@@ -63,6 +63,6 @@ def fit_mixed(
         raise InputError(
             "table",
             "",
-            f"{error}: {table.rows} rows are too few, or columns are linearly dependent",
+            f"{error}: {table.real.total:g} rows are too few, or columns are linearly dependent",
             "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
         ) from None
