@@ -77,14 +77,11 @@ def gaps(folder: Path) -> str:
         found = max(float(run["found at"]) for run in runs)
         proved = [float(run["proved at"]) for run in runs if run["proved at"] != "no"]
         share = f"{len(proved)} of {len(runs)}"
-        gap = max(
-            (run["gap at 120 s"] for run in runs if run["proved at"] == "no"),
-            key=lambda text: float(text.removesuffix(" %")),
-            default="",
-        )
-        seconds = f"{max(proved):.1f}" if len(proved) == len(runs) else share
-        rows.append([name, n, width, number(str(score)), f"{found:.1f}", seconds, gap])
-    head = ["data", "variables", "treewidth", "score", "found at, s", "proved at, s", "gap at 120 s"]
+        open_gaps = [run["gap at 120 s"] for run in runs if run["proved at"] == "no"]
+        widest = max(open_gaps, key=lambda text: float(text.removesuffix(" %")), default="")
+        seconds = f"{share} ({widest})" if open_gaps else f"{max(proved):.1f}"
+        rows.append([f"{name}, {n}", width, number(str(score)), f"{found:.1f}", seconds])
+    head = ["data, variables", "treewidth", "score", "found at, s", "proved at, s (gap at 120 s)"]
     return table(head, rows) + source(folder, "gaps")
 
 
@@ -181,7 +178,7 @@ def selection(folder: Path) -> str:
 
 
 def classification(folder: Path) -> str:
-    """Returns log loss by model."""
+    """Returns accuracy and log loss by model."""
     rows = []
     models = {
         "joint tree": "junction tree, joint",
@@ -192,7 +189,7 @@ def classification(folder: Path) -> str:
     for name, same in groupby(read(folder, "classification"), key=lambda row: row["set"]):
         runs = {row["model"]: row for row in same}
         rows.append(
-            [name, *(f"{runs[model]['accuracy']} / {runs[model]['log loss']}" for model in models.values())]
+            [name, *(f"{runs[model]['accuracy']}, {runs[model]['log loss']}" for model in models.values())]
         )
     return table(["data", *models], rows) + source(folder, "classification")
 
@@ -203,7 +200,7 @@ def mixed(folder: Path) -> str:
     for name, same in groupby(read(folder, "mixed"), key=lambda row: row["set"]):
         runs = {row["model"]: row for row in same}
         models |= dict.fromkeys(runs)
-        cells = [f"{number(one['nats'], 2) or '–'} / {one['accuracy']}" for one in runs.values()]
+        cells = [f"{number(one['nats'], 2) or '–'}, {one['accuracy']}" for one in runs.values()]
         rows.append([name, *cells])
     return table(["data", *models], rows) + source(folder, "mixed")
 
