@@ -417,7 +417,7 @@ def test_the_second_verifier_reads_packed_files_and_says_what_it_finds(tmp_path:
 
 def test_the_second_verifier_is_one_short_file_of_the_standard_library() -> None:
     text = Path(SECOND.__file__).read_text(encoding="utf-8")
-    assert text.count("\n") < 620
+    assert text.count("\n") < 630
     imported = {
         line.split()[1].partition(".")[0]
         for line in text.splitlines()

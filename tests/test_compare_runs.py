@@ -29,7 +29,7 @@ from jtsolve.compare.running import supervise as supervision
 from jtsolve.compare.running.live import Board
 from jtsolve.compare.running.local import LocalExecutor
 from jtsolve.compare.running.supervise import Watcher, supervise
-from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
+from jtsolve.compare.spec import Row, RunStatus, new_row, read_row, to_json
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:

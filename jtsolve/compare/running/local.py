@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.compare.spec import Spec
+
+_POLL = 0.2
+"""Interval of polling for signals, in seconds."""
 
 
 class Executor(Protocol):
@@ -45,8 +48,12 @@ class LocalExecutor:
 
         pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="supervisor")
         try:
-            for future in as_completed([pool.submit(one, spec) for spec in specs]):
-                future.result()
+            futures = {pool.submit(one, spec) for spec in specs}
+            while futures:
+                # A signal just before an endless wait would be handled at its end only.
+                done, futures = wait(futures, _POLL, FIRST_COMPLETED)
+                for future in done:
+                    future.result()
         finally:
             cancelled.set()
             pool.shutdown(cancel_futures=True)
