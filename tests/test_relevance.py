@@ -216,6 +216,9 @@ def test_a_network_answers_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     assert "GB are allowed" in capsys.readouterr().err
     assert run(["query", str(path), "--memory-limit", "nan"], 0.0) == 2
     assert run(["mpe", str(path), "--memory-limit", "0.5"], 0.0) == 4
+    for words in (["export", str(path), "--to", "json"], ["sample", str(path)], ["show", str(path)]):
+        assert run([*words, "--memory-limit", "nan"], 0.0) == 2
+    assert run(["export", str(path), "--to", "json", "--memory-limit", "0.5"], 0.0) == 4
     every = ",".join(f"{name}=s0" for name in WIDE.names[:-1])
     capsys.readouterr()
     assert run(["mpe", str(path), "--given", every], 0.0) == 0

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import Model
+from jtsolve.cli.options import Model, TableMemory, limit_tables
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import MODEL
 from jtsolve.core.outputs import claim_outputs
@@ -30,6 +30,7 @@ def export(
     root: Annotated[
         int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
     ] = 1,
+    memory_limit: TableMemory = None,
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
@@ -51,6 +52,7 @@ def export(
     from jtsolve.core.files import write_atomically
     from jtsolve.models.framed import Model as Framed
 
+    limit_tables(memory_limit)
     text = Framed.read(model).export(to, root - 1)
     if output is not None:
         write_atomically(output, text.encode())

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Data, Model, RowOptions, grouped
+from jtsolve.cli.options import Data, Model, RowOptions, TableMemory, grouped, limit_tables
 from jtsolve.cli.output import emit, murmur
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
@@ -26,6 +26,7 @@ def impute(
         ),
     ] = None,
     rows: RowOptions,
+    memory_limit: TableMemory = None,
 ) -> None:
     """Fill in the missing values of rows: the most probable completion of each, given its other values.
 
@@ -42,6 +43,7 @@ def impute(
     from jtsolve.models.files.opening import open_model
     from jtsolve.models.rows import read_rows
 
+    limit_tables(memory_limit)
     found = open_model(model)
     given = read_rows(data, found.columns, habits=rows.habits(found), sums=rows.sums)
     completed = found.complete(given)

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import CountedRowOptions, Data, Json, LimitOptions, Model, grouped
+from jtsolve.cli.options import (
+    CountedRowOptions,
+    Data,
+    Json,
+    LimitOptions,
+    Model,
+    TableMemory,
+    grouped,
+    limit_tables,
+)
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import LIKELIHOODS
 from jtsolve.core.outputs import claim_outputs
@@ -31,6 +40,7 @@ def loglik(
         ),
     ] = None,
     rows: CountedRowOptions,
+    memory_limit: TableMemory = None,
     json: Json = False,
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
@@ -48,6 +58,7 @@ def loglik(
     from jtsolve.listing import table
     from jtsolve.models.files.opening import open_model
 
+    limit_tables(memory_limit)
     logs, times = _log_likelihood(open_model(model), data, rows)
     if not times.sum():
         raise InputError(str(data), "missing values", "every row has some", "leave out --missing")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Likelihood, Model
+from jtsolve.cli.options import Given, Likelihood, Model, TableMemory, limit_tables
 from jtsolve.cli.output import emit, require_rows
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
@@ -25,6 +25,7 @@ def sample(
             help="Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.",
         ),
     ] = None,
+    memory_limit: TableMemory = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
 ) -> None:
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
@@ -36,6 +37,7 @@ def sample(
 
     if json and output is not None:
         raise ChoiceError("--json prints the rows, and --output writes them; give one of the two")
+    limit_tables(memory_limit)
     found = open_model(model)
     require_rows(len(found.columns), rows)
     drawn = found.sample(rows, seed, evidence(found, given, likelihood))

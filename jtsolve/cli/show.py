@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import DataOptions, LimitOptions, flags_given, grouped
+from jtsolve.cli.options import (
+    DataOptions,
+    LimitOptions,
+    TableMemory,
+    flags_given,
+    grouped,
+    limit_tables,
+)
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import PICTURE
 from jtsolve.core.outputs import claim_outputs
@@ -49,6 +56,7 @@ def show(
         typer.Option(readable=False, metavar="FILE", help="With --data: of 'average', for the edges."),
     ] = None,
     columns: DataOptions,
+    memory_limit: TableMemory = None,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
 ) -> None:
     """Show a result or a model and its tree, or draw it.
@@ -74,6 +82,7 @@ def show(
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
 
+    limit_tables(memory_limit)
     from jtsolve.cli.views import of_fit, view_of
 
     if data is None:
