@@ -177,10 +177,6 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
         (["--treewidth", "1", "--smoothing", "1", "--validate", "v.csv"], "give one of the two"),
         (["--treewidth", "1", "--backend", "auto:a=1"], "has no options"),
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
-        (
-            ["--treewidth", "1", "--score", "gaussian-bic", "--validate", "v.csv"],
-            "--validate is for models of states",
-        ),
     ],
 )
 def test_a_fit_that_is_not_on_offer_is_refused(

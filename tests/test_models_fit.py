@@ -18,7 +18,8 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, codes_of, columns_of, position
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
-from jtsolve.models.learning.fit import count, fit, fit_validated
+from jtsolve.models.learning.fit import count, fit
+from jtsolve.models.learning.refit import fit_validated
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation, Habits

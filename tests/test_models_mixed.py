@@ -461,3 +461,35 @@ def test_a_mixture_finds_the_parts_of_a_mixed_table_from_every_door(tmp_path: Pa
     assert density.fit(frame).score_samples(frame) == pytest.approx(np.asarray(model.loglik(table)))
     averaged = jt.fit(table, "average:draws=8", treewidth=2)
     assert np.isfinite(np.asarray(averaged.loglik(table))).all()
+
+
+@pytest.mark.parametrize("kind", ["tree", "mixture:components=1,2,3"])
+def test_validation_rows_choose_prior_and_components_of_mixed_tables_at_each_door(
+    kind: str, tmp_path: Path
+) -> None:
+    generator = np.random.default_rng(4)
+    part = generator.integers(2, size=300)
+    rows = {
+        "kind": np.where(generator.uniform(size=300) < 0.2 + 0.6 * part, "a", "b").tolist(),
+        "size": (generator.normal(size=300) + 6 * part).tolist(),
+    }
+    rows["kind"][0] = "a" if kind == "tree" else "only here"
+    few, held = ({k: c[part] for k, c in rows.items()} for part in (slice(40, None), slice(0, 40)))
+    held["size"][1] = None
+    model = jt.fit(few, kind, treewidth=1, validate=held)
+    facts, logs = model.model.provenance, np.asarray(model.loglik(held))
+    assert facts["validation_log_likelihood"] == pytest.approx(logs.mean())
+    if kind == "tree":
+        for smoothing in (0.1, 1.0, 1000.0):
+            other = jt.fit(few, treewidth=1, smoothing=smoothing)
+            assert np.asarray(other.loglik(held)).mean() <= logs.mean()
+    else:
+        assert facts["states_of_validation"] == {"kind": ["only here"]}
+        assert [one["components"] for one in facts["sizes_tried"][:2]] == [1, 2]
+        assert len(cast("Mixed", model.model).weights) > 1
+    paths = [tmp_path / "few.csv", tmp_path / "held.csv"]
+    for data, path in zip((few, held), paths, strict=True):
+        pl.DataFrame(data).write_csv(path)
+    words = ["fit", str(paths[0]), "--model", kind, "--treewidth", "1", "--validate", str(paths[1])]
+    assert run([*words, "--output", str(tmp_path / "m.json"), "--quiet"], 0.0) == 0
+    assert np.asarray(jt.Model.read(tmp_path / "m.json").loglik(held)) == pytest.approx(logs)

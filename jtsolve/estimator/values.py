@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.estimator.rows import is_frame
-from jtsolve.models.columns import Column, RealColumn, columns_of, mixed_columns_of
+from jtsolve.models.columns import Column, RealColumn, variables_of
 from jtsolve.tables.frames import is_pandas
-from jtsolve.tables.table import MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,9 +78,9 @@ def _array(values: Sequence[Any]) -> NDArray[Any]:
 def values_of(training: Training) -> tuple[Values | RealValues, ...]:
     """Returns the values of the features."""
     found: list[Values | RealValues] = []
-    table = training.table
-    columns = mixed_columns_of(table) if isinstance(table, MixedTable) else columns_of(table)
-    for column, raw in zip(columns, training.rows.columns, strict=False):  # before classes
+    for column, raw in zip(
+        variables_of(training.table), training.rows.columns, strict=False
+    ):  # before classes
         if not isinstance(column, Column):
             found.append(RealValues())
             continue

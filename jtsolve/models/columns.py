@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.tables.frames import FrameStyle
-    from jtsolve.tables.partitions import PartitionedTable
+    from jtsolve.tables.partitions import AnyTable, PartitionedTable
     from jtsolve.tables.raw import RawColumn
-    from jtsolve.tables.table import Codes, DataTable, MixedTable
+    from jtsolve.tables.table import Codes, DataTable
     from jtsolve.tables.values import Kind
 
 
@@ -272,9 +272,10 @@ def position(names: Sequence[str], name: str) -> int:
     return names.index(name)
 
 
-def mixed_columns_of(table: MixedTable) -> tuple[Column | RealColumn, ...]:
-    """Returns the columns of a table of states and real numbers."""
-    known = {} if table.discrete is None else {one.name: one for one in columns_of(table.discrete)}
+def variables_of(table: AnyTable) -> tuple[Column | RealColumn, ...]:
+    """Returns the columns of a table of states, of real numbers, or of both."""
+    discrete: Any = getattr(table, "discrete", table if hasattr(table, "states") else None)
+    known = {} if discrete is None else {one.name: one for one in columns_of(discrete)}
     return tuple(known.get(name) or RealColumn(name) for name in table.names)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import coded_table, columns_of, hidden_of, require_columns, states_of
+from jtsolve.models.columns import Column, coded_table, hidden_of, require_columns, states_of
 from jtsolve.tables.check import OF_ROWS, examine, report_findings
 from jtsolve.tables.crosstab import melted
 from jtsolve.tables.gatherer import Intake
@@ -35,11 +35,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.columns import Column, RealColumn
+    from jtsolve.models.columns import RealColumn
     from jtsolve.models.protocol import StateDistribution
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Dialect, Reading
-    from jtsolve.tables.partitions import PartitionedTable
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import DataTable
     from jtsolve.tables.values import States, Words
@@ -77,17 +76,17 @@ class FileRows:
         return once if self.weights is None else self.weights
 
     def new_states(
-        self, table: DataTable | PartitionedTable, declared: Collection[str]
+        self, columns: Sequence[Column | RealColumn], declared: Collection[str]
     ) -> dict[str, list[str]]:
-        """Returns the values that the columns of a table do not have, by column.
+        """Returns the values that are no states of their columns, by column.
 
         Args:
-            table: its columns are those of the model.
+            columns: of the model.
             declared: columns whose states are the user's choice, and complete.
         """
         found = {}
-        for raw, column in zip(self.columns, columns_of(table), strict=True):
-            if column.cuts is None and column.name not in declared:
+        for raw, column in zip(self.columns, columns, strict=True):
+            if isinstance(column, Column) and column.cuts is None and column.name not in declared:
                 places = column.places(raw.labels, raw.kind)
                 labels = [raw.labels[i] for i in raw.occurring() if places[i] < 0]
                 new = [label for label in labels if label not in self.gaps]

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.incomplete import imputed
-from jtsolve.options import EXECUTOR, SCORE, SMOOTHING, VALIDATE
+from jtsolve.options import EXECUTOR, SCORE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
 from jtsolve.tables.options import MISSING, SCHEMA, Coding, Habits, Reading, title_of
 from jtsolve.tables.partitions import IN_PARTITIONS, PartitionedTable, is_dask_frame, read_partitioned
 from jtsolve.tables.reading import read_checked, read_covariance
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
+from jtsolve.tables.table import DataTable, MixedTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.run import Run
+    from jtsolve.models.protocol import Rows
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Codes
 
 _IMPUTED = 3
 """Variables in the cliques under which gaps are drawn, where nothing bounds the treewidth."""
@@ -148,8 +149,8 @@ class Data:
         states = states_of(columns_of(coded)) if isinstance(coded, DataTable) else {}
         return FrameStyle.of(self.source, states)
 
-    def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, Codes]:
-        """Returns the table with the states of rows for validation added, and the codes of these rows.
+    def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, Rows]:
+        """Returns the table with the states of rows for validation added, and these rows in its coding.
 
         A value that occurs only in these rows is a state, with the prior mass of one.
 
@@ -160,28 +161,30 @@ class Data:
 
         Raises:
             InputError: the rows cannot be read, or a value is not among declared states.
-            ChoiceError: the data are numbers, or partitions that lack a state.
+            ChoiceError: the data are partitions that lack a state.
         """
-        from jtsolve.models.columns import columns_of, states_of
+        from jtsolve.models.columns import columns_of, states_of, variables_of
         from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
 
-        if isinstance(table, ContinuousTable | MixedTable):
-            raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
         given, coding = replace(self, source=rows), self.reading.coding
+        columns = variables_of(table)
         found = open_rows(
             rows,
             table.names,
             habits=Habits.of(table),
-            states=states_of(columns_of(table)),
+            states=states_of(columns),
             strict=self.reading.strict,
             run=run,
         )
-        if more := found.new_states(table, coding.schema):
-            if not isinstance(table, DataTable):
+        if more := found.new_states(columns, coding.schema):
+            discrete = table.discrete if isinstance(table, MixedTable) else table
+            if not isinstance(discrete, DataTable):
                 raise ChoiceError(
                     f"{given.place} has states of '{next(iter(more))}' that the partitions lack; declare "
                     f"them in a {SCHEMA}"
                 )
-            table = widened(table, {column.name: column.values for column in columns_of(table)}, more)
-        return table, found.coded(columns_of(table))
+            wide = widened(discrete, {column.name: column.values for column in columns_of(discrete)}, more)
+            facts = MappingProxyType({**table.provenance, "states_of_validation": more})
+            table = replace(table, discrete=wide, provenance=facts) if isinstance(table, MixedTable) else wide
+        return table, found.coded(variables_of(table))

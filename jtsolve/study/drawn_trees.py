@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.errors import ChoiceError
-from jtsolve.models.learning.refit import refitted
+from jtsolve.models.learning.refit import by_prior
 from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 
@@ -87,7 +87,7 @@ class AveragedTrees:
             "smoothing_ess": task.ess,
         }
         table = replace(table, provenance=MappingProxyType(remarks))
-        models = tuple(refitted(tree, table, task.ess, np.ones(table.rows), task.score) for tree in shares)
+        models = tuple(by_prior(tree, table, task.score, np.ones(table.rows))(task.ess) for tree in shares)
         if len(models) == 1:
             return models[0]
         return Mixture(np.array(list(shares.values())) / len(draws.trees), models, MappingProxyType(remarks))

@@ -15,14 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import codes_of, columns_of
-from jtsolve.models.inference.likelihood import log_likelihood
+from jtsolve.models.columns import columns_of
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.cells import estimated
-from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.model import JunctionTreeModel, model_of
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column
     from jtsolve.models.layout import Layout
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Codes
+    from jtsolve.tables.table import Codes, DataTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,46 +153,6 @@ def fit(
     [0.375, 0.625]
     """
     return count(tree, table, weights, run).model(ess)
-
-
-def fit_validated(
-    tree: JunctionTree,
-    table: DataTable | PartitionedTable,
-    validation: DataTable | Codes,
-    *,
-    candidates: Sequence[float] = PRIORS,
-    weights: ArrayLike | None = None,
-    run: Run | None = None,
-) -> JunctionTreeModel:
-    """Returns the model with the prior that maximises the likelihood of validation rows.
-
-    Ties go to the first candidate. The choice is in the model's provenance.
-
-    Args:
-        tree: over the columns of the table, in their order.
-        table: the training data.
-        validation: other rows of the same columns, as a table or codes; see `log_likelihood`.
-        candidates: equivalent sample sizes to try, at least one.
-        weights: see `count`.
-        run: see `count`.
-
-    Raises:
-        InputError, ChoiceError, LimitError: as `fit`.
-    """
-    if not candidates:
-        raise ChoiceError("there is no candidate for the equivalent sample size; give at least one")
-    counts = count(tree, table, weights, run)
-    own = validation.weights if isinstance(validation, DataTable) else None
-    codes = codes_of(counts.columns, validation) if isinstance(validation, DataTable) else validation
-    best, likelihood = candidates[0], -np.inf
-    for ess in candidates:
-        each = log_likelihood(counts.model(ess), codes)
-        mean = float(np.average(each, weights=own))
-        if mean > likelihood:
-            best, likelihood = ess, mean
-    model = counts.model(best)
-    facts = {"smoothing_candidates": list(candidates), "validation_log_likelihood": likelihood}
-    return model_of(model.columns, tree, model.values, {**model.provenance, **facts})
 
 
 def _require_match(tree: JunctionTree, table: AnyTable) -> None:

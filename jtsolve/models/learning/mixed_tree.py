@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import mixed_columns_of
+from jtsolve.models.columns import variables_of
 from jtsolve.models.learning.cells import estimated
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.tables.table import ContinuousTable, MixedTable
@@ -58,7 +58,7 @@ def fit_mixed(
     try:
         found = estimated(tree, table, ess=ess, score=score, run=run, weights=weights)
         remarks = MappingProxyType({**table.provenance, **found.facts, "smoothing_ess": ess})
-        return MixedTreeModel(mixed_columns_of(table), found.cliques, remarks)
+        return MixedTreeModel(variables_of(table), found.cliques, remarks)
     except ValueError as error:
         raise InputError(
             "table",

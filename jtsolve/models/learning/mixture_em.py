@@ -32,8 +32,7 @@ import numpy as np
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.learning.fit import fit
-from jtsolve.models.learning.refit import refitted
+from jtsolve.models.learning.refit import by_prior
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
@@ -161,8 +160,7 @@ class Mixtures:
 
     def _chosen(self, task: FitTask, run: Run) -> Mixture:
         """Returns the mixture under which the validation rows are likeliest."""
-        table, _ = task.states(self.name)
-        rows = task.validation
+        table, rows = task.rows(self.name), task.validation
         assert rows is not None, "asked of a task with validation rows"
         best: Best[Mixture] = Best()
         widths: list[int | None] = [None]
@@ -175,7 +173,7 @@ class Mixtures:
             def learn(size: int, at: FitTask = at) -> tuple[Mixture, float]:
                 mixture = self.em(at, size, run)
                 tried = () if run.stop else PRIORS
-                models = [mixture, *_with_priors(mixture, table, tried)]
+                models = [mixture, *_with_priors(mixture, task, tried)]
                 means = [_mean(one.log_likelihood(rows), np.ones(rows.shape[1])) for one in models]
                 k = int(np.argmax(means))
                 return models[k], means[k]
@@ -209,24 +207,18 @@ def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
     return float(np.average(logs, weights=times))
 
 
-def _shares(mixture: Mixture, rows: DataTable) -> NDArray[np.float64]:
-    """Returns the responsibilities r_k(x), shape (components, rows): the E-step."""
-    logs = mixture.log_joint(rows)
-    shares: NDArray[np.float64] = np.exp(logs - log_sum(logs))
-    return shares
-
-
-def _with_priors(mixture: Mixture, table: DataTable, candidates: Sequence[float]) -> list[Mixture]:
-    """Returns the mixture with its tables refitted under each prior, responsibilities fixed."""
-    rows = distinct_rows(table)
-    shares = _shares(mixture, rows)
+def _with_priors(mixture: Mixture, task: FitTask, candidates: Sequence[float]) -> list[Mixture]:
+    """Returns the mixture with its parameters refitted under each prior, responsibilities fixed."""
+    rows, _ = _distinct(task.rows(Mixtures.name))
+    logs = mixture.log_joint(rows if isinstance(rows, DataTable) else cells_of(rows))
+    models = [
+        by_prior(one.tree, rows, task.score, share)
+        for one, share in zip(mixture.components, np.exp(logs - log_sum(logs)), strict=True)
+    ]
     return [
         replace(
             mixture,
-            components=tuple(
-                fit(one.tree, rows, ess=ess, weights=share)
-                for one, share in zip(mixture.components, shares, strict=True)
-            ),
+            components=tuple(model(ess) for model in models),
             provenance=MappingProxyType({**mixture.provenance, "smoothing_ess": ess}),
         )
         for ess in candidates
@@ -349,7 +341,7 @@ class _EmRun:
 
     def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> Component:
         """Returns the component of a structure: its part of the M-step."""
-        return refitted(structure, self.rows, self.task.ess, share, self.task.score)
+        return by_prior(structure, self.rows, self.task.score, share)(self.task.ess)
 
     def maximised(self, structures: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""

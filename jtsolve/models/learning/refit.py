@@ -1,37 +1,97 @@
-"""Fits the parameters of a given junction tree to weighted rows of any table."""
+"""Fits the parameters of a given junction tree to any table, with any prior."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from math import inf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from jtsolve.models.learning.fit import fit
+import numpy as np
+
+from jtsolve.errors import ChoiceError
+from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.mixed_tree import fit_mixed
+from jtsolve.models.learning.validation import PRIORS
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import DataTable
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
+    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.mixture import Component
+    from jtsolve.models.protocol import Rows
     from jtsolve.scoring.score import LocalScore
-    from jtsolve.tables.table import Table
+    from jtsolve.tables.partitions import AnyTable
 
 
-def refitted(
-    tree: JunctionTree, table: Table, ess: float, weights: NDArray[np.float64], score: LocalScore
-) -> Component:
-    """Returns the model of a junction tree fitted to a table.
+def by_prior(
+    tree: JunctionTree,
+    table: AnyTable,
+    score: LocalScore | None = None,
+    weights: NDArray[np.float64] | None = None,
+    run: Run | None = None,
+) -> Callable[[float], Component]:
+    """Returns the models of a junction tree fitted to a table, by the equivalent sample size of their prior.
 
     Args:
         tree: over the columns of the table, in their order.
         table: the data, with weights of their own where they have some.
-        ess: equivalent sample size of the prior.
-        weights: shape (rows,), additional non-negative weights.
-        score: says whether cells of real numbers have covariances of their own.
+        score: says whether cells of real numbers have covariances of their own; None for that.
+        weights: shape (rows,), additional non-negative weights; None for 1. With weights, the values in gaps
+            count as observed.
+        run: its end ends EM; None for no end.
+
+    Raises:
+        InputError, ChoiceError, LimitError: as `fit` and `fit_mixed`; of real numbers, where a model is made.
     """
-    if isinstance(table, DataTable):
-        return fit(tree, table, ess=ess, weights=weights)
-    how = score if isinstance(score, ConditionalGaussian) else None
-    return fit_mixed(tree, table, ess=ess, score=how, weights=weights)
+    if isinstance(table, ContinuousTable | MixedTable):
+        how = score if isinstance(score, ConditionalGaussian) else None
+        return lambda ess: fit_mixed(tree, table, ess=ess, score=how, run=run, weights=weights)
+    return count(tree, table, weights, run).model
+
+
+def fit_validated(
+    tree: JunctionTree,
+    table: AnyTable,
+    validation: DataTable | Rows,
+    *,
+    score: LocalScore | None = None,
+    candidates: Sequence[float] = PRIORS,
+    weights: NDArray[np.float64] | None = None,
+    run: Run | None = None,
+) -> Any:
+    """Returns the model with the prior that maximises the likelihood of validation rows.
+
+    Ties go to the first candidate. The choice is in the model's provenance.
+
+    Args:
+        tree: see `by_prior`.
+        table: the training data.
+        validation: other rows of the same columns: a table of states, or codes and numbers of shape (columns,
+            rows); see `protocol.Distribution`.
+        score: see `by_prior`.
+        candidates: equivalent sample sizes to try, at least one.
+        weights: see `by_prior`.
+        run: see `by_prior`.
+
+    Raises:
+        InputError, ChoiceError, LimitError: as `by_prior`.
+    """
+    models = by_prior(tree, table, score, weights, run)
+    own = validation.weights if isinstance(validation, DataTable) else None
+    best: Any = None
+    most = -inf
+    for ess in candidates:
+        model: Any = models(ess)
+        mean = float(np.average(model.log_likelihood(validation), weights=own))
+        if best is None or mean > most:
+            best, most = model, mean
+    if best is None:
+        raise ChoiceError("there is no candidate for the equivalent sample size; give at least one")
+    facts = {"smoothing_candidates": list(candidates), "validation_log_likelihood": most}
+    return replace(best, provenance=MappingProxyType({**best.provenance, **facts}))

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.files.document import AnyModel
+    from jtsolve.models.protocol import Rows
     from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import DiscreteScore, LocalScore
     from jtsolve.tables.partitions import AnyTable
-    from jtsolve.tables.table import Codes, Table
+    from jtsolve.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +44,7 @@ class FitTask:
         constraints: on every tree.
         smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for
             that of the score, else 1 for states and 0 for real numbers.
-        validation: codes of rows that choose among candidates, shape (columns, rows); None for none.
+        validation: codes and numbers of rows that choose among candidates, shape (columns, rows); or None.
         tree: the junction tree to fit, or to begin with; None to search for one.
     """
 
@@ -53,7 +54,7 @@ class FitTask:
     backend: Backend | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
     smoothing: float | None = None
-    validation: Codes | None = None
+    validation: Rows | None = None
     tree: JunctionTree | None = None
 
     @property

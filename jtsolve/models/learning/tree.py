@@ -7,14 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jtsolve.core.result import require_tree
-from jtsolve.errors import ChoiceError
-from jtsolve.models.learning.fit import fit, fit_validated
-from jtsolve.models.learning.mixed_tree import fit_mixed
-from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.models.learning.refit import by_prior, fit_validated
 from jtsolve.scoring.score import MIXED_SCORE
-from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.solving import findings_of, solve
-from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
@@ -48,11 +43,7 @@ class Tree:
                 "seed": run.seed,
             }
         table = replace(task.table, provenance=MappingProxyType({**task.table.provenance, **facts}))
-        if task.validation is not None and isinstance(table, ContinuousTable | MixedTable):
-            raise ChoiceError(f"{VALIDATE} is for models of states; give {SMOOTHING}, or 0 for none")
-        if isinstance(table, ContinuousTable | MixedTable):
-            score = task.score if isinstance(task.score, ConditionalGaussian) else None
-            return fit_mixed(tree, table, ess=task.ess, score=score, run=run)
         if task.validation is not None:
-            return fit_validated(tree, table, task.validation, run=run)
-        return fit(tree, table, ess=task.ess, run=run)
+            model: AnyModel = fit_validated(tree, table, task.validation, score=task.score, run=run)
+            return model
+        return by_prior(tree, table, task.score, run=run)(task.ess)
