@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jtsolve.options import DOOR, worded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from jtsolve.options import Door
 
@@ -58,6 +58,15 @@ def on_one_line(text: str, longest: int) -> str:
     if len(text) > longest:
         text = f"{text[: longest // 2]}…{text[len(text) - (longest - longest // 2 - 1) :]}"
     return printable(text).replace("\n", "\\u000a")
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """Returns the word nearest to a misspelt one, whatever the case; None if all are far."""
+    from difflib import get_close_matches
+
+    by_lower = {known.lower(): known for known in words}
+    near = get_close_matches(word.lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else None
 
 
 class JtsolveError(Exception):

@@ -219,3 +219,11 @@ MOST = Option(
     "most", int, "The largest number of unobserved cases; default: that of the observed, or 300.", metavar="N"
 )
 DELTA = Option("delta", float, "Prior cases of a cell; default: one in all cells.", metavar="X")
+
+KEYWORDS = {
+    word: option.name
+    for option in tuple(vars().values())
+    if isinstance(option, Option) and not option.python
+    for word in (option.name, option.flag.lstrip("-").replace("-", "_"))
+}
+"""Keywords in Python by their words in Python and in the shell, for hints."""

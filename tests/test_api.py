@@ -428,8 +428,11 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
     result = jt.learn(frame, weights="Weight", drop="Cough", missing="drop-rows")
     assert set(result.graph()) == {"Age", "Smoker", "Coin"}
     assert jt.learn(SURVEY, columns=["Coin", "Age"]).result.names == ("Coin", "Age")
-    with pytest.raises(jt.ChoiceError, match="there is no option 'skip' for data; there are columns, drop"):
+    with pytest.raises(jt.ChoiceError, match="there is no option 'skip'; there are, for data, columns, drop"):
         jt.learn(SURVEY, skip="Cough")
+    for typed, meant in {"time_limit": "time", "treewidht": "treewidth", "discretize": "discretise"}.items():
+        with pytest.raises(jt.ChoiceError, match=f"did you mean {meant}="):
+            jt.learn(SURVEY, **{typed: 4})
     with pytest.raises(jt.ChoiceError, match="there is no score 'bdu'"):
         jt.learn(SURVEY, score="bdu")
     with pytest.raises(jt.ChoiceError, match="must be a number above 0"):

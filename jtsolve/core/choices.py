@@ -24,7 +24,6 @@ import typing
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import MISSING, dataclass, is_dataclass, replace
-from difflib import get_close_matches
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -38,7 +37,7 @@ from jtsolve.core.choice_types import (
     fields_without_default,
     value_of,
 )
-from jtsolve.errors import ChoiceError, on_one_line
+from jtsolve.errors import ChoiceError, nearest, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -335,7 +334,7 @@ class Registry(MutableMapping[str, T]):
         others = self._entry_points()
         if name in others:
             return self._plug_in(others[name])
-        near = _nearest(name, self.names)
+        near = nearest(name, self.names)
         hint = f"did you mean '{near}'? There" if near else "there"
         raise ChoiceError(f"there is no {self.kind} '{name}'; {hint} are: {', '.join(self.names)}")
 
@@ -399,7 +398,7 @@ class Registry(MutableMapping[str, T]):
 
     def _no_such_option(self, base: T | type[T], key: str, kinds: Mapping[str, Any]) -> str:
         """Returns the message that lists the existing options."""
-        near = _nearest(key, kinds)
+        near = nearest(key, kinds)
         hint = f"; did you mean '{near}'?" if near else ";"
         shown = []
         for known, kind in kinds.items():
@@ -426,13 +425,6 @@ class Registry(MutableMapping[str, T]):
         changes = registry.changes(value) if name in registry else {}
         options = ",".join(f"{key}={text}" for key, text in changes.items())
         return f"{name}({options})" if options else name
-
-
-def _nearest(name: str, names: Iterable[str]) -> str | None:
-    """Returns the name nearest to a misspelt one, whatever the case; None if all are far."""
-    by_lower = {known.lower(): known for known in names}
-    near = get_close_matches(name.lower(), by_lower, n=1)
-    return by_lower[near[0]] if near else None
 
 
 def _name_of(base: object) -> str:

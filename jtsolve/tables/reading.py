@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.core.formats import TABLE
-from jtsolve.errors import ChoiceError, InputError, printable
-from jtsolve.options import options_of
+from jtsolve.errors import ChoiceError, InputError, nearest, printable
+from jtsolve.options import KEYWORDS, options_of
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_mixed, to_numbers, to_states
@@ -261,7 +261,9 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
     values = {name: value for name, value in given.items() if value is not None}
     for name, value in values.items():
         if name not in known:
-            raise ChoiceError(f"there is no option '{name}' for data; there are {', '.join(known)}")
+            near = nearest(name, keywords := KEYWORDS | {known: known for known in known})
+            hint = f"did you mean {keywords[near]}=? There" if near else "there"
+            raise ChoiceError(f"there is no option '{name}'; {hint} are, for data, {', '.join(known)}")
         if known[name].type is tuple:
             values[name] = tuple(map(label_of, value if is_listing(value) else (value,)))
         elif known[name] in (WEIGHTS, CROSSTAB, CLASS_COLUMN):
