@@ -22,7 +22,7 @@ from jtsolve.core.problem import Constraints, Feature, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import is_subset
-from jtsolve.errors import ChoiceError, NotConvergedError, RefusedError
+from jtsolve.errors import ChoiceError, LimitError, NotConvergedError, RefusedError
 from jtsolve.families.families import families_of
 from jtsolve.io.instance import read_problem
 
@@ -48,7 +48,7 @@ def fuzzed(problem: Problem, random: Random, reference: float) -> Lattice:
         least = [a for a in chosen if not any(b != a and is_subset(b, a) for b in chosen)]
         position = set_positions(families, [1 << v, *least])
         cuts.append(tuple(sorted(position.values())))
-    spread = random.choice([0, 1, 3])
+    spread = random.choice([0, 1, 3, 300])
     heights = np.array([random.gauss(0, spread) for _ in range(n)])
     rank = np.array(random.sample(range(n), n))
     rank[families.root] = -1
@@ -68,6 +68,8 @@ def holds(lattice: Lattice, bounds: Bounds, truth: Averages) -> None:
 def sum_agrees(forest: Forest, truth: Averages | None, threshold: float, *, marked: bool) -> None:
     """Compares the sums over sets: equal without a threshold, else within the interval."""
     frame = frame_of(forest, RUN, threshold / 10, marked=marked)
+    if frame is None:  # beyond the range of floats
+        return
     items = sum_exactly(forest, frame, RUN, threshold, 10**6)
     assert items is not None
     kept = exp(items.log_sum)
@@ -85,10 +87,13 @@ def sum_agrees(forest: Forest, truth: Averages | None, threshold: float, *, mark
     assert items.connected == pytest.approx(truth.connected, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(30))
+SEEDS = [*range(30), *(pytest.param(seed, marks=pytest.mark.full) for seed in range(30, 500))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_multipliers_bound_every_mass_and_the_sums_over_sets_are_exact(seed: int) -> None:
     random = repeatable(seed)
-    n = random.choice([2, 3, 4, 4, 4])
+    n = random.choice([1, 2, 3, 4, 4] if seed < 30 else [3, 4, 5, 5])
     wanted = frozenset(random.sample(FEATURES, random.choice([0, 1, 2])))
     problem = random_problem(seed, n, wanted)
     if seed % 2:
@@ -102,8 +107,7 @@ def test_any_multipliers_bound_every_mass_and_the_sums_over_sets_are_exact(seed:
     bounds = [alone(lattice, RUN, 1)[1]]
     for thresholds in (False, True):
         forest = Forest(lattice, thresholds=thresholds, most=10**6)
-        total, uses, error = forest.evaluate(lattice.cuts, lattice.heights)
-        bounds.append(Bounds(total + error, uses * exp(total + error)))
+        bounds.append(forest.improve(RUN, 1)[1])
     for found in bounds:
         if truth is not None:
             holds(lattice, found, truth)
@@ -177,8 +181,12 @@ def test_an_early_end_leaves_the_interval_that_holds_so_far() -> None:
     problem = named(gaussian(2, 5))
     exact = average(problem, method="exact")
     assert exact is not None
-    for patience in range(14, 50, 6):
-        found = average(problem, method="certified:1e-6", run=ImpatientRun(patience, Stop.TIME))
+    for patience in range(1, 50, 6):
+        try:
+            found = average(problem, method="certified:1e-6", run=ImpatientRun(patience, Stop.TIME))
+        except LimitError:  # no bound, no interval
+            assert patience < 14
+            continue
         assert found is not None
         contains(found, exact)
         assert found.converged or found.warning is not None

@@ -20,6 +20,7 @@ from jtsolve.averaging.items import draw_neighbours
 from jtsolve.averaging.method import Draws
 from jtsolve.averaging.multipliers import bytes_of_start, start_of
 from jtsolve.averaging.posterior import Intervals
+from jtsolve.averaging.relaxed import UNIT
 from jtsolve.averaging.running import best_tree, ended, require_room
 from jtsolve.averaging.score_table import MISSING_SCORES
 from jtsolve.averaging.weights import GRAPHS
@@ -151,7 +152,8 @@ class Certified:
             raise ended(query.run) from None
         if start is None:
             return problem, None
-        known = Enclosure(start.tree, self.tolerance)
+        score = start.tree.score(problem.scores)  # rounded once, to the nearest
+        known = Enclosure(start.tree, self.tolerance, -abs(score) * UNIT)
         enclose(start, known, query.run)
         return problem, known
 
@@ -188,7 +190,7 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
     listed = []
     for found, most in ((cliques, 1.0), (separators, float(n - 1))):
         masks, shares = list(found), np.array(list(found.values()))
-        below, above = known.of_all(shares, most)
+        below, above = known.of_all(shares, most, n + 2.0)
         rows = [
             (mask, (a + b) / 2, (a, b))
             for mask, a, b in zip(masks, below.tolist(), np.minimum(above, most).tolist(), strict=True)
@@ -197,7 +199,7 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
         listed.append(sorted(rows, key=lambda row: (-row[1], row[0])))
     (one,), (other,) = known.of_all(np.array([connected]), 1.0)
     intervals = Intervals(
-        (score + known.low, score + known.high),
+        (float(np.nextafter(score + known.low, -np.inf)), float(np.nextafter(score + known.high, np.inf))),
         low,
         high,
         (float(one), min(1.0, float(other))),

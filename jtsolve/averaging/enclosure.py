@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.averaging.items import frame_of, sum_exactly
-from jtsolve.averaging.relaxed import Forest, alone
+from jtsolve.averaging.relaxed import UNIT, Forest, alone
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.scores import StoppedError
 
@@ -38,6 +38,10 @@ _FIRST, _STEP, _STEEPEST = 1e-2, 0.1, 1e-3
 """The first threshold of items, as a share of the bound of Z, and the factor from one to the next."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
+_SLACK = 2.0**-30
+"""Relative error of sums of shares."""
+_TOO_FAR = 200.0
+"""Nats of the bound above the best tree beyond which no exact sum begins: weights may be beyond floats."""
 
 
 @dataclass(slots=True)
@@ -56,7 +60,7 @@ class Enclosure:
 
     tree: JunctionTree
     tolerance: float
-    low: float = 0.0
+    low: float
     high: float = inf
     pairs: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     items: Items | None = None
@@ -72,15 +76,14 @@ class Enclosure:
         n, listed = lattice.families.n, lattice.families.listing()
         self.high = min(self.high, _log_sum(bounds.log_total, lattice.lost))
         mass = _by_pair(lattice, listed, bounds.families)
-        mass = (mass + mass.T)[:n, :n] * (1 + 2.0**-40) + lattice.lost
+        mass = (mass + mass.T)[:n, :n] * (1 + 2 * listed.vertex.size * UNIT) + lattice.lost
         self.pairs = np.minimum(self.pairs, mass) if self.pairs.size else mass
         return lattice.without(bounds, self.budget)
 
     def sum(self, forest: Forest, items: Items, lost: float) -> None:
         """Records the sums over the graphs that stay, if they leave less than those before."""
-        error = items.frame.error
-        high = min(_log_sum(items.log_sum + error, items.lost + lost), _log_sum(items.frame.log_total, lost))
-        self.high = min(self.high, high)
+        error = items.error
+        self.high = min(self.high, _log_sum(items.log_sum + error, items.lost + lost))
         if items.log_sum - error > self.low:
             self.items, self.forest, self.low = items, forest, items.log_sum - error
 
@@ -99,22 +102,23 @@ class Enclosure:
         return kept
 
     def of_all(
-        self, shares: NDArray[np.float64], most: float
+        self, shares: NDArray[np.float64], most: float, rounded: float | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns bounds of means over all graphs from those over the graphs that stay.
 
         With the mass Z* of these, M of what is averaged and ℓ of the others, of at most `most` a graph:
-        M/(Z* + ℓ) and (M + ℓ·most)/(Z* + ℓ).
+        M/(Z* + ℓ) and (M + ℓ·most)/(Z* + ℓ). Of differences of shares, `rounded` is the sum of these at most.
         """
         kept = exp(min(0.0, self.low - self.high))
-        slack = 2.0**-36  # of the shares, which are sums of rounded terms
-        return shares * kept * (1 - slack), shares * kept * (1 + slack) + (1 - kept) * most
+        slack = _SLACK + (0.0 if self.items is None else 4 * self.items.error)
+        off = slack * (shares if rounded is None else np.full(shares.shape, rounded))
+        return np.maximum(0.0, shares * kept - off), shares * kept + off + (1 - kept) * most
 
     def edges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the least and the largest probability of every edge, shape (n, n)."""
         low, high = self.of_all(self.kept, 1.0)
         if self.pairs.size:
-            high = np.minimum(high, self.pairs * exp(-self.low))
+            high = np.minimum(high, self.pairs * exp(-self.low) * (1 + _SLACK))
         np.fill_diagonal(high, 0.0)
         low = np.clip(low, 0.0, 1.0)
         return low, np.clip(np.maximum(low, high), 0.0, 1.0)
@@ -189,14 +193,18 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
     most, share = int(room / 2 / _BYTES_PER_ITEM), _FIRST
     n, states = forest.lattice.families.n, forest.states
     marked = 16 * n * (n + 1) * (states.family.size + states.first_child.size) < room / 4
-    while known.width > known.tolerance:
+    while known.width > known.tolerance and known.high < _TOO_FAR:
         threshold = share * exp(known.high)
         frame = frame_of(forest, run, _LEAST_STATE * threshold, marked=marked)
+        if frame is None:
+            return
+        lost = forest.lattice.lost + frame.lost
+        known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)
         items = sum_exactly(forest, frame, run, threshold, most)
         if items is None:
             return
-        known.sum(forest, items, forest.lattice.lost + frame.lost)
+        known.sum(forest, items, lost)
         share *= max(_STEEPEST, min(_STEP, 0.5 * known.tolerance / max(known.width, 1e-12)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.relaxed import rounding
+from jtsolve.averaging.relaxed import UNIT, rounding
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
 
 _LOOSE = 1e-3
-_UNIT = 2.0**-53
+_SUMMED = 2.0**-20
+"""Relative error of a sum of fewer than 2^32 numbers."""
+_LEAST = 2.0**-250
+"""What products that underflow lose of all masses at most, with the range of `relaxed`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +32,6 @@ class Frame:
     Attributes:
         states: `kernels.states.States`.
         weights: shape (m,): under the multipliers.
-        scale: what the sum over trees is multiplied by, for multiples of the reference.
         log_total: ln of the bound of all graphs that are left.
         lost: the mass of those that went with the states left out.
         outsides: `kernels.items.Outsides`, in multiples of the reference.
@@ -38,7 +40,6 @@ class Frame:
 
     states: Any
     weights: NDArray[np.float64]
-    scale: float
     log_total: float
     lost: float
     outsides: Any
@@ -50,30 +51,34 @@ class Items:
     """Sums over the graphs that stay, as multiples of e^reference.
 
     Attributes:
-        frame: the states.
+        states: `kernels.states.States`.
         log_sum: ln of the exact sum.
         lost: the other graphs weigh at most this.
         count: the number of items.
         uses: shape (families,): the share of the graphs whose tree has the family.
         bare: shape (families,): and whose S∪u is a maximal clique then.
         connected: the share of connected ones.
+        error: relative, of the sum and of the shares.
         items, blocks, ends: for draws.
     """
 
-    frame: Frame
+    states: Any
     log_sum: float
     lost: float
     count: int
     uses: NDArray[np.float64]
     bare: NDArray[np.float64]
     connected: float
+    error: float
     items: Any
     blocks: Any
     ends: Any
 
 
-def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame:
+def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame | None:
     """Returns the states of which at least `least` mass may have trees, and the outsides of all.
+
+    None if the sums are beyond the range of floats.
 
     Args:
         forest: with thresholds, its lattice with the multipliers.
@@ -86,25 +91,25 @@ def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame:
     """
     from jtsolve.averaging.kernels.items import Outsides
     from jtsolve.averaging.kernels.relaxed import inside, outside
-    from jtsolve.averaging.kernels.states import among
 
     lattice = forest.lattice
-    n = lattice.families.n
-    gains, error = lattice.gains(lattice.cuts, forest.listed)
-    states, weights = forest.states, forest.weights(gains, lattice.heights)
-    error += rounding(states, n)
-    scale = exp(float(lattice.heights.sum() - lattice.cuts.sum()) + lattice.offset)
-    lost = 0.0
-    for _ in range(3):
-        total, sums, rest = inside(n, states, weights, -1)
-        adjoint, _ = outside(n, states, weights, -1, sums, rest)
-        mass = (sums.T[0] * adjoint[0]).sum(axis=0) * scale
+    n, lost = lattice.families.n, 0.0
+    found = forest.sums(lattice.cuts, lattice.heights)
+    for _ in range(2):
+        if found is None:
+            return None
+        mass = found.mass * exp(found.offset + found.error) + _LEAST
         kept = mass >= least
         kept[0] = True
         if kept.all():
             break
-        lost += float(mass[~kept].sum()) * (1 + error)
-        states, weights = among(states, kept), weights[kept]
+        lost += float(mass[~kept].sum()) * (1 + mass.size * UNIT)
+        forest = forest.among(kept)
+        found = forest.sums(lattice.cuts, lattice.heights)
+    if found is None:
+        return None
+    scale = exp(found.offset + found.error)
+    states, weights, total = forest.states, found.weights, found.total
     vertices = np.arange(n) if marked else np.array([-1])
     marks = 1 + marked
     tops = np.empty((vertices.size, marks, n + 1, states.family.size))
@@ -117,12 +122,12 @@ def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame:
         whole, sums, rest = inside(n, states, weights, x)
         adjoints = outside(n, states, weights, x, sums, rest)
         for target, adjoint in zip((tops, products), adjoints, strict=True):
-            np.multiply(adjoint, scale * (1 + error), out=target[place])
+            np.multiply(adjoint, scale, out=target[place])
         return float(whole)
 
     total = min(total, *map(sweep, range(vertices.size)))
-    outsides = Outsides(vertices, tops, products)
-    return Frame(states, weights, scale, log(total * scale + lost) + error, lost, outsides, error)
+    log_total = log(total * exp(found.offset) + lost) + found.error
+    return Frame(states, weights, log_total, lost, Outsides(vertices, tops, products), found.error)
 
 
 def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: int) -> Items | None:
@@ -145,25 +150,31 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
             required[v] |= edge ^ 1 << v
     empty = [np.zeros((size, n + 1, 2), np.int64) for size in (m, slots, slots)]
     blocks = Blocks(empty[0], empty[1], empty[2], np.zeros(slots, np.bool_), np.zeros((slots, n + 1)))
-    items, used, lost = start(1 << 12), 1, 0.0
+    items, used, lost, longest = start(1 << 12), 1, 0.0, 0
     for k in range(n):
         if run.stop is not None:
             raise StoppedError
-        items, used, more = extend(
+        items, used, more, terms = extend(
             k, states, frame.weights, logs, within, required, frame.outsides, threshold, _LOOSE, most,
             items, used, blocks,
         )  # fmt: skip
         if more == inf:
             return None
         lost += more
-    lost *= 1 + (used + 8) * _UNIT + frame.error
+        longest = max(longest, terms)
+    # Logarithms are at most n weights, and each introduction rounds them at every slot.
+    steps = n * (int(np.diff(states.first_slot).max()) + 4)
+    error = frame.error + rounding(states, n, longest)
+    error += 2 * steps * n * float(np.abs(logs).max()) * UNIT
+    lost = lost * (1 + _SUMMED + error) + _LEAST
     found = ends(n, states, items, blocks)
     top = float(found[2].max(initial=-inf))
     if top == -inf:
         nothing = np.zeros(listed.vertex.size)
-        return Items(frame, -inf, lost, used, nothing, nothing, 0.0, items, blocks, found)
+        return Items(states, -inf, lost, used, nothing, nothing, 0.0, 0.0, items, blocks, found)
     parts = np.exp(found[2] - top)
     log_sum = top + log(parts.sum())
+    error += (parts.size + abs(top)) * UNIT
     share = np.zeros(used)
     np.add.at(share, found[0], np.exp(found[2] - log_sum))
     np.add.at(share, found[1], np.exp(found[2] - log_sum) * (found[1] > 0))
@@ -176,14 +187,16 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
             bare[i] += share[first:past] @ items.bare[first:past]
     uses = np.bincount(states.family, uses, listed.vertex.size).astype(np.float64)
     bare = np.bincount(states.family, bare, listed.vertex.size).astype(np.float64)
-    return Items(frame, log_sum + lattice.offset, lost, used, uses, bare, connected, items, blocks, found)
+    return Items(
+        states, log_sum + lattice.offset, lost, used, uses, bare, connected, error, items, blocks, found
+    )
 
 
 def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list[tuple[int, ...]]:
     """Returns the neighbours, as masks, of graphs drawn from those that stay, in proportion to e^score."""
     from jtsolve.averaging.kernels.items import draw
 
-    n, states = forest.lattice.families.n, items.frame.states
+    n, states = forest.lattice.families.n, items.states
     masks = np.array(forest.lattice.families.masks(), dtype=np.int64)
     cumulative = np.cumsum(np.exp(items.ends[2] - items.ends[2].max()))
     state = np.random.default_rng(seed).integers(1, 1 << 63, 1, dtype=np.uint64)

@@ -70,13 +70,17 @@ def start_of(problem: Problem, run: Run) -> Start | None:
     assert tree is not None, "one was offered"
     assert root.stages is not None, "they are kept"
     # Later stages have fewer sets; cuts and multipliers are taken over to all of them, where any are valid.
+    # A cut holds for every graph if one of its sets is complete in every graph.
+    complete = {1 << v for v in range(families.n)} | problem.constraints.required_edges
     numbers: dict[tuple[int, ...], int] = {}
     weights: list[dict[int, float]] = []
     for stage in (*root.stages, root.stage()):
         weights.append({})
         for sets, units in stage.cuts:
-            number = numbers.setdefault(tuple(sorted(map(varset, sets))), len(numbers))
-            weights[-1][number] = units * search.scale.unit
+            masks = sorted(map(varset, sets))
+            if units > 0 and not complete.isdisjoint(masks):
+                number = numbers.setdefault(tuple(masks), len(numbers))
+                weights[-1][number] = units * search.scale.unit
     position = set_positions(families, sorted({mask for cut in numbers for mask in cut}))
     rows = Rows(families, [tuple(sorted(position[mask] for mask in cut)) for cut in numbers])
     n = families.n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.families.families import Families, Listing
 
-_UNIT = 2.0**-53
+UNIT = 2.0**-53
 """Relative error of an operation."""
 _LARGEST = 700.0
 """Nats above which no mass is a float."""
-_LEAST = 2.0**-1022
-"""No product loses more than this to underflow."""
+_RANGE = 2.0**200
+"""Sums beyond it, or totals below its reciprocal, count as no bound. Within it, a product that underflows
+loses at most 2^-1022 · 2^200 of a sum, and all of them less than `_LEAST` of the total."""
+_LEAST = 2.0**-500
+_FAR = 50.0
+"""Nats of the total from 0 at which the heights are shifted, so that it is 0."""
 
 
 class Bounds(NamedTuple):
@@ -60,13 +65,27 @@ class Lattice:
     lost: float
     rank: NDArray[np.int64]
 
-    def gains(self, cuts: NDArray[np.float64], listed: Listing) -> tuple[NDArray[np.float64], float]:
-        """Returns w(u,S) + Σ λ of the cuts that each family enters, and a bound of the error of n of them."""
+    def gains(self, cuts: NDArray[np.float64], listed: Listing) -> NDArray[np.float64]:
+        """Returns w(u,S) + Σ λ of the cuts that each family enters."""
+        t, _ = self.rows.weighted(self.families.values, RowVector(cuts, np.zeros(0)))
+        gains: NDArray[np.float64] = t[listed.union] - t[listed.parents]
+        return gains
+
+    def error(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> float:
+        """Returns a bound of the error of ln of the weight of any tree of n introductions, a priori.
+
+        With the largest score s, normalised value v, height μ, and Λ = Σ λ: a value is off by
+        (width + 1)² s units, and t, of eight look-ups a word, by (8 words + 16)(v + Λ) more; each weight is
+        a difference of two t, less a height; Σ μ, Σ λ and the offset add n sums of n heights and scores.
+        """
         families = self.families
-        t, _ = self.rows.weighted(families.values, RowVector(cuts, np.zeros(0)))
-        operations = 8 * len(self.rows.words) + 16
-        error = 2 * families.n * operations * _UNIT * (float(np.abs(t).max()) + float(cuts.sum()))
-        return t[listed.union] - t[listed.parents], error
+        n, scores = families.n, families.scores[families.scores > -inf]
+        score = float(np.abs(scores).max(initial=0.0))
+        looked_up = (8 * len(self.rows.words) + 16) * (
+            float(np.abs(families.values).max()) + float(cuts.sum())
+        )
+        summed = n * (score + float(np.abs(heights).max(initial=0.0)))
+        return 4 * (n + 1) * (looked_up + (families.width + 1) ** 2 * score + summed + 16) * UNIT
 
     @property
     def offset(self) -> float:
@@ -81,7 +100,7 @@ class Lattice:
         """
         order = np.argsort(bounds.families, kind="stable")
         sums = np.cumsum(bounds.families[order])
-        sums += 2 * sums.size * _UNIT * sums
+        sums += 2 * sums.size * UNIT * sums
         count = int(np.searchsorted(sums, budget, "right"))
         if count == 0:
             return self
@@ -118,7 +137,7 @@ def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds
 
     def value(cuts: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         nonlocal best
-        gains, error = lattice.gains(cuts, listed)
+        gains = lattice.gains(cuts, listed)
         top = np.full(n, -inf)
         np.maximum.at(top, vertex, gains)
         shares = np.exp(gains - top[vertex])
@@ -127,14 +146,32 @@ def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds
         heights = top + np.log(sums)
         total = float(heights.sum() - cuts.sum()) + lattice.offset
         if total < best[0]:
-            best = total, (cuts.copy(), heights, shares, error)
+            best = total, (cuts.copy(), heights, shares)
         return total, -lattice.rows.violation(union, parents, shares).cuts
 
     _minimise(value, lattice.cuts, np.zeros(lattice.cuts.size), run, evaluations)
-    total, (cuts, heights, shares, error) = best
-    total += error + (vertex.size + 4 * n) * _UNIT
-    shares *= 1 + (vertex.size + 8) * _UNIT
+    total, (cuts, heights, shares) = best
+    total += lattice.error(cuts, heights) + n * (vertex.size + 8) * UNIT
+    shares *= 1 + (vertex.size + 8) * UNIT
     return replace(lattice, cuts=cuts, heights=heights), _bounds(total, shares)
+
+
+class Tree(NamedTuple):
+    """Sums over trees of states.
+
+    Attributes:
+        weights: shape (m,): of the states.
+        total: the sum of all trees.
+        mass: shape (m,): of those with each state.
+        offset: ln of what the sums are multiplied by, for multiples of the reference.
+        error: relative, of the total and of each mass.
+    """
+
+    weights: NDArray[np.float64]
+    total: float
+    mass: NDArray[np.float64]
+    offset: float
+    error: float
 
 
 class Forest:
@@ -167,37 +204,50 @@ class Forest:
             vertex, union, parents, starts, children, masks, lattice.rank, root, tops, thresholds, most
         )
 
-    def weights(self, gains: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def among(self, kept: NDArray[np.bool_]) -> Forest:
+        """Returns the trees of some of the states; the root's has to be one."""
+        from jtsolve.averaging.kernels.states import among
+
+        smaller = copy(self)
+        smaller.states = among(self.states, kept)
+        return smaller
+
+    def weights(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the weight of every state."""
+        gains = self.lattice.gains(cuts, self.listed)
         with np.errstate(over="ignore"):
             weights: NDArray[np.float64] = np.exp(gains - heights[self.listed.vertex])[self.states.family]
         return weights
+
+    def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> Tree | None:
+        """Returns the sums over trees, with heights shifted if need be; None if they are beyond the range."""
+        from jtsolve.averaging.kernels.relaxed import inside, outside
+
+        n, weights = self.lattice.families.n, self.weights(cuts, heights)
+        total, found, rest = inside(n, self.states, weights, -1)
+        if 0 < total < inf and abs(log(total)) > _FAR:  # n introductions: all heights may be shifted
+            heights = heights + log(total) / n
+            weights = self.weights(cuts, heights)
+            total, found, rest = inside(n, self.states, weights, -1)
+        if not 1 / _RANGE < total < _RANGE:
+            return None
+        adjoint, products = outside(n, self.states, weights, -1, found, rest)
+        if not max(x.max(initial=0.0) for x in (weights, found.T, found.P, adjoint, products)) < _RANGE:
+            return None
+        mass = (found.T[0] * adjoint[0]).sum(axis=0)
+        offset = float(heights.sum() - cuts.sum()) + self.lattice.offset
+        error = self.lattice.error(cuts, heights) + rounding(self.states, n)
+        return Tree(weights, total, mass, offset, error)
 
     def evaluate(
         self, cuts: NDArray[np.float64], heights: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], float]:
         """Returns ln of the bound, the expected uses of the families, and the relative error of both."""
-        from jtsolve.averaging.kernels.relaxed import inside, outside
-
-        n = self.lattice.families.n
-        gains, error = self.lattice.gains(cuts, self.listed)
-        weights = self.weights(gains, heights)
-        total, sums, forest = inside(n, self.states, weights, -1)
-        if not 0 < total < inf:
+        found = self.sums(cuts, heights)
+        if found is None:
             return inf, np.zeros(0), 0.0
-        adjoint, _ = outside(n, self.states, weights, -1, sums, forest)
-        uses = np.bincount(self.states.family, (sums.T[0] * adjoint[0]).sum(axis=0), self.listed.vertex.size)
-        if not np.isfinite(uses).all():
-            return inf, np.zeros(0), 0.0
-        log_total = log(total) + float(heights.sum() - cuts.sum()) + self.lattice.offset
-        error += rounding(self.states, n) + self._underflow(float(adjoint.max()) / total)
-        return log_total, uses / total, error
-
-    def _underflow(self, steepest: float) -> float:
-        """Returns the share of the total that products may have lost to underflow."""
-        n, states = self.lattice.families.n, self.states
-        operations: int = states.child.size + 2 * n * states.first_child.size
-        return _LEAST * max(1.0, steepest) * n**2 * operations
+        uses = np.bincount(self.states.family, found.mass, self.listed.vertex.size)
+        return log(found.total) + found.offset, uses / found.total, found.error
 
     def improve(self, run: Run, evaluations: int) -> tuple[Lattice, Bounds]:
         """Returns better multipliers with the bounds; see `alone`."""
@@ -230,19 +280,27 @@ def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
     """Returns the bounds; of families, inf where the total is beyond the range of floats."""
     if log_total > _LARGEST:
         return Bounds(log_total, np.full(shares.size, inf))
-    return Bounds(log_total, shares * exp(log_total))
+    return Bounds(log_total, (shares + _LEAST) * exp(log_total))
 
 
-def rounding(states: Any, n: int) -> float:
+def rounding(states: Any, n: int, longest: int = 0) -> float:
     """Returns a bound of the relative error of the sums over trees and their adjoints, a priori.
 
-    Each number is a sum of products of positive numbers. T(·,k + 1) follows T(·,k) by a sum over the
-    children of a slot, and a sum of k products for each slot of a state: for n levels and as many of the
-    adjoint, this is the longest chain of operations, of relative error 2^-53 each.
+    Each number is a sum of products of positive numbers, and the errors of factors add up. Each of n
+    introductions passes through the slots of its state, with a sum over the children and one of n products at
+    each; an adjoint is summed over the slots that the state is a child in, and a mass over n numbers and the
+    states of a family. Each operation has a relative error of 2^-53.
+
+    Args:
+        states: `kernels.states.States`.
+        n: the number of variables.
+        longest: the longest sum beside those.
     """
     slots = int(np.diff(states.first_slot).max())
     children = int(np.diff(states.first_child).max(initial=1))
-    return 2 * n * (slots * (children + 2 * n) + 8) * _UNIT
+    parents = int(np.bincount(states.child).max(initial=0))
+    copies = int(np.bincount(states.family).max())
+    return 2 * (n + 1) * ((slots + 1) * (children + longest + 2 * n + 8) + parents + copies) * UNIT
 
 
 def _minimise(

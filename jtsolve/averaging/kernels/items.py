@@ -51,10 +51,10 @@ def start(capacity):
 
 @kernel
 def _merged(found, count):
-    """Sums items of equal sets; returns those of the first `count`, by decreasing weight."""
+    """Sums the first `count` items by sets; returns them by decreasing weight, and the longest sum."""
     order = np.argsort(found.mask[:count])
     sums = start(max(1, count))
-    at = first = 0
+    at = first = longest = 0
     while first < count:
         past, top, weight = first, -inf, 0.0
         while past < count and found.mask[order[past]] == found.mask[order[first]]:
@@ -69,9 +69,10 @@ def _merged(found, count):
         sums.mask[at], sums.weight[at] = found.mask[order[first]], weight
         sums.log[at], sums.bare[at] = top + log(total), bare / total
         at += 1
+        longest = max(longest, past - first)
         first = past
     by = np.argsort(-sums.weight[:at])
-    return Items(sums.mask[by], sums.weight[by], sums.log[by], sums.bare[by], sums.tail[by])
+    return Items(sums.mask[by], sums.weight[by], sums.log[by], sums.bare[by], sums.tail[by]), longest
 
 
 @kernel
@@ -119,11 +120,12 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
         blocks: `Blocks`; written.
 
     Returns:
-        The items, the number of those used, and the mass of the graphs that are lost; inf if it gave up.
+        The items, the number of those used, the mass of the graphs that are lost, inf if it gave up; and the
+        number of terms of the longest sum.
     """
     m = weights.size
     T, H, P, active, floors = blocks
-    lost = 0.0
+    lost, longest = 0.0, 0
     found, part = start(1024), 0
     for i in range(m + 1):
         first, past = states.first_slot[i], states.first_slot[i + 1]
@@ -135,6 +137,8 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
             part = 0
             for c in range(states.first_child[s], states.first_child[s + 1]):
                 a, b = T[states.child[c], k]
+                if part + b - a + used > most:
+                    return items, used, inf, longest
                 found = _room(found, part + b - a)
                 for e in range(a, b):
                     _copy(found, part, items, e)
@@ -142,7 +146,8 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                     part += 1
             if part:
                 active[s] = True
-                whole = _merged(found, part)
+                whole, terms = _merged(found, part)
+                longest = max(longest, terms)
                 items = _room(items, used + whole.mask.size)
                 for e in range(whole.mask.size):
                     _copy(items, used + e, whole, e)
@@ -174,6 +179,8 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                 if h0 == h1 or p0 == p1:
                     continue
                 for a in range(h0, h1):
+                    if part + used > most:
+                        return items, used, inf, longest
                     if items.weight[a] * items.weight[p0] < floor:
                         left += items.tail[a] * items.tail[p0]
                         break
@@ -189,13 +196,12 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                         found.log[part] = items.log[a] + items.log[b]
                         found.bare[part] = items.bare[a] * items.bare[b]
                         part += 1
-                if part + used > most:
-                    return items, used, inf
             if left > 0.0:
                 lost += left * plain
             begin = used
             if part:
-                whole = _merged(found, part)
+                whole, terms = _merged(found, part)
+                longest = max(longest, terms)
                 items = _room(items, used + whole.mask.size)
                 for e in range(whole.mask.size):
                     mass = whole.weight[e] * _least(outsides.marked, outsides.P, whole.mask[e], k, s, False)
@@ -230,8 +236,8 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
         T[i, k + 1, 0], T[i, k + 1, 1] = begin, used
         _sum_tails(items, begin, used)
         if used > most:
-            return items, used, inf
-    return items, used, lost
+            return items, used, inf, longest
+    return items, used, lost, longest
 
 
 @kernel
