@@ -236,7 +236,7 @@ def _solved(
 @one_call()
 def select(
     data: Frame,
-    method: str | SelectionMethod = "glasso",
+    method: str | SelectionMethod | None = None,
     *,
     kind: Kind | None = None,
     screen: str | Screen | None = None,
@@ -251,7 +251,8 @@ def select(
 
     Args:
         data: see `learn`.
-        method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself.
+        method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself;
+            None for pc if the kind is states, else for glasso.
         kind: gaussian, nonparanormal or states; None for what the test of the method needs, else gaussian.
         screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
             None for pc, or for all columns at once complete.

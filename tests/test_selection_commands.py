@@ -393,7 +393,8 @@ def test_python_selects_from_frames_and_supersets(tmp_path: Path) -> None:
 
 
 def test_python_selects_states_and_fits_them(states: Path) -> None:
-    selected = jt.select(states, "pc", kind="states", show_progress=True)
+    selected = jt.select(states, kind="states", show_progress=True)
+    assert selected.edges == jt.select(states, "pc", kind="states").edges
     assert selected.edges == [("a", "b")]
     assert selected.graph().number_of_edges() == 1
     model = selected.fit()

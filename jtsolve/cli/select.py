@@ -33,10 +33,14 @@ def select(
         ),
     ],
     method: Annotated[
-        str, typer.Option(metavar="TEXT", help="glasso, neighbourhood or pc, as in pc:depth=1,test=bic.")
-    ] = "glasso",
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="glasso, neighbourhood or pc, as in pc:depth=1; default: pc of states, else glasso.",
+        ),
+    ] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="gaussian, nonparanormal, or states (tests of pc).")
+        str | None, typer.Option(metavar="KIND", help="gaussian, nonparanormal, or states.")
     ] = None,
     screen: Annotated[
         str | None,

@@ -87,7 +87,7 @@ class Plan:
     @classmethod
     def of(
         cls,
-        method: str | SelectionMethod = "glasso",
+        method: str | SelectionMethod | None = None,
         kind: Kind | None = None,
         screen: str | Screen | None = None,
         over: str | Framework | None = None,
@@ -98,7 +98,7 @@ class Plan:
         """Returns the plan of choices, as texts or values.
 
         Args:
-            method: of `METHODS`.
+            method: of `METHODS`; None for pc if the kind is states, else for glasso.
             kind: of the columns; None for states if the test of the method is one of states alone, else for
                 gaussian.
             screen: of `SCREENS`.
@@ -109,7 +109,7 @@ class Plan:
         Raises:
             ChoiceError: a choice does not exist, or both a superset and a screen are given.
         """
-        method = METHODS.chosen(method, "decide")
+        method = METHODS.chosen(method or ("pc" if kind == "states" else "glasso"), "decide")
         if kind is None:
             of_states = isinstance(method, PC) and method.test not in (None, *NUMBER_TESTS)
             kind = "states" if of_states else "gaussian"

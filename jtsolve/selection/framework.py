@@ -215,7 +215,7 @@ def select(
     sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
-        raise ChoiceError(f"{objection}; choose another method")
+        raise ChoiceError(f"{objection}; choose another method, such as pc")
     if directing and not isinstance(over, Plain):
         raise ChoiceError(
             "a region of a junction tree hides common causes of its columns, so that it has no directions; "
