@@ -358,7 +358,10 @@ def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     except csv.Error as error:
         raise InputError(source, "", f"it is not CSV ({error})", "correct the quotes") from None
     if not rows or rows[0] not in _HEADERS:
-        remedy = "begin with the line 'source,target' or 'source,target,strength'"
+        remedy = (
+            "begin with the line 'source,target' or 'source,target,strength'; to a table of data, fit a model"
+            " first, with 'jtsolve fit' or jtsolve.fit"
+        )
         raise InputError(source, "line 1", "the header of an edge list is missing", remedy)
     index: dict[str, int] = {}
     edges: dict[frozenset[int], int] = {}
