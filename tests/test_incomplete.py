@@ -12,12 +12,15 @@ from random_models import random_tree
 
 import jtsolve as jt
 from jtsolve.cli import run
+from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.estimator import JunctionTreeDensity
 from jtsolve.models.learning.cells import estimated
 from jtsolve.models.learning.fit import fit
+from jtsolve.models.learning.incomplete import imputed
 from jtsolve.models.learning.mixed_tree import fit_mixed
+from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, with_cells
 
 if TYPE_CHECKING:
@@ -112,6 +115,18 @@ def test_em_is_the_factored_likelihood_where_one_column_has_gaps() -> None:
     every = np.repeat(np.arange(4000), weights)
     repeated = fit(PAIR, DataTable(table.names, table.states, table.codes[:, every], gaps=gaps[:, every]))
     np.testing.assert_allclose(weighted.tables[0], repeated.tables[0], atol=1e-9)
+
+
+def test_a_row_that_counts_often_gets_a_draw_each_time() -> None:
+    codes = np.array([[0, 0, 1, 1, 0], [0, 1, 0, 1, 0]])
+    gaps = np.array([[False] * 5, [False] * 4 + [True]])
+    weights = np.array([300, 100, 100, 300, 400])
+    table = DataTable(("a", "b"), (("0", "1"),) * 2, codes, weights, gaps=gaps)
+    drawn = imputed(table, Bic(), 1, Run())
+    assert isinstance(drawn, DataTable)
+    assert drawn.weights is not None
+    assert drawn.total == table.total
+    assert drawn.codes[1, drawn.gaps[1]].mean() == pytest.approx(0.25, abs=0.07)  # type: ignore[index]
 
 
 def test_real_numbers_beside_states_have_the_moments_of_their_cells() -> None:

@@ -46,7 +46,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             kind itself; `jtsolve models` lists them. Kinds without trees of a treewidth ignore `treewidth`.
         discretise: how columns of many different numbers are cut: "quantile:4", "width:4", "mdlp:COLUMN";
             None to refuse them, or to keep them real with a mixed score. Columns of at most 20 different
-            numbers, or 31 whole ones, are not cut.
+            numbers, or 24 whole ones, are not cut.
         states: names of columns of numbers that are not cut. Without names, columns are x0, x1, ….
         schema: declared states (texts, in order) or cuts (numbers) by column, {"x0": ["no", "yes"]}; or a
             file of them, as for `--read schema=FILE`.

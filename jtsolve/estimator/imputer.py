@@ -1,15 +1,11 @@
 """`JunctionTreeImputer`: missing cells filled in from the observed cells of their row.
 
-The tree and its tables are learned from rows whose gaps are filled in: at first by the most frequent value of
-the column, then by the most probable completion of the row under the last model, until nothing changes. This
-is the classification version of the EM algorithm (G. Celeux and G. Govaert, A classification EM algorithm for
-clustering and two stochastic versions, Computational Statistics & Data Analysis 14, 1992). It overstates how
-well columns with many gaps are predicted, since completions are never surprising.
+The tree is learned, and its parameters fitted, with `missing="em"`: see `models.learning.incomplete`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,17 +19,12 @@ from jtsolve.estimator.rows import features_of, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
-from jtsolve.scoring.score import is_mixed
 from jtsolve.tables.frames import is_pandas
 from jtsolve.tables.raw import GAP
-from jtsolve.tables.table import DataTable, MixedTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.estimator.base import Training
-    from jtsolve.models.protocol import Distribution
-    from jtsolve.tables.options import Missing
 
 STRATEGIES = ("mode", "joint", "mean")
 
@@ -43,15 +34,13 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     """Fills in missing values (None, NaN, NA) given the observed values of their row.
 
     Observed values are returned as they are, in a frame if X is one. A range of a cut column stands for the
-    median of its training rows. Real columns, of a mixed score, get conditional means, and training begins
-    with the complete rows: states that occur in none of them are unseen.
+    median of its training rows. Real columns, of a mixed score, get conditional means.
 
     Args:
         treewidth: of the tree; at least 0.
         strategy: "mode": each missing value is the most probable one given the observed ones; "joint": those
             of a row are its most probable completion together; "mean": numbers are their expectation, other
             columns as by "mode".
-        max_iter: most trees learned, one after another; 1 trains on the most frequent values only.
         local_score: see `JunctionTreeDensity`; so are the parameters below.
         smoothing: equivalent sample size.
         backend: its name, or itself.
@@ -69,7 +58,6 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
 
     Attributes:
         model_: the `jtsolve.Model` of the features.
-        n_iter_: number of trees learned.
         n_features_in_: number of features.
         feature_names_in_: their names, if X has names.
 
@@ -81,7 +69,6 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
     """
 
     strategy: Literal["mode", "joint", "mean"] = "mode"
-    max_iter: int = 10
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> JunctionTreeImputer:
         """Learns the tree and fits its tables.
@@ -98,29 +85,13 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
             LimitError: the backend found no tree within the limits.
         """
         del y
-        if self.strategy not in STRATEGIES or self.max_iter < 1:
-            raise ChoiceError(
-                f"strategy={self.strategy!r}, max_iter={self.max_iter}; choose among "
-                f"{', '.join(STRATEGIES)}, and a number of at least 1"
-            )
+        if self.strategy not in STRATEGIES:
+            raise ChoiceError(f"strategy={self.strategy!r}; choose among {', '.join(STRATEGIES)}")
         features = features_of(self, X, reset=True)
         with self._running() as run:
-            missing: Missing = "drop-rows" if is_mixed(self._score) else "impute-mode"
-            training = self._read(X, features, run, sample_weight, missing=missing)
-            model: Distribution = self._learned(training, run)
-            # States that no complete row has are no evidence.
-            observed = training.rows.coded(model.columns, unseen=GAP)
-            previous = observed if isinstance(training.table, MixedTable) else training.table.codes
-            self.n_iter_ = 1
-            while self.n_iter_ < self.max_iter and run.stop is None:
-                filled = model.complete(observed)
-                if np.array_equal(filled, previous):
-                    break
-                previous = filled
-                training = training._replace(table=_filled(training, filled))
-                model = self._learned(training, run)
-                self.n_iter_ += 1
-        self.model_, self._model = Model(model, training.style), model
+            training = self._read(X, features, run, sample_weight, missing="em")
+            self._model = self._learned(training, run)
+        self.model_ = Model(self._model, training.style)
         self._values = values_of(training)
         return self
 
@@ -150,13 +121,3 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         # scikit-learn would make object columns of a polars frame.
         wants_pandas = _get_output_config("transform", self)["dense"] == "pandas"
         return as_pandas(out) if wants_pandas and is_frame(out) and not is_pandas(out) else out
-
-
-def _filled(training: Training, rows: NDArray[Any]) -> DataTable | MixedTable:
-    """Returns the table with other rows, in its coding."""
-    table = training.table
-    if isinstance(table, DataTable):
-        return replace(table, codes=rows, weights=training.times)
-    real = np.array([states is None for states in table.states])
-    discrete = table.discrete and replace(table.discrete, codes=rows[~real].astype(np.int32))
-    return replace(table, discrete=discrete, real=replace(table.real, values=rows[real]))
