@@ -1,10 +1,11 @@
-"""The dynamic programming on a CUDA device: seconds of processes and kernels, and the device's own limits.
+"""The dynamic programming and the sums on a CUDA device: seconds, and the device's own limits.
 
-    python benchmarks/gpu.py --cases 18:18:int32,20:20:auto,21:21:auto,22:4:auto,22:22:auto
+    python benchmarks/gpu.py --cases 18:18:int32,20:20:auto,21:21:auto,22:4:auto,22:22:auto,18:18:sums
 
-A case is n:clique_size:precision, of standard normal scores, seed n. It runs in its own process, whose first
-second imports CuPy and compiles or loads the kernels. The limits are measured in the same process: bytes
-copied, and additions with maximum in registers, a second. --output is docs/benchmarks/gpu.md by default.
+A case is n:clique_size:precision, of standard normal scores, seed n, or n:clique_size:sums. It runs in its
+own process, whose first second imports CuPy and compiles or loads the kernels; what does not fit a device is
+left out. The limits are measured in the same process: bytes copied, and additions with maximum in registers,
+a second. --output is docs/benchmarks/gpu.md by default.
 """
 
 from __future__ import annotations
@@ -20,19 +21,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.dp import backend as dp
+from jtsolve.averaging.device.plan import SumsPlan
+from jtsolve.averaging.device.run import DeviceSums
+from jtsolve.averaging.weights import weights_of
 from jtsolve.backends.dp.backend import DynamicProgramming
-from jtsolve.backends.dp.device.cuda import open_device
 from jtsolve.backends.dp.device.plan import RATES, DevicePlan
+from jtsolve.core import cuda
+from jtsolve.core.cuda import open_device
 from jtsolve.core.problem import Problem, Variable
+from jtsolve.core.run import Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
+from jtsolve.errors import LimitError
 from jtsolve.solving import solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "gpu.md"
+SUMS_COLUMNS = (
+    "n",
+    "clique size",
+    "process s",
+    "sums s",
+    "features s",
+    "kernels s",
+    "predicted kernels s",
+    "GB on the device",
+    "log evidence",
+    "identity",
+)
 COLUMNS = (
     "n",
     "clique size",
@@ -124,24 +142,55 @@ def limits(device: Any, size: int) -> tuple[float, float]:
     return 16 * blocks * threads * rounds / adding, 2 * (1 << 30) / copying
 
 
+def described(device: Any) -> str:
+    """Returns the device, its driver and CuPy."""
+    cupy = device.cupy
+    runtime = cupy.cuda.runtime
+    properties = runtime.getDeviceProperties(0)
+    return (
+        f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 1e9:.0f} GB; "
+        f"driver CUDA {runtime.driverGetVersion()}; CuPy {cupy.__version__}"
+    )
+
+
+def sum_once(n: int, problem: Problem) -> dict[str, Any]:
+    """Sums over all graphs; the identity: expected cliques exceed expected separators by 1."""
+    device = Timed(open_device())
+    plan, run = SumsPlan(n, problem.max_clique_size), Run()
+    sums = DeviceSums(weights_of(problem), plan, device, run)
+    log_evidence, seconds, began = sums.log_total, sums.seconds["sums"], time.perf_counter()
+    features = sums.features()
+    predicted = sum(launch.seconds for launch in [*plan.sums(), *plan.proper()])
+    return {
+        "sums s": f"{seconds:.2f}",
+        "features s": f"{time.perf_counter() - began:.2f}",
+        "kernels s": ", ".join(f"{name} {spent:.3f}" for name, spent in sorted(device.seconds().items())),
+        "predicted kernels s": f"{predicted / device.speed:.2f}",
+        "GB on the device": f"{plan.memory / 1e9:.2f}",
+        "log evidence": f"{log_evidence:.12f}",
+        "identity": f"{features.clique.sum() - features.separator.sum() - 1:.1e}",
+        "device": described(device),
+    }
+
+
 def run_once(case: str) -> None:
-    """Solves one case in this process and prints its figures as JSON."""
+    """Runs one case in this process and prints its figures as JSON."""
     n, width, precision = case.split(":")
     values = np.random.default_rng(int(n)).standard_normal(count_bounded_subsets(int(n), int(width)))
     values[0] = 0
     scores = DenseScores(int(n), int(width), values)
     problem = Problem(tuple(Variable(f"v{i}") for i in range(int(n))), scores)
+    if precision == "sums":
+        print(json.dumps({"n": n, "clique size": width, **sum_once(int(n), problem)}))
+        return
     device = Timed(open_device())
-    vars(dp)["open_device"] = lambda: device
+    vars(cuda)["open_device"] = lambda: device
     result = solve(problem, DynamicProgramming(precision=precision, device="cuda"))  # type: ignore[arg-type]
     kernels = device.seconds()
     taken = result.stats["precision"]
     plan = DevicePlan(int(n), int(width), taken)
     adding, copying = limits(device.device, RATES[plan.precision].bytes)
-    reads = sum(launch.neighbours for launch in plan.launches()) * RATES[plan.precision].bytes
-    cupy = device.device.cupy
-    runtime = cupy.cuda.runtime
-    properties = runtime.getDeviceProperties(0)
+    reads = plan.work("finish") * RATES[plan.precision].bytes
     row = {
         "n": n,
         "clique size": width,
@@ -154,9 +203,8 @@ def run_once(case: str) -> None:
         "splits, of additions": f"{result.stats['additions'] / adding / max(kernels['splits'], 1e-9):.0%}",
         "finish, of copies": f"{reads / copying / kernels['finish']:.0%}",
         "gap": f"{result.gap:.1e}",
-        "device": f"{properties['name'].decode()}, {properties['totalGlobalMem'] / 1e9:.0f} GB; "
-        f"driver CUDA {runtime.driverGetVersion()}; CuPy {cupy.__version__}; "
-        f"{adding:.3g} additions with maximum and {copying:.3g} bytes copied a second",
+        "device": described(device),
+        "limits": f"{adding:.3g} additions with maximum and {copying:.3g} bytes copied a second",
     }
     print(json.dumps(row))
 
@@ -164,24 +212,39 @@ def run_once(case: str) -> None:
 def main() -> None:
     """Reads the command line, measures, prints, writes."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", default="18:18:int32,20:20:int32,20:20:auto,22:4:auto")
+    parser.add_argument(
+        "--cases", default="18:18:int32,20:20:int32,20:20:auto,22:4:auto,18:18:sums,20:20:sums"
+    )
     parser.add_argument("--output", type=Path, default=OUTPUT)
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.once:
-        run_once(arguments.once)
+        try:
+            run_once(arguments.once)
+        except LimitError as error:
+            print(json.dumps({"refused": str(error)}))
         return
     rows = []
     for case in arguments.cases.split(","):
         began = time.perf_counter()
         command = [sys.executable, __file__, "--once", case]
         row = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        if "refused" in row:
+            print(f"{case}: {row['refused']}")
+            continue
         rows.append({**row, "process s": f"{time.perf_counter() - began:.2f}"})
-    lines = [f"| {' | '.join(COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
-    lines += [f"| {' | '.join(row[column] for column in COLUMNS)} |" for row in rows]
-    head = f"# The dynamic programming on a device\n\n{rows[0]['device']}; {time.strftime('%d %B %Y')}."
+    tables = [
+        "\n".join(
+            [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
+            + [f"| {' | '.join(row[column] for column in columns)} |" for row in chosen]
+        )
+        for columns in (COLUMNS, SUMS_COLUMNS)
+        if (chosen := [row for row in rows if ("sums s" in row) == (columns is SUMS_COLUMNS)])
+    ]
+    found = "; ".join([rows[0]["device"], *(row["limits"] for row in rows[:1] if "limits" in row)])
+    head = f"# The dynamic programming on a device\n\n{found}; {time.strftime('%d %B %Y')}."
     called = f"Command: `python benchmarks/gpu.py {' '.join(sys.argv[1:])}`"
-    text = "\n\n".join([head, called, "\n".join(lines)]) + "\n"
+    text = "\n\n".join([head, called, *tables]) + "\n"
     print(text)
     arguments.output.write_text(text, encoding="utf-8")
 

@@ -38,6 +38,7 @@ static Index threadIdx, blockIdx, blockDim, gridDim;
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static int __clz(unsigned x) { return __builtin_clz(x); }
 static int __viaddmax_s32(int a, int b, int c) { return max(a + b, c); }
+static long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
 static double __longlong_as_double(long long y) { double x; memcpy(&x, &y, 8); return x; }
 
 static ucontext_t scheduler;
@@ -109,7 +110,7 @@ class Emulator:
         return launch
 
     def empty(self, size: int, dtype: DTypeLike) -> Any:
-        return np.full(size, 77, dtype)
+        return np.full(size * np.dtype(dtype).itemsize, 77, np.uint8).view(dtype)
 
     def upload(self, array: NDArray[Any]) -> Any:
         return np.array(array, order="C")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from jtsolve.averaging.certified import CERTIFIABLE, Certified
 from jtsolve.averaging.chains import MOVABLE, Chains
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.weights import EXACT, GRAPHS
+from jtsolve.averaging.weights import EXACT, GRAPHS, ON_DEVICE
 from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
 from jtsolve.families.families import predicted_sets
@@ -111,5 +111,7 @@ class Auto:
         star = bool(problem.constraints.real_variables)  # one variable more
         if query.prior != GRAPHS or MOVABLE.objections(problem):
             return self.exact
-        fits = self.exact.fits(problem.n + star, problem.max_clique_size + star, query.limits, drawn=drawn)
+        plain = not ON_DEVICE.objections(problem.with_star())
+        sizes = (problem.n + star, problem.max_clique_size + star)
+        fits = self.exact.fits(*sizes, query.limits, drawn=drawn, plain=plain)
         return self.exact if fits and not EXACT.objections(problem.with_star()) else self.chains

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from jtsolve.averaging.device.plan import SumsPlan
+from jtsolve.averaging.device.run import DeviceSums, on_host, summed
 from jtsolve.averaging.diagnostics import distribution
 from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
@@ -15,8 +17,8 @@ from jtsolve.averaging.method import Draws
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
-from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ROOTED, weights_of
+from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, ROOTED, weights_of
+from jtsolve.core.cuda import DeviceChoice, choose_device
 from jtsolve.errors import ChoiceError, InternalError, RefusedError
 from jtsolve.scoring.problem import WHOLE
 
@@ -40,6 +42,8 @@ class Exact:
         treewidths: also the exact posterior of the treewidth, by one more sum for each.
         draws: independent draws, which give the posterior of the number of edges, and of the treewidth unless
             it is summed, each with its Monte Carlo error; 0 for none.
+        device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
+            is found that takes the problem and saves two seconds or more by prediction.
 
     Raises:
         ChoiceError: the number of draws is negative.
@@ -49,6 +53,7 @@ class Exact:
 
     treewidths: bool = False
     draws: int = 0
+    device: DeviceChoice = "auto"
 
     def __post_init__(self) -> None:
         if self.draws < 0:
@@ -56,7 +61,7 @@ class Exact:
 
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
-        problem = _summable(query)
+        problem = self._summable(query)
         _require_drawable(self.draws, query)
         with query.working():
             parts = self._parts(query, problem)
@@ -66,13 +71,13 @@ class Exact:
 
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
-        problem, run = _summable(query), query.run
+        problem, run = self._summable(query), query.run
         _require_drawable(count, query)
         with query.working():
-            sums = compute(weights_of(problem, query.edge_odds), run, drawn=True)
+            sums = self._sums(query, problem, drawn=True)
             if sums.log_total == -inf:
                 return None
-            graphs = _drawn(sums, count, run)
+            graphs = _drawn(on_host(sums), count, run)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def tabulation(
@@ -87,28 +92,39 @@ class Exact:
         """See `AveragingMethod`."""
         return WHOLE
 
-    def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> bool:
-        """Tells whether there are exact sums of n variables, and they fit the memory."""
+    def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False, plain: bool = True) -> bool:
+        """Tells whether there are exact sums of n variables, and they fit the memory, or that of a device.
+
+        Args:
+            n: the number of variables.
+            largest: the size of the largest set.
+            limits: of memory.
+            drawn: whether graphs are to be drawn, for which the tables have to fit the memory.
+            plain: whether a device takes the problem.
+        """
         if n > MOST_VARIABLES:
             return False
-        plan = Plan(n, min(largest, n), drawn=drawn or self.draws > 0)
-        return plan.estimate(limits.workers).memory <= limits.memory_bytes
+        drawn = drawn or self.draws > 0
+        plan = Plan(n, min(largest, n), drawn=drawn)
+        if plan.estimate(limits.workers).memory <= limits.memory_bytes:
+            return True
+        if drawn or not plain or self.device == "cpu":
+            return False
+        return choose_device("auto", [SumsPlan(n, plan.width)], inf, "") is not None
 
     def _parts(self, query: Query, problem: Problem) -> dict[str, Any] | None:
         """Returns the parts of the posterior, or None if no graph meets the constraints."""
         run = query.run
-        weights = weights_of(problem, query.edge_odds, query.prior)
-        sums = compute(weights, run, drawn=self.draws > 0)
+        sums = self._sums(query, problem, drawn=self.draws > 0)
         log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
         if log_total == -inf:
             return None
         began = run.elapsed
-        features = features_of(sums, run)
+        host = on_host(sums) if self.draws else None
+        features = sums.features() if isinstance(sums, DeviceSums) else features_of(sums, run)
         seconds["features"] = run.elapsed - began
-        graphs = None
-        if self.draws:
-            graphs = _drawn(sums, self.draws, run)
-        del sums  # gigabytes
+        graphs = None if host is None else _drawn(host, self.draws, run)
+        del sums, host  # gigabytes
         _require_identity(features)
         diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
         if graphs is not None:
@@ -118,7 +134,7 @@ class Exact:
             diagnostics |= distribution("treewidth", widths, self.draws)
         if self.treewidths:
             diagnostics.pop("treewidth_errors", None)
-            diagnostics["treewidth"] = _treewidths(query, log_total)
+            diagnostics["treewidth"] = self._treewidths(query, log_total)
         return {
             "log_evidence": log_total,
             "edges": features.edges(query.problem.n),
@@ -130,20 +146,39 @@ class Exact:
             "seconds": seconds,
         }
 
+    def _summable(self, query: Query) -> Problem:
+        """Returns the problem to sum over, with the star of marks.
 
-def _summable(query: Query) -> Problem:
-    """Returns the problem to sum over, with the star of marks.
+        Raises:
+            RefusedError: the exact sums do not support it; with every reason.
+            ChoiceError: a constraint or the prior does not go with marks, or with a device.
+        """
+        problem = query.problem.with_star()
+        on_device = self.device == "cuda"
+        if objections := (ON_DEVICE if on_device else EXACT).objections(problem):
+            raise RefusedError("exact sums", objections)
+        if query.prior == ROOTED and problem.star:
+            raise ChoiceError(f"the prior over {ROOTED} is for columns of one kind; leave it out")
+        if query.prior == ROOTED and on_device:
+            raise ChoiceError(f"the prior over {ROOTED} is not for a device; device=cpu takes it")
+        return problem
 
-    Raises:
-        RefusedError: the exact sums do not support it; with every reason.
-        ChoiceError: a constraint or the prior does not go with marks.
-    """
-    problem = query.problem.with_star()
-    if objections := EXACT.objections(problem):
-        raise RefusedError("exact sums", objections)
-    if problem.star and query.prior == ROOTED:
-        raise ChoiceError(f"the prior over {ROOTED} is for columns of one kind; leave it out")
-    return problem
+    def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | DeviceSums:
+        """Returns the sums of a problem."""
+        weights = weights_of(problem, query.edge_odds, query.prior)
+        plain = not ON_DEVICE.objections(problem)
+        return summed(weights, query.run, self.device, plain=plain, drawn=drawn)
+
+    def _treewidths(self, query: Query, log_total: float) -> list[float]:
+        """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
+        below = 0.0
+        found = []
+        for width in range(1, query.problem.max_clique_size):
+            problem = query.problem.with_treewidth(width - 1).with_star()
+            upto = exp(min(0.0, self._sums(query, problem).log_total - log_total))
+            found.append(max(0.0, upto - below))
+            below = upto
+        return [*found, max(0.0, 1.0 - below)]
 
 
 def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
@@ -165,17 +200,3 @@ def _require_identity(features: Features) -> None:
     surplus = float(features.clique.sum() - features.separator.sum())
     if not abs(surplus - 1.0) <= ROUNDING:
         raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
-
-
-def _treewidths(query: Query, log_total: float) -> list[float]:
-    """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
-    below = 0.0
-    found = []
-    for width in range(1, query.problem.max_clique_size):
-        weights = weights_of(
-            query.problem.with_treewidth(width - 1).with_star(), query.edge_odds, query.prior
-        )
-        upto = exp(min(0.0, compute(weights, query.run).log_total - log_total))
-        found.append(max(0.0, upto - below))
-        below = upto
-    return [*found, max(0.0, 1.0 - below)]

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -88,7 +88,7 @@ def features_of(sums: Sums, run: Run) -> Features:
     finally:
         pool.shutdown(cancel_futures=True)
     complete, clique, separator = out
-    connected = _ratio(sums.connected_total, sums.total)
+    connected = ratio(sums.connected_total, sums.total)
     complete[0] = 1.0
     separator[0] = max(0.0, expected_components((number, exponent), sums.layout, sums.tables) - 1.0)
     if sums.weights.star:  # see `describe_sets`: A is described by A, and by A ∪ star
@@ -112,13 +112,14 @@ def _of_rooted(sums: Sums, run: Run) -> Features:
     separator_weights = weights.separator.copy()
     separator_weights[0] = np.inf
     tied = compute(replace(weights, separator=separator_weights), run)
-    connected = _ratio(tied.total, sums.total)
+    connected = ratio(tied.total, sums.total)
     del tied
     tables = marked(sums, run)
     others = (1 << (n - 1)) - 1  # X(A,V∖A) is where S ∪ R without the last variable is all of the others
     with_last = (masks > others) * layout.first[n - 1, weights.width + 1]
     place = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
-    clique = _shares(tables.x[layout.across[n - 1] + LANES * (with_last + place)], sums)
+    words = tables.x[layout.across[n - 1] + LANES * (with_last + place)]
+    clique = shares(words, (layout.bits, layout.base), sums.total)
     separator = np.zeros(masks.size)
     for size in range(weights.width):
         expected_separators(size, sums.total, layout, sums.local, sums.tables.f, tables.f, separator)
@@ -131,19 +132,21 @@ def _of_rooted(sums: Sums, run: Run) -> Features:
     return Features(masks, np.clip(complete[masks], 0.0, 1.0), np.minimum(clique, 1.0), separator, connected)
 
 
-def _shares(words: NDArray[np.uint64], sums: Sums) -> NDArray[np.float64]:
-    """Returns the numbers of words, divided by the total."""
-    bits = int(sums.layout.bits)
-    number, exponent = sums.total
+def shares(
+    words: NDArray[np.uint64], word_format: tuple[int, int], total: tuple[float, int], exponents: Any = 0
+) -> NDArray[np.float64]:
+    """Returns the numbers of words times 2^exponents, divided by the total; see `sums.word_format`."""
+    bits, base = word_format
+    number, exponent = total
     fractions = (words & np.uint64((1 << bits) - 2)).astype(np.float64) * 2.0**-bits
-    shifts = (words >> np.uint64(bits)).astype(np.int64) + (sums.layout.base - exponent)
-    shares: NDArray[np.float64] = np.where(
+    shifts = (words >> np.uint64(bits)).astype(np.int64) + (base - exponent) + exponents
+    found: NDArray[np.float64] = np.where(
         words > 0, np.ldexp((1.0 + fractions) / number, np.maximum(shifts, -2000)), 0.0
     )
-    return shares
+    return found
 
 
-def _ratio(one: tuple[float, int], other: tuple[float, int]) -> float:
+def ratio(one: tuple[float, int], other: tuple[float, int]) -> float:
     """Returns one / other, each a number times a power of 2."""
     from math import ldexp
 

@@ -72,17 +72,22 @@ class _ThreadCall(NamedTuple):
     call: Callable[[], object]
 
 
-def require_room(plan: Plan, limits: Limits) -> None:
+def require_room(plan: Plan, limits: Limits, need: int | None = None) -> None:
     """Refuses sums whose tables the memory limit has no room for.
+
+    Args:
+        plan: their sizes.
+        limits: of memory.
+        need: bytes of the process; None for those of tables in its memory.
 
     Raises:
         LimitError: with the need, the limit, and the ways out.
     """
-    need = plan.estimate(limits.workers).memory
+    memory = plan.estimate(limits.workers).memory
+    need = memory if need is None else need
     if need <= limits.memory_bytes:
         return
-    held = need - plan.memory
-    narrower = widest_fitting(plan, limits.memory_bytes - held)
+    narrower = widest_fitting(plan, limits.memory_bytes - (memory - plan.memory))
     ways = [] if narrower is None else [TREEWIDTH(narrower - 1)]
     if not plan.rooted:
         ways.append(f"{METHOD('chains')}, which needs no tables")
@@ -128,24 +133,30 @@ class Sums:
         return self._value(self.tables.parts, 0)
 
     def _value(self, table: NDArray[np.uint64], s: int) -> tuple[float, int]:
-        from jtsolve.averaging.kernels.words import exponent_of, mantissa
-
         rest = (1 << (self.weights.n - s.bit_count())) - 1
         word = int(table[int(self.layout.offset[s]) + LANES * rest])
-        if word == 0:
-            return 0.0, 0
-        return mantissa(word, self.layout.bits), exponent_of(word, self.layout.bits, self.layout.base)
+        return number_of(word, self.layout.bits, self.layout.base)
 
     @property
     def log_total(self) -> float:
         """Ln of the sum of the weights of all graphs, in nats; -inf if there are none."""
-        number, exponent = self.total
-        return -inf if number == 0 else log(number) + exponent * log(2) + self.weights.offset
+        return log_of(self.total, self.weights)
 
     @property
     def precision(self) -> float:
         """The relative rounding of one number."""
         return float(2.0 ** (-self.layout.bits))
+
+
+def number_of(word: int, bits: int, base: int) -> tuple[float, int]:
+    """Returns the number of a word, and the power of 2 that it is multiplied with."""
+    return (1.0 + (word & (1 << bits) - 1) / (1 << bits), (word >> bits) + base) if word else (0.0, 0)
+
+
+def log_of(total: tuple[float, int], weights: SetWeights) -> float:
+    """Returns ln of a sum of weights of graphs, in nats; -inf for 0."""
+    number, exponent = total
+    return -inf if number == 0 else log(number) + exponent * log(2) + weights.offset
 
 
 def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
@@ -188,8 +199,8 @@ class _Recurrence:
     def __init__(self, weights: SetWeights, plan: Plan, run: Run) -> None:
         self.weights, self.plan, self.run = weights, plan, run
         self.workers = run.threads
-        self.layout = _layout(plan, weights)
-        self.local = _local(weights)
+        self.layout = layout_of(plan, weights)
+        self.local = local_of(weights)
         self.tables = _tables(plan)
         self.base: Any = None
         self.work = 0.0
@@ -387,15 +398,20 @@ def _tables(plan: Plan) -> Any:
     return Tables(*(np.zeros(size, np.uint64) for size in (smaller, pairs, pairs, plan.across[-1])))
 
 
-def _layout(plan: Plan, weights: SetWeights) -> Any:
+def word_format(weights: SetWeights) -> tuple[int, int]:
+    """Returns the bits of fractions, and the exponent of code 0."""
+    # Codes of products with 0 have to lie below those of every product of two others (`kernels.words`).
+    base = 2 * weights.lowest - weights.highest - 2048
+    return min(52, 62 - (weights.highest - base + 2).bit_length()), base
+
+
+def layout_of(plan: Plan, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
     from jtsolve.core.renaming import renaming_tables
 
     n, width = plan.n, plan.width
-    # Codes of products with 0 have to lie below those of every product of two others (`kernels.words`).
-    base = 2 * weights.lowest - weights.highest - 2048
-    bits = min(52, 62 - (weights.highest - base + 2).bit_length())
+    bits, base = word_format(weights)
     masks = np.concatenate([_of_size(n, size) for size in range(width + 1)])
     rank = np.empty(1 << n, np.int64)
     offset = np.full(1 << n, -1, np.int64)
@@ -415,12 +431,12 @@ def _layout(plan: Plan, weights: SetWeights) -> Any:
     )
 
 
-def _local(weights: SetWeights) -> Any:
+def local_of(weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Weights`."""
     from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, Weights
 
-    clique, clique_exponent = _split(weights.clique)
-    inverse, inverse_exponent = _split(-weights.separator)
+    clique, clique_exponent = split(weights.clique)
+    inverse, inverse_exponent = split(-weights.separator)
     kind = np.full(clique.size, NORMAL, np.int8)
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
@@ -430,7 +446,7 @@ def _local(weights: SetWeights) -> Any:
     return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required, weights.rooted)
 
 
-def _split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Returns numbers from 1 to 2, or 0, and exponents of 2^logarithm."""
     exponents = np.where(logarithms > -inf, np.floor(logarithms), 0.0)
     numbers = np.where(logarithms > -inf, np.exp2(logarithms - exponents), 0.0)

@@ -8,13 +8,14 @@ of each graph by the same factor and keeps the numbers small.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jtsolve.core.backend import Capabilities
+from jtsolve.core.cuda import not_on_device
 from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
 from jtsolve.core.problem import ALL_FEATURES, Feature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
@@ -40,6 +41,10 @@ def _is_within_range(problem: Problem) -> str | None:
     return f"Scores from {low:.3g} to {high:.3g} nats are too far apart for its numbers; take chains."
 
 
+def _has_star(problem: Problem) -> str | None:
+    return "On a device it does not take real variables; device=cpu does." if problem.star else None
+
+
 EXACT = Capabilities(
     features=ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
     exact=True,
@@ -50,6 +55,9 @@ EXACT = Capabilities(
 """What the exact sums support. A largest number of cliques would need a sum for each number; of a forbidden
 graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the
 digits."""
+
+ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({Feature.FORBIDDEN_CLIQUES}), _has_star))
+"""What a device takes: c = s for all sets that may be separators."""
 
 _GRAPHS_SLACK = 128
 

@@ -33,15 +33,14 @@ import numpy as np
 
 from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
-from jtsolve.backends.dp.device.cuda import fits, lacks_device, may_have_device, open_device, require_room
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.device.run import solve_on_device
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
 from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
-from jtsolve.backends.support.packages import needs
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
+from jtsolve.core.cuda import DeviceChoice, choose_device, lacks_device, not_on_device
 from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
@@ -57,15 +56,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.dp.device.cuda import Device
     from jtsolve.core.backend import SmallSolver
+    from jtsolve.core.cuda import Device
     from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
 
 _KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
-
-_WORTH = 2.0
-"""Predicted seconds that a device has to save before `auto` takes it."""
 
 _SECOND_TABLE = {
     Feature.MIN_SEPARATOR_SIZE,
@@ -97,7 +93,7 @@ class DynamicProgramming:
     precision: Literal["auto", "float64", "int64", "int48", "int32"] = "auto"
     start: Backend | None = None
     forest: Backend | None = None
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceChoice = "auto"
 
     name: ClassVar[str] = "dp"
 
@@ -108,12 +104,13 @@ class DynamicProgramming:
     @property
     def capabilities(self) -> Capabilities:
         """All local constraints, on a device those that need one table; any size where `forest` takes it."""
+        rules = (lacks_device, not_on_device(_SECOND_TABLE), _lacks_subsets)
         return Capabilities(
-            features=LOCAL_FEATURES - (_SECOND_TABLE if self._wants_device else set()),
+            features=LOCAL_FEATURES,
             exact=True,
             max_variables=MOST if self._wants_device else 28,
             needs_table=True,
-            rules=(needs("cupy", "cupy-cuda13x"), lacks_device, _lacks_subsets) if self._wants_device else (),
+            rules=rules if self._wants_device else (),
             any_size=lambda problem: self._forest_for(problem) is not None,
         )
 
@@ -188,29 +185,16 @@ class DynamicProgramming:
             ChoiceError: a device is asked for, but none can be used.
             LimitError: it has too little free memory.
         """
-        if self.device == "cpu":
-            return None
         names: tuple[Precision, ...] = (
             ("float64", "int48", "int32") if self.precision == "auto" else (self.precision,)
         )
-        plans = [DevicePlan(plan.n, plan.width, name) for name in names]
-        if self._wants_device:
-            device = open_device()
-            need = next((one for one in plans if fits(device, one.memory)), plans[-1])
-            require_room(device, need.memory)
-            return device, need
         here = self._fitting(plan, limits.memory_bytes - held)
         spent = plan.seconds(here, limits.workers) if here else inf
-        if plan.layered or plan.n > MOST or spent < _WORTH or not may_have_device():
-            return None
-        try:
-            device = open_device()
-        except ChoiceError:  # the processor is the way out
-            return None
-        fitting = next((one for one in plans if fits(device, one.memory)), None)
-        if fitting is None or spent - fitting.seconds(device.speed) < _WORTH:
-            return None
-        return device, fitting
+        wanted = self._wants_device
+        suits = wanted or (not plan.layered and plan.n <= MOST)
+        plans = [DevicePlan(plan.n, plan.width, name) for name in names if suits]
+        asked: DeviceChoice = "cuda" if wanted else self.device
+        return choose_device(asked, plans, spent, "fewer bits or a smaller treewidth")
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.cuda import CONTEXT_SECONDS, Launch, cells_of, groups_of
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
@@ -18,17 +19,11 @@ if TYPE_CHECKING:
 
     from jtsolve.backends.dp.plan import Precision
 
-LANES = 32
-"""Tables side by side: the threads of a warp."""
-
 TEAMS, CHUNK = 8, 128
 """Warps of a block of `finish`, and the sets U of one block."""
 
 MOST = 25
 """Variables of the largest problems, for which the kernels have room."""
-
-_CONTEXT_SECONDS = 1.0
-"""Import of CuPy, context, kernels from CuPy's cache on disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +66,6 @@ class Tile:
     blocks: int
 
 
-class Launch(NamedTuple):
-    """A kernel over the classes (|C|, |U|) of a level.
-
-    Attributes:
-        kernel: its name.
-        rows: shape (classes, 5): |C|, |U|, first block, groups of C, parts of U.
-        blocks: all blocks.
-        additions: of `splits`.
-        neighbours: numbers read by `finish`.
-    """
-
-    kernel: str
-    rows: NDArray[np.int32]
-    blocks: int
-    additions: int
-    neighbours: int
-
-
 @dataclass(frozen=True)
 class DevicePlan:
     """The tables g(C,·), the C of one size in groups of LANES; C = ∅, the largest table, stands alone.
@@ -120,10 +97,6 @@ class DevicePlan:
         """Variables outside C from which on `splits` forms the sums; below, `finish` does."""
         return self.shape.low + self.shape.middle
 
-    def groups(self, size: int) -> int:
-        """Returns the groups of C of one size, with the root or without."""
-        return -(-comb(self.m, size) // (LANES if size else 1))
-
     @cached_property
     def base(self) -> NDArray[np.int64]:
         """Where the tables of the C with ρ and c begin, shape (2, 32); -1 for none."""
@@ -131,26 +104,23 @@ class DevicePlan:
         cells = 0
         for root, size in self._classes:
             base[root, size] = cells
-            cells += self._cells(size)
+            cells += cells_of(self.m, size)
         return base
 
     @property
     def _classes(self) -> Iterator[tuple[int, int]]:
         return ((root, size) for root in (0, 1) for size in range(min(self.width - root, self.m) + 1))
 
-    def _cells(self, size: int) -> int:
-        return self.groups(size) * (LANES if size else 1) << (self.m - size)
-
     @property
     def tables(self) -> Iterator[tuple[int, int, int]]:
         """Yields the first cell, the cells and |C| of each class of tables."""
         for root, size in self._classes:
-            yield int(self.base[root, size]), self._cells(size), size
+            yield int(self.base[root, size]), cells_of(self.m, size), size
 
     @cached_property
     def cells(self) -> int:
         """The numbers stored in all tables."""
-        return sum(self._cells(size) for _, size in self._classes)
+        return sum(cells_of(self.m, size) for _, size in self._classes)
 
     @property
     def memory(self) -> int:
@@ -166,8 +136,10 @@ class DevicePlan:
     def launches(self) -> Iterator[Launch]:
         """Yields the launches in order: `splits`, then `finish`, for each level 2|U| + |C|.
 
+        The work of `splits` is additions, that of `finish` the neighbours that it reads.
         A level needs earlier ones only: (C∪v, U∖v) and (C∖c, U) are one level below, parts of U at least two.
         """
+        rates = RATES[self.precision]
         for level in range(2, 2 * self.m + 1):
             splits, finish = [], []
             sums = reads = split_blocks = finish_blocks = 0
@@ -175,7 +147,7 @@ class DevicePlan:
                 u, k = (level - c) // 2, self.m - c
                 if u > k:
                     continue
-                groups, sets = self.groups(c), comb(k, u)
+                groups, sets = groups_of(self.m, c), comb(k, u)
                 rooted = c < self.width
                 if k >= self.tiled and c + rooted > 1:
                     highs = 1 << (k - self.tiled)
@@ -187,21 +159,22 @@ class DevicePlan:
                 grown = (c < self.width) + (c + 1 < self.width)
                 reads += comb(self.m, c) * sets * (u * grown + c * (1 + rooted))
             if splits:
-                yield Launch("splits", np.array(splits, np.int32), split_blocks, sums, 0)
+                seconds = sums / rates.additions
+                yield Launch("splits", np.array(splits, np.int32), split_blocks, seconds, sums)
             if finish:
-                yield Launch("finish", np.array(finish, np.int32), finish_blocks, 0, reads)
+                seconds = reads * rates.bytes / rates.bandwidth
+                yield Launch("finish", np.array(finish, np.int32), finish_blocks, seconds, reads)
 
-    def launch_seconds(self, launch: Launch) -> float:
-        """Returns the predicted seconds of a launch on an H100."""
-        rates = RATES[self.precision]
-        return launch.additions / rates.additions + launch.neighbours * rates.bytes / rates.bandwidth
+    def work(self, kernel: str) -> int:
+        """Returns the work of all launches of a kernel."""
+        return sum(launch.work for launch in self.launches() if launch.kernel == kernel)
 
     @cached_property
     def kernel_seconds(self) -> float:
         """The predicted seconds of all kernels on an H100, their preparation included."""
-        return sum((self.launch_seconds(launch) for launch in self.launches()), 0.01)
+        return sum((launch.seconds for launch in self.launches()), 0.01)
 
     def seconds(self, speed: float) -> float:
         """Returns the predicted seconds of wall clock on a device of a speed relative to an H100."""
         host = 0.4e-6 * 2.0**self.n  # scores and trace: 1.7 s at n = 22
-        return _CONTEXT_SECONDS + host + self.kernel_seconds / speed
+        return CONTEXT_SECONDS + host + self.kernel_seconds / speed

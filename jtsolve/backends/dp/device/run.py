@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from math import ceil, inf
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.dp.device.plan import CHUNK, LANES, MOST, RATES, TEAMS, DevicePlan
+from jtsolve.backends.dp.device.plan import CHUNK, MOST, RATES, TEAMS, DevicePlan
 from jtsolve.backends.dp.device.source import shares, source
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
+from jtsolve.core.cuda import LANES, launch_all
 from jtsolve.core.renaming import rename
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import StoppedError
@@ -21,14 +22,11 @@ from jtsolve.core.scores import StoppedError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.backends.dp.device.cuda import Device
     from jtsolve.backends.dp.ranks import RankTables
     from jtsolve.backends.dp.scores import LocalTables
     from jtsolve.core.backend import Report
+    from jtsolve.core.cuda import Device
     from jtsolve.core.problem import Problem
-
-_AHEAD = 0.2
-"""Predicted seconds of launches in flight before the report is asked: Ctrl-C acts within this time."""
 
 
 class DeviceTables:
@@ -63,36 +61,12 @@ class DeviceTables:
         Raises:
             StoppedError: the report says so.
         """
-        plan, device = self.plan, self.device
-        levels = list(plan.launches())
-        rows = device.upload(
-            np.concatenate([launch.rows.ravel() for launch in levels] or [np.zeros(1, np.int32)])
-        )
-        threads = {"splits": LANES * len(shares(plan.shape)), "finish": LANES * TEAMS}
-        begin = 0
-        queued = done = 0.0  # predicted seconds
-        slowness, asked = 1.0, time.perf_counter()  # a device may be slower than predicted
-        for number, launch in enumerate(levels, start=1):
-            part, count = rows[begin : begin + launch.rows.size], np.int32(len(launch.rows))
-            begin += launch.rows.size
-            seconds = plan.launch_seconds(launch) / device.speed
-            each = ceil(launch.blocks / max(1, ceil(seconds * slowness / _AHEAD)))
-            for skipped in range(0, launch.blocks, each):
-                blocks = min(each, launch.blocks - skipped)
-                given = (self.g, *self.kept, part, count, np.int32(skipped))
-                self.launch(launch.kernel, blocks, threads[launch.kernel], *given)
-                queued += seconds * blocks / launch.blocks
-                if queued * slowness < _AHEAD:
-                    continue
-                device.wait()
-                slowness = max(slowness, (time.perf_counter() - asked) / queued)
-                done += queued * device.speed / plan.kernel_seconds
-                if not report(done=min(1.0, done), note=f"launch {number} of {len(levels)}"):
-                    raise StoppedError
-                queued, asked = 0.0, time.perf_counter()
-        device.wait()
-        if not report(done=1.0, note="tree"):
-            raise StoppedError
+        given = (self.g, *self.kept)
+        arguments = {
+            "splits": (LANES * len(shares(self.plan.shape)), given),
+            "finish": (LANES * TEAMS, given),
+        }
+        launch_all(self.device, self.launch, list(self.plan.launches()), arguments, report)
 
     def offset(self) -> NDArray[np.int64]:
         """Returns where g(C,·) begins, shape (2, K); -1 for none."""
@@ -153,7 +127,7 @@ def solve_on_device(
     stats = {
         "device": "cuda",
         "precision": plan.precision,
-        "additions": sum(launch.additions for launch in plan.launches()),
+        "additions": plan.work("splits"),
         "predicted_bytes": plan.host_memory,
         "predicted_device_bytes": plan.memory,
     }

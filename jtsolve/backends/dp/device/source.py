@@ -4,10 +4,7 @@
                       g(C∖c, U)                     c ∈ C               `finish`
                       g(C,R) + g(C, U∖R)            R ⊊ U, |C| > 1      `splits`, or `finish` where C is large
 
-*Tables.* The C of one size c lie in groups of 32 in colex order, one to a thread of a warp; U is renamed
-within V∖C∖{r}, and k = m − c:
-
-    cell(ρ,C,U) = base[ρ][c] + (rank(C) div 32)·32·2^k + 32·U + rank(C) mod 32;   C = ∅ is not grouped.
+*Tables.* As in `core.cuda`; a C of c of the m variables without the root has one for each ρ, and k = m − c.
 
 *Splits.* U = (high, middle, low). A thread holds the sums of all low parts of one size j in registers, so |U|
 is exact and no order within a tile matters. A warp has one middle part and some of its splits; the warps of a
@@ -19,6 +16,8 @@ The kernels of the first part run for tables of any number; `NUMBERS` has the ty
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from jtsolve.core.cuda import TABLES
 
 if TYPE_CHECKING:
     from jtsolve.backends.dp.device.plan import Tile
@@ -83,24 +82,7 @@ struct Shape {  // whole numbers, filled by `run`
     i64 start[34];     // where the sets of a size begin in `sets`
     i64 base[2][32];   // where the tables of the C with rho and c begin
 };
-struct Row { int c, u, first, groups, parts; };
-
-// The class of a block, by the first block of each; `block` becomes its number within the class.
-__device__ __forceinline__ Row row_of(const Row *rows, int count, int &block) {
-    int i = count - 1;
-    while (rows[i].first > block) i--;
-    block -= rows[i].first;
-    return rows[i];
-}
-
-// Where the table of the C of a rank begins, among those with c members and k variables outside.
-__device__ __forceinline__ i64 table_at(i64 rank, int c, int k) {
-    return c ? (rank >> 5 << (k + 5)) + (rank & 31) : 0;
-}
-
-__device__ __forceinline__ u32 below(u32 set, int v) { return set & ((1u << v) - 1); }
 __device__ __forceinline__ u32 without_bit(u32 set, int v) { return set >> (v + 1) << v | below(set, v); }
-__device__ __forceinline__ u32 with_zero(u32 set, int v) { return set >> v << (v + 1) | below(set, v); }
 
 // The best sum of two parts of U, the largest member of U in one of them.
 __device__ __forceinline__ T best_split(Cells table, u32 U, T best) {
@@ -291,9 +273,7 @@ def source(precision: Precision, tile: Tile, most: int, teams: int, chunk: int) 
         "BLOCKS": tile.blocks,
         "TURNS": 1 + max(turn for _, turn, _ in warps),
     }
-    head = "typedef long long i64;\ntypedef unsigned u32;\n" + "".join(
-        f"#define {name} {value}\n" for name, value in sizes.items()
-    )
+    head = "".join(f"#define {name} {value}\n" for name, value in sizes.items()) + TABLES
     table = f"struct Share {{ unsigned char middle, turn, count, rights[{tile.serial}]; }};\n"
     table += f"__constant__ Share SHARES[] = {{\n    {listed}}};\n"
     cases = "\n".join(

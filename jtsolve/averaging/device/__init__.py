@@ -1,0 +1,1 @@
+"""The sums over decomposable graphs on a CUDA device."""

@@ -1,0 +1,214 @@
+"""The sums on a device: which run there, their tables, and what is read from these."""
+
+from __future__ import annotations
+
+import time
+from math import comb, inf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jtsolve.averaging.device.plan import THREADS, SumsPlan
+from jtsolve.averaging.device.source import ARGUMENTS, source
+from jtsolve.averaging.features import Features, ratio, shares
+from jtsolve.averaging.plan import LANES as HOST_LANES
+from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.sums import (
+    Sums,
+    compute,
+    layout_of,
+    local_of,
+    log_of,
+    number_of,
+    require_room,
+    split,
+    word_format,
+)
+from jtsolve.core.cuda import LANES, cells_of, choose_device, launch_all
+from jtsolve.core.machine import resident_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from jtsolve.averaging.weights import SetWeights
+    from jtsolve.core.cuda import Device, DeviceChoice, Launch
+    from jtsolve.core.run import Run
+
+
+def summed(
+    weights: SetWeights, run: Run, asked: DeviceChoice, *, plain: bool, drawn: bool = False
+) -> Sums | DeviceSums:
+    """Runs the recurrence on the processor or on a device.
+
+    Args:
+        weights: of what.
+        run: limits and progress.
+        asked: the option `device`.
+        plain: whether a device takes the problem; see `weights.ON_DEVICE`.
+        drawn: whether graphs are to be drawn, for which the tables have to fit the memory of the process.
+
+    Raises:
+        ChoiceError: a device is asked for, but none can be used.
+        LimitError: it needs more memory than allowed; raised before anything is allocated.
+        StoppedError: the run has to stop.
+    """
+    plan = Plan(weights.n, weights.width, weights.rooted, drawn)
+    estimate = plan.estimate(run.limits.workers)
+    spent = estimate.seconds if estimate.memory <= run.limits.memory_bytes else inf
+    plans = [SumsPlan(weights.n, weights.width)] if plain and not weights.rooted else []
+    chosen = choose_device(asked, plans, spent, "a smaller treewidth")
+    if chosen is None:
+        return compute(weights, run, drawn=drawn)
+    device, on_device = chosen
+    require_room(plan, run.limits, None if drawn else resident_memory() + on_device.host_memory)
+    return DeviceSums(weights, on_device, device, run)
+
+
+def on_host(sums: Sums | DeviceSums) -> Sums:
+    """Returns sums with their tables in the memory of the process."""
+    return sums if isinstance(sums, Sums) else sums.on_host()
+
+
+class DeviceSums:
+    """The finished tables on a device; see `Sums`.
+
+    Args:
+        weights: of what.
+        plan: its sizes.
+        device: where.
+        run: for progress.
+
+    Raises:
+        StoppedError: the run has to stop.
+    """
+
+    def __init__(self, weights: SetWeights, plan: SumsPlan, device: Device, run: Run) -> None:
+        began = time.perf_counter()
+        self.weights, self.plan, self.device, self.run = weights, plan, device, run
+        self.format = word_format(weights)
+        self.local = (*split(weights.clique), *split(-weights.separator))
+        self.launch = device.compile(source(bounded=plan.width < plan.n))
+        self.arrays = self._by_set()
+        smaller, cells, across = plan.words
+        self.arrays |= {
+            name: device.empty(words, np.uint64)
+            for name, words in {"F": smaller, "L": cells, "P": cells, "X": across}.items()
+        }
+        self._run(plan.sums())
+        self.connected_total = self._number("F")
+        # If ∅ is no separator, all graphs are connected.
+        self.total = self.connected_total if self.local[2][0] == 0.0 else self._number("P")
+        self.seconds = {"sums": time.perf_counter() - began}
+
+    @property
+    def log_total(self) -> float:
+        """See `Sums.log_total`."""
+        return log_of(self.total, self.weights)
+
+    @property
+    def precision(self) -> float:
+        """See `Sums.precision`."""
+        return float(2.0 ** -self.format[0])
+
+    def features(self) -> Features:
+        """Returns the probabilities, as `kernels.features` has them; the tables are of no more use.
+
+        Raises:
+            StoppedError: the run has to stop.
+        """
+        clique, exponent, inverse, _ = (part[self.masks] for part in self.local)
+        full = self._shares(self.device.download(self.arrays["whole"])[self.masks])
+        complete = self._shares(self._gather("P", self.last), exponent) * clique
+        self.arrays["P"] = self.arrays["X"]  # P°
+        self._run(self.plan.proper())
+        alone = self._shares(self._gather("P", self.last), exponent) * clique
+        self.arrays.clear()
+        self.device.free()
+        # P of what is no separator has no full component: a maximal clique.
+        bounded = inverse == 0.0
+        alone = np.where(bounded, complete, np.minimum(alone, complete))
+        separator = np.where(bounded, 0.0, np.maximum(0.0, full - (complete - alone)))
+        complete += bounded * full
+        complete[0], separator[0] = 1.0, max(0.0, full[0] - 1.0)
+        connected = min(1.0, ratio(self.connected_total, self.total))
+        return Features(self.masks, complete, np.minimum(alone, 1.0), separator, connected)
+
+    def on_host(self) -> Sums:
+        """Returns the sums with their tables in the memory of the process, for draws."""
+        from jtsolve.averaging.kernels.sums import Tables
+
+        plan = Plan(self.plan.n, self.plan.width)
+        layout, local = layout_of(plan, self.weights), local_of(self.weights)
+        f, links, parts = (
+            self._table(name, plan, most)
+            for name, most in (("F", plan.width - 1), ("L", plan.width), ("P", plan.width))
+        )
+        none = np.zeros(0, np.uint64)
+        tables, excluded = Tables(f, links, parts, none), np.zeros(1 << plan.n, np.uint64)
+        return Sums(self.weights, layout, local, tables, excluded, self.seconds)
+
+    def _by_set(self) -> dict[str, Any]:
+        """Uploads what the kernels know of sets, and the sizes."""
+        plan = self.plan
+        n, width = plan.n, plan.width
+        masks = np.arange(1 << n, dtype=np.uint32)
+        sizes = np.bitwise_count(masks)
+        sets = masks[np.argsort(sizes, kind="stable")]
+        position = np.empty(1 << n, np.int32)
+        position[sets] = masks
+        start = np.searchsorted(sizes[sets], np.arange(34))
+        self.begins = np.cumsum([0, *(cells_of(n, size) for size in range(width + 1))])
+        self.masks = sets[: start[width + 1]].astype(np.int64)
+        size = np.bitwise_count(self.masks).astype(np.int64)
+        rank, lanes = np.arange(size.size) - start[size], np.where(size, LANES, 1)
+        self.last = self.begins[size] + (rank // lanes * lanes << (n - size)) + rank % lanes
+        self.last += lanes * ((1 << (n - size)) - 1)  # the cells of S and V∖S
+        sizes_of = np.zeros((4, 32), np.int64)
+        sizes_of[0, : width + 1] = self.begins[:-1]
+        sizes_of[1:3, : n + 1] = np.array(plan.rows).T
+        sizes_of[3, :n] = self.weights.required
+        head = [n, width, *self.format, self.weights.lowest]
+        kept = {
+            "sets": sets,
+            "position": position,
+            "order": np.cumsum(sizes <= width, dtype=np.int32) - np.int32(1),
+            "weights": np.stack([self.local[i].view(np.int64) for i in (0, 2, 1, 3)], axis=1),
+            "whole": np.zeros(1 << n, np.uint64),
+            "shape": np.concatenate([head, start, sizes_of.ravel()]).astype(np.int64),
+        }
+        return {name: self.device.upload(array) for name, array in kept.items()}
+
+    def _run(self, launches: Iterable[Launch]) -> None:
+        arguments = {
+            kernel: (THREADS, tuple(self.arrays[name] for name in names.split()))
+            for kernel, names in ARGUMENTS.items()
+        }
+        launch_all(self.device, self.launch, list(launches), arguments, self.run.progress)
+
+    def _gather(self, table: str, cells: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Returns the words of some cells."""
+        words = self.device.empty(cells.size, np.uint64)
+        given = (self.arrays[table], self.device.upload(cells), words, np.int64(cells.size))
+        self.launch("gather_words", -(-cells.size // THREADS), THREADS, *given)
+        return self.device.download(words)
+
+    def _number(self, table: str) -> tuple[float, int]:
+        """Returns the number in the cell of ∅ and V."""
+        return number_of(int(self._gather(table, self.last[:1])[0]), *self.format)
+
+    def _shares(self, words: NDArray[np.uint64], exponents: Any = 0) -> NDArray[np.float64]:
+        return shares(words, self.format, self.total, exponents)
+
+    def _table(self, name: str, plan: Plan, most: int) -> NDArray[np.uint64]:
+        """Returns a table over the pairs (S, R) with |S| ≤ most as `kernels.sums` has it."""
+        parts = []
+        for size in range(most + 1):
+            rest, lanes = 1 << (plan.n - size), LANES if size else 1
+            words = self.device.download(self.arrays[name][self.begins[size] : self.begins[size + 1]])
+            by_set = words.reshape(-1, rest, lanes).swapaxes(1, 2).reshape(-1, rest)[: comb(plan.n, size)]
+            whole = np.zeros((plan.groups(size) * HOST_LANES, rest), np.uint64)
+            whole[: len(by_set)] = by_set
+            parts.append(whole.reshape(-1, HOST_LANES, rest).swapaxes(1, 2).ravel())
+        return np.concatenate(parts)

@@ -1,0 +1,338 @@
+"""A CUDA device through CuPy, which is imported only when a device is asked for.
+
+Kernels are CUDA C++ text, compiled for the current device at the first run and cached by CuPy. Tables over
+pairs of disjoint sets (C, U) lie by C: the C of one size in groups of LANES in colex order, one to a thread
+of a warp; U is renamed within the k variables outside C:
+
+    cell(C,U) = base[|C|] + (rank(C) div 32)·32·2^k + 32·U + rank(C) mod 32;   C = ∅ is not grouped.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from importlib.util import find_spec
+from math import ceil, comb
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from jtsolve.core.scores import StoppedError
+from jtsolve.errors import ChoiceError, LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from numpy.typing import DTypeLike, NDArray
+
+    from jtsolve.core.backend import Rule
+    from jtsolve.core.problem import Feature, Problem
+
+_REFERENCE_PROCESSORS = 132
+"""Multiprocessors of the device on which rates were measured, an H100."""
+
+_SPARE = 100_000_000
+"""Bytes of a device left free, for the code of the kernels and what they return."""
+
+_WORTH = 2.0
+"""Predicted seconds that a device has to save before `auto` takes it."""
+
+_AHEAD = 0.2
+"""Predicted seconds of launches in flight before the report is asked: Ctrl-C acts within this time."""
+
+CONTEXT_SECONDS = 1.0
+"""Import of CuPy, context, kernels from CuPy's cache on disk."""
+
+LANES = 32
+"""Tables side by side: the threads of a warp."""
+
+DeviceChoice = Literal["auto", "cpu", "cuda"]
+"""The option `device`: see `choose_device`."""
+
+TABLES = r"""
+typedef long long i64;
+typedef unsigned u32;
+struct Row { int c, u, first, groups, parts; };
+
+// The class of a block, by the first block of each; `block` becomes its number within the class.
+__device__ __forceinline__ Row row_of(const Row *rows, int count, int &block) {
+    int i = count - 1;
+    while (rows[i].first > block) i--;
+    block -= rows[i].first;
+    return rows[i];
+}
+
+// Where the table of the C of a rank begins, among those with c members and k variables outside.
+__device__ __forceinline__ i64 table_at(i64 rank, int c, int k) {
+    return c ? (rank >> 5 << (k + 5)) + (rank & 31) : 0;
+}
+
+__device__ __forceinline__ u32 below(u32 set, int v) { return set & ((1u << v) - 1); }
+__device__ __forceinline__ u32 with_zero(u32 set, int v) { return set >> v << (v + 1) | below(set, v); }
+"""
+"""CUDA C++ of the places of tables and of sets."""
+
+
+def groups_of(m: int, size: int) -> int:
+    """Returns the groups of C of one size, of m variables."""
+    return -(-comb(m, size) // (LANES if size else 1))
+
+
+def cells_of(m: int, size: int) -> int:
+    """Returns the cells of the tables of these C."""
+    return groups_of(m, size) * (LANES if size else 1) << (m - size)
+
+
+class Launch(NamedTuple):
+    """A kernel over the classes (|C|, |U|) of a level.
+
+    Attributes:
+        kernel: its name.
+        rows: shape (classes, 5): |C|, |U|, first block, groups of C, parts of U.
+        blocks: all blocks.
+        seconds: predicted, on an H100.
+        work: what the kernel counts: sums, or numbers read.
+        more: further arguments.
+    """
+
+    kernel: str
+    rows: NDArray[np.int32]
+    blocks: int
+    seconds: float
+    work: int = 0
+    more: tuple[np.int32, ...] = ()
+
+
+class DevicePlan(Protocol):
+    """What a run on a device takes."""
+
+    @property
+    def memory(self) -> int:
+        """Bytes on the device."""
+        ...
+
+    def seconds(self, speed: float) -> float:
+        """Returns the predicted seconds of wall clock on a device of a speed relative to an H100."""
+        ...
+
+
+class Device(Protocol):
+    """A device: its memory and its kernels. Arrays on it are opaque; a slice of one is one."""
+
+    @property
+    def speed(self) -> float:
+        """Rate of work relative to an H100; for predictions only."""
+        ...
+
+    def free(self) -> tuple[int, int]:
+        """Releases the memory of arrays that are gone; returns the free and all bytes."""
+        ...
+
+    def compile(self, source: str) -> Callable[..., None]:
+        """Returns launch(name, blocks, threads, *arguments): arrays on the device and numpy scalars."""
+        ...
+
+    def empty(self, size: int, dtype: DTypeLike) -> Any:
+        """Returns a new array."""
+        ...
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """Returns a copy on the device."""
+        ...
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Returns a copy in the memory of the process."""
+        ...
+
+    def wait(self) -> None:
+        """Returns when all launches are done."""
+        ...
+
+
+_Plan = TypeVar("_Plan", bound=DevicePlan)
+
+
+def may_have_device() -> bool:
+    """Tells whether CuPy is installed, without importing it."""
+    return find_spec("cupy") is not None
+
+
+def open_device() -> Device:
+    """Returns the current CUDA device.
+
+    Raises:
+        ChoiceError: none can be used; with the reason and the ways out.
+    """
+    if not may_have_device():
+        raise _unusable("the package CuPy is missing", "pip install 'jtsolve[gpu]'")
+    try:
+        import cupy
+    except ImportError as error:
+        raise _unusable(f"CuPy cannot be imported ({error})", "another build of CuPy") from error
+    runtime = cupy.cuda.runtime
+    if not (driver := runtime.driverGetVersion()):
+        raise _unusable("there is no NVIDIA driver", "install one")
+    if driver // 1000 < (needed := runtime.runtimeGetVersion()) // 1000:
+        remedy = f"a newer driver, or the package cupy-cuda{driver // 1000}x"
+        raise _unusable(f"the driver is for CUDA {driver // 1000}, CuPy for CUDA {needed // 1000}", remedy)
+    try:
+        return _CudaDevice(cupy)
+    except runtime.CUDARuntimeError as error:
+        raise _unusable(f"the driver finds no usable one ({error})", "free it, or attach one") from error
+
+
+def lacks_device(_problem: Problem) -> str | None:
+    """A rule: objects where no device can be used; see `open_device`."""
+    try:
+        open_device()
+    except ChoiceError as error:
+        message = str(error)
+        return message[0].upper() + message[1:]
+    return None
+
+
+def not_on_device(features: AbstractSet[Feature]) -> Rule:
+    """Returns a rule: objects to constraints that the processor alone takes."""
+    return partial(_excluded, features)
+
+
+def _excluded(features: AbstractSet[Feature], problem: Problem) -> str | None:
+    found = sorted(feature.value for feature in problem.constraints.features & features)
+    return f"On a device it does not support {', '.join(found)}; device=cpu does." if found else None
+
+
+def _unusable(reason: str, remedy: str) -> ChoiceError:
+    return ChoiceError(f"no CUDA device can be used: {reason}. Ways out: {remedy}; device=cpu.")
+
+
+def choose_device(
+    asked: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str
+) -> tuple[Device, _Plan] | None:
+    """Returns the device and the first plan that fits its free memory, or None for the processor.
+
+    Args:
+        asked: the option `device`.
+        plans: of the problem, the preferred one first; may be empty for "auto": a device does not take it.
+        spent: predicted seconds on the processor; inf where the memory has no room.
+        narrower: ways to a run in less memory, for the message.
+
+    Raises:
+        ChoiceError: a device is asked for, but none can be used.
+        LimitError: it has too little free memory.
+    """
+    if asked == "cpu" or (asked == "auto" and (not plans or spent < _WORTH or not may_have_device())):
+        return None
+    try:
+        device = open_device()
+    except ChoiceError:
+        if asked == "cuda":
+            raise
+        return None  # the processor is the way out
+    plan = next((one for one in plans if one.memory + _SPARE <= device.free()[0]), None)
+    if asked == "cuda" and plan is None:
+        raise _no_room(device, plans[-1].memory, narrower)
+    if plan is None or (asked == "auto" and spent - plan.seconds(device.speed) < _WORTH):
+        return None
+    return device, plan
+
+
+def launch_all(
+    device: Device,
+    launch: Callable[..., None],
+    launches: Sequence[Launch],
+    arguments: Mapping[str, tuple[int, tuple[Any, ...]]],
+    report: Callable[..., bool],
+) -> None:
+    """Runs launches in order, long ones in ranges of blocks, and waits.
+
+    A kernel takes its arrays, the rows, their number, the number of the first block and what the launch adds.
+
+    Args:
+        device: where.
+        launch: see `Device.compile`.
+        launches: in order.
+        arguments: threads of a block and arrays, by kernel.
+        report: takes `done` and `note`, and returns whether to continue; asked every fraction of a second.
+
+    Raises:
+        StoppedError: the report says so.
+    """
+    rows = device.upload(np.concatenate([each.rows.ravel() for each in launches] or [np.zeros(1, np.int32)]))
+    total = sum(each.seconds for each in launches) / device.speed
+    begin = 0
+    queued = done = 0.0  # predicted seconds
+    slowness, asked = 1.0, time.perf_counter()  # a device may be slower than predicted
+    for number, (kernel, classes, blocks, seconds, _, more) in enumerate(launches, start=1):
+        threads, arrays = arguments[kernel]
+        part, count = rows[begin : begin + classes.size], np.int32(len(classes))
+        begin += classes.size
+        predicted = seconds / device.speed
+        each = ceil(blocks / max(1, ceil(predicted * slowness / _AHEAD)))
+        for first in range(0, blocks, each):
+            size = min(each, blocks - first)
+            launch(kernel, size, threads, *arrays, part, count, np.int32(first), *more)
+            queued += predicted * size / blocks
+            if queued * slowness < _AHEAD:
+                continue
+            device.wait()
+            slowness = max(slowness, (time.perf_counter() - asked) / queued)
+            done += queued / total
+            if not report(done=min(1.0, done), note=f"launch {number} of {len(launches)}"):
+                raise StoppedError
+            queued, asked = 0.0, time.perf_counter()
+    device.wait()
+    if not report(done=1.0):
+        raise StoppedError
+
+
+def _no_room(device: Device, need: int, narrower: str) -> LimitError:
+    """Returns the refusal of work for which the device has too little free memory."""
+    free, total = device.free()
+    return LimitError(
+        f"the device needs {need / 1e9:.3g} GB; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free: "
+        f"others and the driver hold the rest. Ways out: end what holds it; {narrower}; device=cpu."
+    )
+
+
+class _CudaDevice:
+    """See `Device`."""
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
+        self.speed: float = properties["multiProcessorCount"] / _REFERENCE_PROCESSORS
+        self.free()  # makes the context, which takes memory itself
+
+    def free(self) -> tuple[int, int]:
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        free, total = self.cupy.cuda.runtime.memGetInfo()
+        return int(free), int(total)
+
+    def compile(self, source: str) -> Callable[..., None]:
+        module = self.cupy.RawModule(code=source, options=("-std=c++17",), backend="nvrtc")
+        try:
+            module.compile()
+        except RuntimeError as error:  # the compiler's library is missing
+            raise _unusable(f"CuPy cannot compile ({error})", "pip install 'jtsolve[gpu]'") from error
+
+        def launch(name: str, blocks: int, threads: int, *arguments: Any) -> None:
+            module.get_function(name)((blocks,), (threads,), arguments)
+
+        return launch
+
+    def empty(self, size: int, dtype: DTypeLike) -> Any:
+        try:
+            return self.cupy.empty(size, dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:  # taken by others meanwhile
+            raise _no_room(self, size * np.dtype(dtype).itemsize, "a smaller treewidth") from error
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        return self.cupy.asarray(array)
+
+    def download(self, array: Any) -> NDArray[Any]:
+        copy: NDArray[Any] = self.cupy.asnumpy(array)
+        return copy
+
+    def wait(self) -> None:
+        self.cupy.cuda.get_current_stream().synchronize()
