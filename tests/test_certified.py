@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import exp
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,8 @@ def holds(lattice: Lattice, bounds: Bounds, truth: Averages) -> None:
 
 def sum_agrees(forest: Forest, truth: Averages | None, threshold: float, *, marked: bool) -> None:
     """Compares the sums over sets: equal without a threshold, else within the interval."""
-    frame = frame_of(forest, RUN, threshold / 10, marked=marked)
+    vertices = np.arange(forest.lattice.families.n) if marked else np.array([-1])
+    frame = frame_of(forest, RUN, threshold / 10, vertices)
     if frame is None:  # beyond the range of floats
         return
     items = sum_exactly(forest, frame, RUN, threshold, 10**6)
@@ -127,6 +129,15 @@ def contains(found: GraphPosterior, exact: GraphPosterior) -> None:
     assert (exact.edges <= bounds.high + tiny).all()
     assert bounds.connected[0] - tiny <= exact.connected <= bounds.connected[1] + tiny
     assert bounds.expected_edges[0] - tiny <= exact.expected_edges <= bounds.expected_edges[1] + tiny
+    assert (
+        bounds.expected_cliques[0] - tiny
+        <= exact.diagnostics["expected_cliques"]
+        <= bounds.expected_cliques[1] + tiny
+    )
+    for A in (A for size in (1, 2, 3, 4) for A in combinations(found.names, size)):
+        (low, high), (least, most) = found.complete(A), exact.complete(A)
+        assert low - tiny <= most
+        assert least <= high + tiny
     for listed, ends, truth in (
         (found.cliques, bounds.cliques, dict(exact.cliques)),
         (found.separators, bounds.separators, dict(exact.separators)),
@@ -222,3 +233,10 @@ def test_bounds_beyond_the_range_of_floats_hold_and_drop_nothing() -> None:
         assert bounds.log_total > 900
         assert (bounds.families == np.inf).all()
         assert left.without(bounds, 1e300) is left
+
+
+def test_trees_that_exceed_the_memory_are_not_built() -> None:
+    lattice = fuzzed(named(gaussian(4, 5)), repeatable(1), 0.0)
+    for most, room, fits in ((1000, 1e6, True), (1000, 1e3, False), (1000, 40_000, False), (3, 1e6, False)):
+        forest = Forest(lattice, thresholds=True, most=most, room=room)
+        assert (forest.states.family.size > 0) is fits

@@ -9,6 +9,7 @@ and proofs). Rounding is part of the intervals, by a-priori bounds: `relaxed.rou
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import log
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,28 +18,25 @@ import numpy as np
 from jtsolve.averaging.draws import trees_of
 from jtsolve.averaging.enclosure import Enclosure, enclose
 from jtsolve.averaging.items import draw_neighbours
-from jtsolve.averaging.method import Draws
+from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.multipliers import bytes_of_start, start_of
 from jtsolve.averaging.posterior import Intervals
 from jtsolve.averaging.relaxed import UNIT
 from jtsolve.averaging.running import best_tree, ended, require_room
-from jtsolve.averaging.score_table import MISSING_SCORES
+from jtsolve.averaging.score_table import has_every_score
 from jtsolve.averaging.weights import GRAPHS
-from jtsolve.core.backend import Capabilities, lacks_table
+from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError, colex_table
-from jtsolve.core.varset import bounded_subsets, varset
+from jtsolve.core.varset import bounded_subsets, members, varset
 from jtsolve.errors import ChoiceError, NotConvergedError, RefusedError
-from jtsolve.scoring.problem import WHOLE
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.problem import Problem
-    from jtsolve.core.run import Limits
     from jtsolve.core.varset import VarSet
-    from jtsolve.scoring.problem import Tabulation
 
 _WIDEST = 12
 """Members of a clique at most: a family has 2^11 sets of children."""
@@ -52,25 +50,18 @@ def _is_narrow(problem: Problem) -> str | None:
     )
 
 
-def _has_every_score(problem: Problem) -> str | None:
-    if not _is_narrow(problem) and not lacks_table(problem):
-        lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
-        return None if lowest > -np.inf else MISSING_SCORES
-    return None
-
-
 CERTIFIABLE = Capabilities(
     features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REQUIRED_EDGES}),
     max_variables=63,
     needs_table=True,
-    rules=(_is_narrow, _has_every_score),
+    rules=(_is_narrow, lambda problem: None if _is_narrow(problem) else has_every_score(problem)),
 )
 """What certified sums support; a set of variables is one word. Other constraints on cliques and separators
 are none on families."""
 
 
 @dataclass(frozen=True, slots=True)
-class Certified:
+class Certified(Tabulated):
     """Intervals of the evidence and of every edge, each with a proof, for up to 63 variables.
 
     Args:
@@ -121,18 +112,6 @@ class Certified:
             graphs = draw_neighbours(known.forest, known.items, count, query.run.seed)
             distance = -float(np.expm1(known.low - known.high))
             return Draws(tuple(trees_of(graphs)), "certified", {"total_variation": distance})
-
-    def tabulation(
-        self,
-        n: int,  # noqa: ARG002 - the sums read the scores of all sets, however many
-        largest: int,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
-        prior: str,  # noqa: ARG002
-        *,
-        drawn: bool = False,  # noqa: ARG002
-    ) -> Tabulation:
-        """See `AveragingMethod`."""
-        return WHOLE
 
     def _enclosed(self, query: Query) -> tuple[Problem, Enclosure | None]:
         """Returns the problem with the prior's weights, and what is proved of it."""
@@ -198,6 +177,7 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
         ]
         listed.append(sorted(rows, key=lambda row: (-row[1], row[0])))
     (one,), (other,) = known.of_all(np.array([connected]), 1.0)
+    (few,), (many,) = known.of_all(np.array([count]), float(n))
     intervals = Intervals(
         (float(np.nextafter(score + known.low, -np.inf)), float(np.nextafter(score + known.high, np.inf))),
         low,
@@ -206,6 +186,7 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
         tuple(bounds for _, _, bounds in listed[0]),
         tuple(bounds for _, _, bounds in listed[1]),
         (max(float(fewest), float(low[pairs].sum())), min(float(largest), float(high[pairs].sum()))),
+        (max(1.0, float(few)), min(float(n), float(many))),
     )
     return {
         "log_evidence": score + (known.low + known.high) / 2,
@@ -222,9 +203,29 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
             "log_evidence_above_best": [known.low, known.high],
             "total_variation": -float(np.expm1(known.low - known.high)),
             "items": 0 if known.items is None else known.items.count,
-            "expected_cliques": count,
+            "complete": _complete(problem, known, threshold),
         },
     }
+
+
+def _complete(problem: Problem, known: Enclosure, threshold: float) -> list[list[Any]]:
+    """Returns the bounds of the probability that three and more variables are complete, by names."""
+    found: dict[tuple[int, ...], float] = {}
+    if known.items is None or known.forest is None:
+        for clique in map(tuple, map(members, known.tree.cliques)):
+            found |= {A: 1.0 for size in range(3, len(clique) + 1) for A in combinations(clique, size)}
+    else:
+        families, listed = known.forest.lattice.families, known.forest.listed
+        for f in np.flatnonzero(known.items.uses).tolist():
+            u, parents = int(listed.vertex[f]), families.members_of(int(listed.parents[f]))
+            for size in range(2, len(parents) + 1):
+                for rest in combinations(parents, size):
+                    A = tuple(sorted((u, *rest)))
+                    found[A] = found.get(A, 0.0) + float(known.items.uses[f])
+    low, high = known.of_all(np.array(list(found.values())), 1.0)
+    ends = zip(found, low.tolist(), np.minimum(high, 1.0).tolist(), strict=True)
+    rows = [[[problem.names[v] for v in A], a, b] for A, a, b in ends if b >= threshold]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
 def _of_graphs(known: Enclosure) -> tuple[dict[VarSet, float], dict[VarSet, float], float, float]:

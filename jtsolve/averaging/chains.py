@@ -31,14 +31,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.averaging.agreement import Demands, agreement_of
-from jtsolve.averaging.method import Draws
+from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advance, advanced
 from jtsolve.averaging.running import best_tree
 from jtsolve.averaging.score_table import (
-    MISSING_SCORES,
     MOST_SETS,
     RoundedScores,
     ScoresOnDemand,
+    has_every_score,
     sets_before,
 )
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
@@ -48,7 +48,7 @@ from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import Feature
 from jtsolve.core.result import Stop
-from jtsolve.core.scores import StoppedError, colex_table
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, members, neighbours_of
@@ -103,13 +103,6 @@ class ChainConstants:
 CHAINS = ChainConstants()
 
 
-def _has_every_score(problem: Problem) -> str | None:
-    if lacks_table(problem):
-        return None  # scores on demand are looked at as they come
-    lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
-    return None if lowest > -np.inf else MISSING_SCORES
-
-
 def _numbers_sets(problem: Problem) -> str | None:
     if count_bounded_subsets(problem.n, problem.max_clique_size) <= MOST_SETS:
         return None
@@ -121,7 +114,7 @@ def _numbers_sets(problem: Problem) -> str | None:
 
 MOVABLE = Capabilities(
     features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REAL_VARIABLES}),
-    rules=(_has_every_score, _numbers_sets),
+    rules=(has_every_score, _numbers_sets),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""
 
@@ -131,7 +124,7 @@ FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
+class Chains(Tabulated):
     """Chains of graphs at several temperatures, which run until they have converged.
 
     Args:
@@ -147,6 +140,7 @@ class Chains:
     """
 
     name: ClassVar[str] = "chains"
+    rule: ClassVar[Tabulation] = FOR_CHAINS
 
     chains: int = 4
     temperatures: int | None = None
@@ -189,18 +183,6 @@ class Chains:
                 "more rounds, or more time"
             )
         return Draws(tuple(sample.draw(count)), "chains", sample.diagnostics)
-
-    def tabulation(
-        self,
-        n: int,  # noqa: ARG002 - the rule weighs the time of a table, whatever its size
-        largest: int,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
-        prior: str,  # noqa: ARG002
-        *,
-        drawn: bool = False,  # noqa: ARG002
-    ) -> Tabulation:
-        """See `AveragingMethod`."""
-        return FOR_CHAINS
 
     def _run(self, query: Query) -> tuple[JunctionTree | None, Sample, float]:
         """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""

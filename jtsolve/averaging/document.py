@@ -153,7 +153,7 @@ def posterior_to_json(posterior: GraphPosterior) -> bytes:
         }
     bounds = posterior.intervals
     if bounds is not None:
-        diagnostics["expected_edges"] = bounds.expected_edges
+        diagnostics |= {name: getattr(bounds, name) for name in _NUMBERS}
     matrices = (posterior.edges,) if bounds is None else (bounds.low, bounds.high)
     values = {
         "format": "jtsolve-posterior",
@@ -244,6 +244,10 @@ def read_posterior(path: str | Path) -> GraphPosterior:
         raise InputError(source, "$", str(error), "make the file again") from None
 
 
+_NUMBERS = ("expected_edges", "expected_cliques")
+"""Expected numbers, whose bounds are in the diagnostics."""
+
+
 def _middle(entry: Pair | Clique | Separator) -> float:
     return entry.low if entry.high is None else (entry.low + entry.high) / 2
 
@@ -263,8 +267,10 @@ def _intervals(
         return None
     if any(single) or not isinstance(evidence, list) or not isinstance(connected, list):
         raise ValueError("some figures are bounds, and some are not")
-    place = "$.diagnostics.expected_edges"
-    expected = _converted(diagnostics.pop("expected_edges", None), tuple[float, float], source, place)
+    expected = [
+        _converted(diagnostics.pop(name, None), tuple[float, float], source, f"$.diagnostics.{name}")
+        for name in _NUMBERS
+    ]
     low, high = (
         _matrix(
             [(pair.one, pair.other, pair.low if k == 0 else pair.high or 0.0) for pair in document.edges],
@@ -275,7 +281,7 @@ def _intervals(
     cliques = tuple((entry.low, entry.high or 0.0) for entry in document.cliques)
     separators = tuple((entry.low, entry.high or 0.0) for entry in document.separators)
     ends = (evidence[0], evidence[1]), (connected[0], connected[1])
-    return Intervals(ends[0], low, high, ends[1], cliques, separators, expected)
+    return Intervals(ends[0], low, high, ends[1], cliques, separators, *expected)
 
 
 def _matrix(

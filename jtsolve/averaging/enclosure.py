@@ -26,18 +26,20 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_EVALUATIONS = ((1, 3, 5, 10, 15, 15, 15), (5, *[15] * 10))
+_EVALUATIONS = ((1, 3, 5, 10, 15, 15, 15), (5, 5, 10, *[15] * 8))
 """Of each round of L-BFGS, over families and over states: fewer while there are many."""
 _FAR = 60.0
 """Nats above the best tree beyond which vertices alone are bounded again."""
-_LEAST_GAIN = 0.1
-"""Nats that a round gains, or it is the last one."""
+_LEAST_GAIN = 0.2
+"""Nats that better multipliers gain in a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
 _FIRST, _STEP, _STEEPEST = 1e-2, 0.1, 1e-3
 """The first threshold of items, as a share of the bound of Z, and the factor from one to the next."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
+_MARKED = 8
+"""Vertices, those that bound Z best in the first frame, for the outsides of the next ones."""
 _SLACK = 2.0**-30
 """Relative error of sums of shares."""
 _TOO_FAR = 200.0
@@ -171,33 +173,32 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
         _proceed(run, known, lattice)
     lattice = known.bound(replace(lattice, rank=_rank(lattice, bounds)), bounds)
     for thresholds in (False, True):
-        last = inf
         for evaluations in _EVALUATIONS[thresholds]:
             _proceed(run, known, lattice)
-            forest = Forest(lattice, thresholds=thresholds, most=_STATES)
+            forest = Forest(lattice, thresholds=thresholds, most=_STATES, room=run.memory - resident_memory())
             if forest.states.family.size == 0:
                 return
             lattice, bounds = forest.improve(run, evaluations)
             lattice = known.bound(lattice, bounds)
-            if bounds.log_total > last - _LEAST_GAIN:
+            if evaluations > 1 and bounds.gain < _LEAST_GAIN:
                 break
-            last = bounds.log_total
     _proceed(run, known, lattice)
-    forest = Forest(lattice, thresholds=True, most=_STATES)
-    _sum(forest, known, run)
+    forest = Forest(lattice, thresholds=True, most=_STATES, room=run.memory - resident_memory())
+    if forest.states.family.size:
+        _sum(forest, known, run)
 
 
 def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
     """Sums exactly, with lower and lower thresholds."""
     room = run.memory - resident_memory()
     most, share = int(room / 2 / _BYTES_PER_ITEM), _FIRST
-    n, states = forest.lattice.families.n, forest.states
-    marked = 16 * n * (n + 1) * (states.family.size + states.first_child.size) < room / 4
+    marked = np.arange(forest.lattice.families.n)
     while known.width > known.tolerance and known.high < _TOO_FAR:
         threshold = share * exp(known.high)
-        frame = frame_of(forest, run, _LEAST_STATE * threshold, marked=marked)
+        frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
         if frame is None:
             return
+        marked = frame.best[:_MARKED]
         lost = forest.lattice.lost + frame.lost
         known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)

@@ -13,14 +13,14 @@ from jtsolve.averaging.device.run import DeviceSums, on_host, summed
 from jtsolve.averaging.diagnostics import distribution
 from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
-from jtsolve.averaging.method import Draws
+from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.plan import Plan
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
 from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, ROOTED, weights_of
 from jtsolve.core.cuda import DeviceChoice, choose_device
+from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InternalError, RefusedError
-from jtsolve.scoring.problem import WHOLE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
     from jtsolve.averaging.sums import Sums
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits, Run
-    from jtsolve.scoring.problem import Tabulation
 
 
 @dataclass(frozen=True, slots=True)
-class Exact:
+class Exact(Tabulated):
     """Sums over all decomposable graphs, each exactly once.
 
     Args:
@@ -80,18 +79,6 @@ class Exact:
             graphs = _drawn(on_host(sums), count, run)
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
-    def tabulation(
-        self,
-        n: int,  # noqa: ARG002 - the sums read the scores of all sets, however many
-        largest: int,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
-        prior: str,  # noqa: ARG002
-        *,
-        drawn: bool = False,  # noqa: ARG002
-    ) -> Tabulation:
-        """See `AveragingMethod`."""
-        return WHOLE
-
     def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False, plain: bool = True) -> bool:
         """Tells whether there are exact sums of n variables, and they fit the memory, or that of a device.
 
@@ -127,6 +114,12 @@ class Exact:
         del sums, host  # gigabytes
         _require_identity(features)
         diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+        names = query.problem.names
+        diagnostics["complete"] = [
+            [[names[v] for v in members(mask)], p, p]
+            for mask, p in features.listed(features.complete, query.threshold)
+            if mask.bit_count() > 2  # noqa: PLR2004 - pairs are the edges
+        ]
         if graphs is not None:
             edges = np.bitwise_count(graphs).sum(axis=1, dtype=np.int64) // 2
             diagnostics |= distribution("edges_in_graph", edges, self.draws)

@@ -35,6 +35,7 @@ class Frame:
         log_total: ln of the bound of all graphs that are left.
         lost: the mass of those that went with the states left out.
         outsides: `kernels.items.Outsides`, in multiples of the reference.
+        best: the marked vertices, by decreasing use.
         error: relative, of the weights and all sums.
     """
 
@@ -43,6 +44,7 @@ class Frame:
     log_total: float
     lost: float
     outsides: Any
+    best: NDArray[np.int64]
     error: float
 
 
@@ -75,7 +77,9 @@ class Items:
     ends: Any
 
 
-def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame | None:
+def frame_of(
+    forest: Forest, run: Run, least: float, marked: NDArray[np.int64], room: float = inf
+) -> Frame | None:
     """Returns the states of which at least `least` mass may have trees, and the outsides of all.
 
     None if the sums are beyond the range of floats.
@@ -84,7 +88,8 @@ def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame |
         forest: with thresholds, its lattice with the multipliers.
         run: ends it early.
         least: in multiples of the reference.
-        marked: whether the outsides are of sums in which one vertex is introduced exactly once.
+        marked: the outsides are of sums in which one of these vertices is introduced exactly once.
+        room: bytes for these; with less, the outsides are of sums without that condition.
 
     Raises:
         StoppedError: the run has to stop.
@@ -110,24 +115,27 @@ def frame_of(forest: Forest, run: Run, least: float, *, marked: bool) -> Frame |
         return None
     scale = exp(found.offset + found.error)
     states, weights, total = forest.states, found.weights, found.total
-    vertices = np.arange(n) if marked else np.array([-1])
-    marks = 1 + marked
-    tops = np.empty((vertices.size, marks, n + 1, states.family.size))
-    products = np.empty((vertices.size, states.first_child.size - 1, marks, n + 1))
+    slots = states.first_child.size - 1
+    if 16 * (marked.size + 4) * (n + 1) * (states.family.size + slots) > room:
+        marked = np.array([-1])
+    marks = 1 + (marked[0] >= 0)
+    tops = np.empty((marked.size, marks, n + 1, states.family.size))
+    products = np.empty((marked.size, slots, marks, n + 1))
 
     def sweep(place: int) -> float:
         if run.stop is not None:
             raise StoppedError
-        x = int(vertices[place])
+        x = int(marked[place])
         whole, sums, rest = inside(n, states, weights, x)
         adjoints = outside(n, states, weights, x, sums, rest)
         for target, adjoint in zip((tops, products), adjoints, strict=True):
             np.multiply(adjoint, scale, out=target[place])
         return float(whole)
 
-    total = min(total, *map(sweep, range(vertices.size)))
-    log_total = log(total * exp(found.offset) + lost) + found.error
-    return Frame(states, weights, log_total, lost, Outsides(vertices, tops, products), found.error)
+    once = np.array([sweep(place) for place in range(marked.size)])
+    log_total = log(min(total, once.min()) * exp(found.offset) + lost) + found.error
+    outsides = Outsides(marked, tops, products)
+    return Frame(states, weights, log_total, lost, outsides, marked[np.argsort(once)], found.error)
 
 
 def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: int) -> Items | None:

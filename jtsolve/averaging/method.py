@@ -13,6 +13,7 @@ from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.running import ended
 from jtsolve.core.machine import describe
 from jtsolve.core.scores import StoppedError
+from jtsolve.scoring.problem import WHOLE, Tabulation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.scoring.problem import Tabulation
     from jtsolve.scoring.score import LocalScore
     from jtsolve.tables.partitions import AnyTable
 
@@ -162,6 +162,25 @@ class AveragingMethod(Protocol):
             drawn: whether graphs are to be drawn, which takes more memory.
         """
         ...
+
+
+class Tabulated:
+    """A method that tabulates by one rule, whatever the size of the table."""
+
+    __slots__ = ()
+    rule: ClassVar[Tabulation] = WHOLE
+
+    def tabulation(
+        self,
+        n: int,  # noqa: ARG002
+        largest: int,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        prior: str,  # noqa: ARG002
+        *,
+        drawn: bool = False,  # noqa: ARG002
+    ) -> Tabulation:
+        """See `AveragingMethod`."""
+        return self.rule
 
 
 def remark_on_scores(problem: Problem) -> str | None:

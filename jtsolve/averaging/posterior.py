@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from html import escape
-from math import isfinite
+from math import exp, isfinite
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -45,6 +45,7 @@ class Intervals:
         cliques: of the listed cliques, in their order.
         separators: of the listed separators, in their order.
         expected_edges: the expected number of edges.
+        expected_cliques: that of cliques.
 
     Raises:
         ValueError: a lower bound is above the upper one.
@@ -57,9 +58,11 @@ class Intervals:
     cliques: tuple[tuple[float, float], ...]
     separators: tuple[tuple[float, float], ...]
     expected_edges: tuple[float, float]
+    expected_cliques: tuple[float, float]
 
     def __post_init__(self) -> None:
-        pairs = (self.log_evidence, self.connected, self.expected_edges, *self.cliques, *self.separators)
+        numbers = (self.log_evidence, self.connected, self.expected_edges, self.expected_cliques)
+        pairs = (*numbers, *self.cliques, *self.separators)
         if not (self.low <= self.high).all() or any(low > high for low, high in pairs):
             raise ValueError("a lower bound is above the upper one")
 
@@ -198,6 +201,46 @@ class GraphPosterior:
     def expected_edges(self) -> float:
         """The expected number of edges."""
         return float(np.triu(self.edges).sum())
+
+    def probability(self, score: float) -> tuple[float, float]:
+        """Returns the least and the largest probability of a graph.
+
+        Args:
+            score: ln of its weight, in nats: its score, and ln of the prior odds for each edge.
+
+        Raises:
+            ChoiceError: the evidence is not known.
+        """
+        if self.log_evidence is None:
+            raise ChoiceError("chains do not know the evidence: the probability of a graph is not known")
+        low, high = (self.log_evidence,) * 2 if self.intervals is None else self.intervals.log_evidence
+        return min(1.0, exp(score - high)), min(1.0, exp(min(0.0, score - low)))
+
+    def complete(self, names: Collection[str]) -> tuple[float, float]:
+        """Returns the least and the largest probability that all pairs of some variables are edges.
+
+        Args:
+            names: of the variables.
+
+        Raises:
+            ChoiceError: a name is unknown, or the method does not know sets.
+        """
+        if unknown := sorted(set(names) - set(self.names)):
+            raise ChoiceError(f"there is no variable '{unknown[0]}'")
+        at = sorted({self.names.index(name) for name in names})
+        if len(at) < 2:  # noqa: PLR2004 - no pair
+            return 1.0, 1.0
+        if len(at) == 2:  # noqa: PLR2004 - an edge
+            low, high = (
+                (self.edges,) * 2 if self.intervals is None else (self.intervals.low, self.intervals.high)
+            )
+            return float(low[*at]), float(high[*at])
+        if "complete" not in self.diagnostics:
+            raise ChoiceError("chains count pairs and cliques only; take certified or exact sums")
+        found = {tuple(row[0]): row[1:] for row in self.diagnostics["complete"]}
+        rest = [0.0, max(self.threshold, self.diagnostics.get("total_variation", 0.0))]
+        low, high = found.get(tuple(self.names[v] for v in at), rest)
+        return low, high
 
     @property
     def median_graph(self) -> tuple[tuple[int, int], ...]:

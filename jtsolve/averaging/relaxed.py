@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import partial
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
 
 UNIT = 2.0**-53
 """Relative error of an operation."""
+_ENTRIES, _BYTES_AN_ENTRY = 1e9, 32
+"""Of lists of children, with copies while arrays grow."""
 _LARGEST = 700.0
 """Nats above which no mass is a float."""
 _RANGE = 2.0**200
 """Sums beyond it, or totals below its reciprocal, count as no bound. Within it, a product that underflows
 loses at most 2^-1022 · 2^200 of a sum, and all of them less than `_LEAST` of the total."""
 _LEAST = 2.0**-500
-_FAR = 50.0
-"""Nats of the total from 0 at which the heights are shifted, so that it is 0."""
 
 
 class Bounds(NamedTuple):
@@ -37,10 +38,12 @@ class Bounds(NamedTuple):
     Attributes:
         log_total: ln of the bound of Z.
         families: shape (families,): the graphs whose tree has the family weigh at most this together.
+        gain: nats between the bounds of the multipliers to begin with and of the best ones.
     """
 
     log_total: float
     families: NDArray[np.float64]
+    gain: float = inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,11 +183,12 @@ class Forest:
     Attributes:
         lattice: the families.
         listed: as a list.
-        states: `kernels.states.States`; with no state if they are more than `most`.
+        states: `kernels.states.States`; with no state if they are more than `most`, or need more than `room`
+            bytes with their sums.
         thresholds: whether each graph is one tree; without, some are several.
     """
 
-    def __init__(self, lattice: Lattice, *, thresholds: bool, most: int) -> None:
+    def __init__(self, lattice: Lattice, *, thresholds: bool, most: int, room: float = inf) -> None:
         from jtsolve.averaging.kernels.states import children_of, states_of
 
         families = lattice.families
@@ -193,16 +197,21 @@ class Forest:
         slot = (families.members[union] == vertex[:, None]).argmax(axis=1)
         order = np.argsort(parents, kind="stable")
         first = np.searchsorted(parents[order], np.arange(families.sizes.size + 1))
+        entries = min(_ENTRIES, room / 4 / _BYTES_AN_ENTRY)
         starts, children = children_of(
-            vertex, union, slot, families.members, families.facets, families.sizes, first, order, families.n
-        )
+            vertex, union, slot, families.members, families.facets, families.sizes, first, order, families.n,
+            entries,
+        )  # fmt: skip
         masks = np.array(families.masks(), dtype=np.int64)
         tops = order[first[0] : first[1]]
         root = int(tops[vertex[tops] == families.root][0])
         tops = tops[vertex[tops] != families.root]
-        self.states = states_of(
-            vertex, union, parents, starts, children, masks, lattice.rank, root, tops, thresholds, most
-        )
+        most *= starts.size > 0
+        build = partial(states_of, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
+        self.states = build(thresholds, most, entries)
+        sums = 8 * (families.n + 1) * (2 * self.states.family.size + 3 * self.states.first_child.size)
+        if sums > room / 2:
+            self.states = build(thresholds, 0, entries)
 
     def among(self, kept: NDArray[np.bool_]) -> Forest:
         """Returns the trees of some of the states; the root's has to be one."""
@@ -220,15 +229,11 @@ class Forest:
         return weights
 
     def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> Tree | None:
-        """Returns the sums over trees, with heights shifted if need be; None if they are beyond the range."""
+        """Returns the sums over trees; None if they are beyond the range."""
         from jtsolve.averaging.kernels.relaxed import inside, outside
 
         n, weights = self.lattice.families.n, self.weights(cuts, heights)
         total, found, rest = inside(n, self.states, weights, -1)
-        if 0 < total < inf and abs(log(total)) > _FAR:  # n introductions: all heights may be shifted
-            heights = heights + log(total) / n
-            weights = self.weights(cuts, heights)
-            total, found, rest = inside(n, self.states, weights, -1)
         if not 1 / _RANGE < total < _RANGE:
             return None
         adjoint, products = outside(n, self.states, weights, -1, found, rest)
@@ -251,15 +256,19 @@ class Forest:
 
     def improve(self, run: Run, evaluations: int) -> tuple[Lattice, Bounds]:
         """Returns better multipliers with the bounds; see `alone`."""
+        from jtsolve.averaging.kernels.relaxed import inside
+
         lattice, listed = self.lattice, self.listed
         n = lattice.families.n
         union, parents = listed.union.astype(np.int64), listed.parents.astype(np.int64)
         best: tuple[float, Any] = (inf, None)
+        first = -inf
 
         def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            nonlocal best
+            nonlocal best, first
             heights, cuts = x[:n], x[n:]
             total, uses, error = self.evaluate(cuts, heights)
+            first = total if first == -inf else first
             if total == inf:
                 return 1e9, np.zeros(x.size)
             if total + error < best[0]:
@@ -267,13 +276,15 @@ class Forest:
             coverage = 1 - np.bincount(listed.vertex, uses, n)
             return total, np.concatenate((coverage, -lattice.rows.violation(union, parents, uses).cuts))
 
-        start = np.concatenate((lattice.heights, lattice.cuts))
+        total, *_ = inside(n, self.states, self.weights(lattice.cuts, lattice.heights), -1)
+        shift = log(total) / n if 0 < total < inf else 0.0  # of n introductions: the total becomes 1
+        start = np.concatenate((lattice.heights + shift, lattice.cuts))
         least = np.concatenate((np.full(n, -inf), np.zeros(lattice.cuts.size)))
         _minimise(value, start, least, run, evaluations)
         if best[1] is None:
             return lattice, Bounds(inf, np.full(listed.vertex.size, inf))
         total, (x, uses) = best
-        return replace(lattice, heights=x[:n], cuts=x[n:]), _bounds(total, uses)
+        return replace(lattice, heights=x[:n], cuts=x[n:]), _bounds(total, uses)._replace(gain=first - total)
 
 
 def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jtsolve.core.backend import lacks_table
 from jtsolve.core.scores import colex_table
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import RefusedError
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
 
-MISSING_SCORES = "Chains need the score of every set: through the gaps they might not reach every graph."
-"""An objection."""
+_MISSING = "Every set needs a score: graphs with one that has none would be left out."
 
 MOST_SETS = 1 << 62
 """Of which each has a number."""
@@ -182,8 +182,16 @@ class ScoresOnDemand:
             at = np.flatnonzero(sizes == size)
             values[at] = self._scores.batch(sets[at, size - 1 :: -1])
         if not np.isfinite(values).all():
-            raise RefusedError("chains", [MISSING_SCORES])
+            raise RefusedError("chains", [_MISSING])
         return values
+
+
+def has_every_score(problem: Problem) -> str | None:
+    """Returns an objection if the table of a problem lacks the score of a set; None if it does not."""
+    if lacks_table(problem):
+        return None  # scores on demand are looked at as they come
+    lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
+    return None if lowest > -np.inf else _MISSING
 
 
 def sets_at(

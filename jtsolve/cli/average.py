@@ -130,6 +130,8 @@ def average(
         if draws is None:
             complain("no graph meets the constraints")
             raise typer.Exit(INFEASIBLE)
+        if (off := draws.diagnostics.get("total_variation")) is not None:
+            run.say(f"the draws are off the posterior by {off:.2g} at most, in total variation")
         text = _lines(problem, draws)
         if output is None:
             emit(text)

@@ -28,8 +28,10 @@ def _grown(array, size):
 
 
 @kernel
-def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, n):
+def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, n, most):
     """Returns for each family (u,S) those (x,Q) with u ∈ Q ⊆ S∪u and x ∉ S∪u, by x, as starts and list.
+
+    Of more than `most`, it returns no starts.
 
     Args:
         vertex: shape (families,): u.
@@ -41,6 +43,7 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
         first: shape (sets + 1,): families with the parents Q are by_parents[first[Q] : first[Q + 1]].
         by_parents: shape (families,).
         n: the number of variables.
+        most: see above.
     """
     families = vertex.size
     starts = np.zeros(families + 1, np.int64)
@@ -75,6 +78,8 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
                     place[x] = total
                     total += count[x]
                     count[x] = 0
+                if total > most:
+                    return starts[:0], found[:0]
                 while total > found.size:
                     found = _grown(found, 2 * found.size)
         for j in range(size):
@@ -94,7 +99,7 @@ def _place(table, key):
 
 
 @kernel
-def states_of(vertex, union, parents, starts, children, masks, rank, root, tops, thresholds, most):
+def states_of(vertex, union, parents, starts, children, masks, rank, root, tops, thresholds, most, room):
     """Returns the states that are reached from the root and from the heads of other components.
 
     A state is a family with thresholds (S,t): whoever below it has parents that contain S ranks above t.
@@ -111,6 +116,7 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
         tops: the families (u,∅) of the other vertices.
         thresholds: whether states pass thresholds on; without, each family is a state.
         most: no more states than this; beyond, an empty result.
+        room: no more children than this.
     """
     family, gamma = np.empty(1024, np.int64), np.empty(1024, np.int64)
     table = np.full(4096, -1, np.int64)
@@ -245,7 +251,7 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
                 child, full = _grown(child, 2 * entries), _grown(full, 2 * entries)
             child[entries], full[entries] = state, parents[g] == union[f]
             entries += 1
-        if count > most:
+        if count > most or entries > room:
             count = i = 0
             slots = entries = 0
             tops = tops[:0]
