@@ -229,7 +229,7 @@ def test_draws_from_chains_are_spread_and_refused_unless_they_have_converged(
 
 def on_demand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes tables too large for chains."""
-    monkeypatch.setattr("jtsolve.averaging.chains.FOR_CHAINS", Tabulation(seconds=0.0, share=0.0))
+    monkeypatch.setattr(Chains, "rule", Tabulation(seconds=0.0, share=0.0))
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 5)
 
 

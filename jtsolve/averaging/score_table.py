@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
 
-_MISSING = "Every set needs a score: graphs with one that has none would be left out."
+_MISSING = "The score of every set is needed: graphs of a set without one would be left out."
 
 MOST_SETS = 1 << 62
 """Of which each has a number."""
