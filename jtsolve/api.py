@@ -391,6 +391,7 @@ def population(
     *,
     most: int | None = None,
     delta: float | None = None,
+    strata: str | None = None,
     time: float | None = None,
     memory: float | None = None,
     show_progress: bool | None = None,
@@ -403,13 +404,15 @@ def population(
             `weights`; a column for each list, 1 where it has the case, else 0.
         most: the largest number of unobserved cases; None for that of the observed, or 300.
         delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
+        strata: the column that divides the cases into strata, with a posterior each; None for one population.
         time: see `learn`; so are the others.
         memory: gigabytes.
         show_progress: on standard error.
         reading: how the data are read.
 
     Returns:
-        The posterior of the size, and the probability that two lists are dependent.
+        The posterior of the size, and the probability that two lists are dependent; of strata that of the sum
+        of their sizes, with the posterior of each.
 
     Raises:
         InputError: the data cannot be read, or a column is no list.
@@ -424,4 +427,4 @@ def population(
     from jtsolve.study.population import population_of
 
     run = run_of(time, memory, None, 0, show_progress)
-    return population_of(data_of(lists, reading, None), run, most, delta)
+    return population_of(data_of(lists, reading, None), run, most, delta, strata)

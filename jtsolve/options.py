@@ -218,6 +218,7 @@ METHOD = Option("method")
 MOST = Option(
     "most", int, "The largest number of unobserved cases; default: that of the observed, or 300.", metavar="N"
 )
+STRATA = Option("strata", str, "The column that divides the cases into strata.", metavar="NAME")
 DELTA = Option("delta", float, "Prior cases of a cell; default: one in all cells.", metavar="X")
 
 KEYWORDS = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from itertools import combinations
+from itertools import combinations, product
+from math import lgamma, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,6 +104,52 @@ def test_rows_and_counts_of_rows_are_the_same(tmp_path: Path, capsys: pytest.Cap
     assert str(found).startswith(f"population {found.mean:.1f}, 95 % between")
 
 
+def test_strata_add_up_as_independent_populations_do() -> None:
+    rng = np.random.default_rng(5)
+    strata = {"north": drawn(3, 60, 6), "south": drawn(3, 40, 7), "west": np.array([0, 9, 4, 3, 0, 0, 0, 0])}
+    rows = [
+        (name, cell, times) for name, counts in strata.items() for cell, times in enumerate(counts) if times
+    ]
+    rows = [rows[i] for i in rng.permutation(len(rows))]
+    table: dict[str, Any] = {name: [cell >> v & 1 for _, cell, _ in rows] for v, name in enumerate("abc")}
+    table |= {"count": [int(times) for *_, times in rows], "region": [name for name, *_ in rows]}
+    most = 30
+    found = jt.population(table, weights="count", strata="region", most=most)
+    expected = np.ones(1)
+    for name, counts in strata.items():
+        k = 2 if name == "west" else 3  # where the third list has no case
+        posterior = brute(counts[: 1 << k], most)
+        assert found.strata[name].names == tuple("abc"[:k])
+        assert found.strata[name].probabilities == pytest.approx(posterior, rel=1e-10)
+        both = np.zeros(expected.size + most - 1)
+        for i, j in product(range(expected.size), range(most)):
+            both[i + j] += expected[i] * posterior[j]
+        expected = both
+    assert found.probabilities == pytest.approx(expected, rel=1e-10)
+    assert found.observed == sum(counts.sum() for counts in strata.values())
+    assert found.sizes[0] == found.observed + 3
+    assert found.mean == pytest.approx(sum(one.mean for one in found.strata.values()))
+    assert "north" in str(found)
+    columns = ["a", "b", "c"]
+    chosen = jt.population(table, weights="count", strata="region", most=most, columns=columns)
+    assert chosen.to_document() == found.to_document()
+
+
+def brute(counts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
+    """The posterior of 1, …, `most` unobserved cases, graph by graph."""
+    k = counts.size.bit_length() - 1
+    missing = np.arange(1, most + 1)
+    scores = log_scores(counts, missing, 2.0**-k)
+    graphs = [
+        sum(scores[c] for c in t.cliques) - sum((scores[s] for s in t.separators), np.zeros(most))
+        for t in chordal_trees(k)
+    ]
+    cases = [lgamma(counts.sum() + m + 1) - lgamma(m + 1) - log(m) for m in missing.tolist()]
+    weights = np.array(graphs) + cases
+    sums: NDArray[np.float64] = np.exp(weights - weights.max()).sum(axis=0)
+    return sums / float(sums.sum())
+
+
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
@@ -113,6 +160,8 @@ def test_rows_and_counts_of_rows_are_the_same(tmp_path: Path, capsys: pytest.Cap
         ({"count": [0.5, 1, 2]}, {}, "whole"),
         ({}, {"most": 0}, "most=0 leaves no candidate"),
         ({}, {"delta": 0.0}, "above 0"),
+        ({}, {"strata": "region"}, "none called 'region'"),
+        ({"region": ["n", "n", "s"]}, {"strata": "region"}, "stratum 's'.*only one list has cases"),
     ],
 )
 def test_what_is_no_set_of_lists_is_refused(

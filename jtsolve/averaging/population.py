@@ -16,8 +16,10 @@ Time: some 3·4^k products for each candidate n₀. Memory: four tables of 3^k r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +32,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.listing import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -49,26 +51,38 @@ _SPREAD = 450
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class PopulationPosterior:
-    """The posterior of the size of a population.
+    """The posterior of the size of a population, or of the sum of its strata.
 
     Attributes:
         names: of the lists.
         observed: the number of cases on any list.
-        probabilities: of 1, 2, … unobserved cases.
-        dependence: shape (lists, lists): the probability that two lists are adjacent in the graph.
-        delta: the prior cases of a cell.
+        probabilities: of 1, 2, … unobserved cases; of s strata, of s, s + 1, ….
+        dependence: shape (lists, lists): the probability that two lists are adjacent in the graph; None for a
+            sum of strata, which have one each.
+        delta: the prior cases of a cell; of strata None.
+        strata: the posterior of each stratum, by its name; none of a whole population.
     """
 
     names: tuple[str, ...]
     observed: int
     probabilities: Array
-    dependence: Array
-    delta: float
+    dependence: Array | None = None
+    delta: float | None = None
+    strata: Mapping[str, PopulationPosterior] = field(default_factory=lambda: MappingProxyType({}))
+
+    @classmethod
+    def of_strata(cls, strata: Mapping[str, PopulationPosterior]) -> PopulationPosterior:
+        """Returns the posterior of the sum of strata, which are independent."""
+        names = dict.fromkeys(name for one in strata.values() for name in one.names)
+        observed = sum(one.observed for one in strata.values())
+        # Numbers of unobserved cases add up: their probabilities are convolved.
+        sums = reduce(np.convolve, (one.probabilities for one in strata.values()))
+        return cls(tuple(names), observed, sums, strata=MappingProxyType(dict(strata)))
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """The candidate sizes of the population, one for each probability."""
-        return self.observed + 1 + np.arange(self.probabilities.size)
+        return self.observed + max(1, len(self.strata)) + np.arange(self.probabilities.size)
 
     @property
     def mean(self) -> float:
@@ -89,15 +103,16 @@ class PopulationPosterior:
 
     def to_document(self) -> dict[str, Any]:
         """Returns the posterior as JSON values."""
-        return {
+        document: dict[str, Any] = {
             "lists": list(self.names),
             "observed": self.observed,
-            "delta": self.delta,
             "mean": self.mean,
             "interval": list(self.interval()),
             "probabilities": self.probabilities.tolist(),
-            "dependence": self.dependence.tolist(),
         }
+        if self.dependence is None:
+            return {**document, "strata": {name: one.to_document() for name, one in self.strata.items()}}
+        return {**document, "delta": self.delta, "dependence": self.dependence.tolist()}
 
     def draw(self, path: str | Path) -> None:
         """Draws the posterior of the size (.svg, .png).
@@ -112,12 +127,20 @@ class PopulationPosterior:
         write_atomically(path, render(population(self.sizes, self.probabilities, self.interval()), kind))
 
     def __str__(self) -> str:
+        if (chances := self.dependence) is None:
+            head = ["stratum", "population", "95 % from", "to", "observed"]
+            rows = [
+                [name, f"{one.mean:.1f}", *map(str, one.interval()), str(one.observed)]
+                for name, one in self.strata.items()
+            ]
+        else:
+            head = ["list", "list", "P(dependent)"]
+            pairs = sorted(combinations(range(len(self.names)), 2), key=lambda pair: -chances[pair])
+            rows = [[self.names[u], self.names[v], f"{chances[u, v]:.3f}"] for u, v in pairs]
         low, high = self.interval()
-        pairs = sorted(combinations(range(len(self.names)), 2), key=lambda pair: -self.dependence[pair])
-        rows = [[self.names[u], self.names[v], f"{self.dependence[u, v]:.3f}"] for u, v in pairs]
         return (
             f"population {self.mean:.1f}, 95 % between {low} and {high}; {self.observed} observed\n\n"
-            f"{table(['list', 'list', 'P(dependent)'], rows)}"
+            f"{table(head, rows)}"
         )
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, de
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import ESTIMATE
 from jtsolve.core.outputs import claim_outputs
-from jtsolve.options import DELTA, MOST
+from jtsolve.options import DELTA, MOST, STRATA
 
 
 @grouped
@@ -19,6 +19,7 @@ def population(
     data: Data,
     most: Annotated[int | None, declared(MOST)] = None,
     delta: Annotated[float | None, declared(DELTA)] = None,
+    strata: Annotated[str | None, declared(STRATA)] = None,
     table: DataOptions,
     spend: LimitOptions,
     output: Annotated[
@@ -43,7 +44,7 @@ def population(
     from jtsolve.study.population import population_of
 
     run = spend.run(context.obj, silent=json, quiet=quiet)
-    found = population_of(StudyData(data, table.reading()), run, most, delta)
+    found = population_of(StudyData(data, table.reading()), run, most, delta, strata)
     document = json_text(found.to_document())
     if output is not None and ESTIMATE.format_to_write(output) == "json":
         write_atomically(output, document.encode())

@@ -9,12 +9,15 @@ import numpy as np
 
 from jtsolve.averaging.population import PopulationPosterior, population_posterior, require_room
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.options import DELTA, MOST
+from jtsolve.options import DELTA, MOST, STRATA
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.tables.options import COLUMNS, WEIGHTS
+from jtsolve.tables.selection import name_list
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.core.run import Run
     from jtsolve.study.data import Data
 
@@ -23,7 +26,7 @@ _LEAST_CANDIDATES = 300
 
 
 def population_of(
-    data: Data, run: Run, most: int | None = None, delta: float | None = None
+    data: Data, run: Run, most: int | None = None, delta: float | None = None, strata: str | None = None
 ) -> PopulationPosterior:
     """Returns the posterior of the size of a population.
 
@@ -32,6 +35,8 @@ def population_of(
         run: limits and progress.
         most: the largest number of unobserved cases; None for that of the observed, or 300.
         delta: the prior cases of a cell; None for 2^−lists, one case in all.
+        strata: the column that divides the cases into populations; None for one. In each, lists without a
+            case are left out.
 
     Raises:
         InputError: the table cannot be read, or its columns are not lists.
@@ -42,39 +47,92 @@ def population_of(
         raise ChoiceError(f"{MOST(most)} leaves no candidate; give a whole number of 1 or more")
     if delta is not None and not (isinstance(delta, Real) and 0 < delta < np.inf):
         raise ChoiceError(f"{DELTA(delta)}: give a finite number above 0")
+    columns = data.reading.coding.columns
+    if strata is not None and columns:
+        data = data.columns([*(name for name in columns if name != strata), strata])
     table = data.read(Bdeu(), run, kinds=())
     assert isinstance(table, DataTable), "no cluster reads it, and the score is of states"
     table.require_whole_weights("a population counts cases", f"give whole numbers as {WEIGHTS}")
-    if table.n < 2:  # noqa: PLR2004 - overlaps
+    if strata is not None and strata not in table.names:
+        raise InputError(
+            data.place,
+            "columns",
+            f"there is none called {name_list([strata])}",
+            f"choose among {name_list(table.names)}",
+        )
+    lists = [v for v, name in enumerate(table.names) if name != strata]
+    if len(lists) < 2:  # noqa: PLR2004 - overlaps
         raise ChoiceError(f"{data.place}: one list overlaps with none; give two or more as {COLUMNS}")
-    most = max(_LEAST_CANDIDATES, int(table.total)) if most is None else int(most)
-    require_room(table.n, most, run)
-    caught = np.zeros(table.rows, np.int64)
-    for v, (name, states) in enumerate(zip(table.names, table.states, strict=True)):
-        for code, state in enumerate(states):
-            if state in _ON:
-                caught |= (table.codes[v] == code).astype(np.int64) << v
-            elif state not in _OFF:
-                raise InputError(
-                    data.place,
-                    f"column '{name}'",
-                    f"'{state}' is neither 0 nor 1",
-                    f"write 1 where the list has the case, else 0; or choose the lists as {COLUMNS}, and a "
-                    f"column of counts as {WEIGHTS}",
-                )
-        if not (caught >> v & 1).any():
-            raise InputError(data.place, f"column '{name}'", "the list has no case", "leave it out")
-    if not caught.all():
+    require_room(len(lists), most or max(_LEAST_CANDIDATES, int(table.total)), run)
+    on = np.array([_on_list(table, v, data.place) for v in lists])
+    if nowhere := np.count_nonzero(~on.any(axis=0)):
         raise InputError(
             data.place,
             "",
-            f"{np.count_nonzero(caught == 0)} rows are on no list: such cases are unobserved, their number "
-            "is estimated",
+            f"{nowhere} rows are on no list: such cases are unobserved, their number is estimated",
             "leave these rows out",
         )
-    counts = np.zeros(1 << table.n, np.int64)
-    np.add.at(counts, caught, 1 if table.weights is None else table.weights)
-    found = population_posterior(table.names, counts, most, delta or 2.0**-table.n, run)
-    if found.interval()[1] == found.sizes[-1]:
-        run.say(f"the interval ends at the largest candidate; give {MOST} with more than {most}")
+    names = [table.names[v] for v in lists]
+    times = np.ones(table.rows, np.int64) if table.weights is None else table.weights
+    if strata is None:
+        found = _posterior(names, on, times, most, delta, run)
+    else:
+        column, parts = table.names.index(strata), {}
+        for code, name in enumerate(table.states[column]):
+            if not (rows := table.codes[column] == code).any():
+                continue
+            some = np.flatnonzero(on[:, rows].any(axis=1))
+            if some.size < 2:  # noqa: PLR2004 - overlaps
+                raise InputError(
+                    data.place,
+                    f"stratum '{name}'",
+                    "only one list has cases: it overlaps with none",
+                    "leave the stratum out, or join it with another",
+                )
+            chosen = [names[i] for i in some]
+            parts[name] = _posterior(chosen, on[np.ix_(some, rows)], times[rows], most, delta, run)
+        found = PopulationPosterior.of_strata(parts)
+    for name, one in (found.strata or {"": found}).items():
+        if one.interval()[1] == one.sizes[-1]:
+            where = f"stratum '{name}': " if name else ""
+            most = one.probabilities.size
+            run.say(f"{where}the interval ends at the largest candidate; give {MOST} with more than {most}")
     return found
+
+
+def _on_list(table: DataTable, v: int, place: str) -> NDArray[np.bool_]:
+    """Returns which rows are on a list.
+
+    Raises:
+        InputError: the column has other values than 0 and 1, or no 1.
+    """
+    on = np.zeros(table.rows, np.bool_)
+    for code, state in enumerate(table.states[v]):
+        if state in _ON:
+            on |= table.codes[v] == code
+        elif state not in _OFF:
+            raise InputError(
+                place,
+                f"column '{table.names[v]}'",
+                f"'{state}' is neither 0 nor 1",
+                f"write 1 where the list has the case, else 0; or choose the lists as {COLUMNS}, and a "
+                f"column of counts as {WEIGHTS}, of strata as {STRATA}",
+            )
+    if not on.any():
+        raise InputError(place, f"column '{table.names[v]}'", "the list has no case", "leave it out")
+    return on
+
+
+def _posterior(  # noqa: PLR0917 - one for each argument of `population_of`
+    names: list[str],
+    on: NDArray[np.bool_],
+    times: NDArray[np.int64],
+    most: int | None,
+    delta: float | None,
+    run: Run,
+) -> PopulationPosterior:
+    """Returns the posterior of one population from the rows of each list, shape (lists, rows)."""
+    most = max(_LEAST_CANDIDATES, int(times.sum())) if most is None else int(most)
+    counts = np.zeros(1 << len(names), np.int64)
+    np.add.at(counts, (1 << np.arange(len(names))) @ on, times)
+    return population_posterior(names, counts, most, delta or 2.0 ** -len(names), run)
