@@ -240,3 +240,15 @@ def test_trees_that_exceed_the_memory_are_not_built() -> None:
     for most, room, fits in ((1000, 1e6, True), (1000, 1e3, False), (1000, 40_000, False), (3, 1e6, False)):
         forest = Forest(lattice, thresholds=True, most=most, room=room)
         assert (forest.states.family.size > 0) is fits
+
+
+def test_a_problem_without_a_graph_is_told_from_one_whose_search_ended() -> None:
+    rules = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
+    assert average(named(gaussian(3, 3), rules), method="certified") is None
+    square = frozenset({0b00011, 0b00110, 0b01100, 0b01001})
+    rules = Constraints(max_treewidth=2, required_edges=square, forbidden_edges=frozenset({0b00101}))
+    found = average(named(gaussian(3, 5), rules), method="certified:1e-6")
+    assert found is not None
+    assert found.edges[1, 3] == pytest.approx(1.0, abs=1e-6)
+    with pytest.raises(LimitError):
+        average(named(gaussian(3, 5), rules), method="certified", run=ImpatientRun(1, Stop.TIME))

@@ -21,7 +21,6 @@ from jtsolve.averaging.items import draw_neighbours
 from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.multipliers import bytes_of_start, start_of
 from jtsolve.averaging.posterior import Intervals
-from jtsolve.averaging.relaxed import UNIT
 from jtsolve.averaging.running import best_tree, ended, require_room
 from jtsolve.averaging.score_table import has_every_score
 from jtsolve.averaging.weights import GRAPHS
@@ -131,8 +130,8 @@ class Certified(Tabulated):
             raise ended(query.run) from None
         if start is None:
             return problem, None
-        score = start.tree.score(problem.scores)  # rounded once, to the nearest
-        known = Enclosure(start.tree, self.tolerance, -abs(score) * UNIT)
+        nothing = np.zeros(1)  # the weight of the best tree itself is rounded
+        known = Enclosure(start.tree, self.tolerance, -start.lattices[0].error(nothing, nothing))
         enclose(start, known, query.run)
         return problem, known
 

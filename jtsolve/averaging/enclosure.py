@@ -38,8 +38,6 @@ _FIRST, _STEP, _STEEPEST = 1e-2, 0.1, 1e-3
 """The first threshold of items, as a share of the bound of Z, and the factor from one to the next."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
-_MARKED = 8
-"""Vertices, those that bound Z best in the first frame, for the outsides of the next ones."""
 _SLACK = 2.0**-30
 """Relative error of sums of shares."""
 _TOO_FAR = 200.0
@@ -198,7 +196,8 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
         if frame is None:
             return
-        marked = frame.best[:_MARKED]
+        if frame.best[0] >= 0:
+            marked = np.concatenate((frame.best, np.setdiff1d(marked, frame.best)))
         lost = forest.lattice.lost + frame.lost
         known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)

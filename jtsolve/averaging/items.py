@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
 
 _LOOSE = 1e-3
+_WORK, _FEWEST = 8e8, 8
+"""Slots times n² times marked vertices, some seconds, and vertices that are marked in any case."""
 _SUMMED = 2.0**-20
 """Relative error of a sum of fewer than 2^32 numbers."""
 _LEAST = 2.0**-250
@@ -88,7 +90,8 @@ def frame_of(
         forest: with thresholds, its lattice with the multipliers.
         run: ends it early.
         least: in multiples of the reference.
-        marked: the outsides are of sums in which one of these vertices is introduced exactly once.
+        marked: the outsides are of sums in which one of these vertices is introduced exactly once; of as many
+            as there is time for, from the first on.
         room: bytes for these; with less, the outsides are of sums without that condition.
 
     Raises:
@@ -116,6 +119,7 @@ def frame_of(
     scale = exp(found.offset + found.error)
     states, weights, total = forest.states, found.weights, found.total
     slots = states.first_child.size - 1
+    marked = marked[: max(_FEWEST, int(_WORK / (slots * n * n + 1)))]
     if 16 * (marked.size + 4) * (n + 1) * (states.family.size + slots) > room:
         marked = np.array([-1])
     marks = 1 + (marked[0] >= 0)

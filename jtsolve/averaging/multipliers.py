@@ -14,6 +14,8 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import Rows
 from jtsolve.backends.clutter.subproblem import set_positions
 from jtsolve.backends.registry import REGISTRY
+from jtsolve.core.result import Status
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import varset
 from jtsolve.families.families import choose_root, families_of, predicted_memory
 from jtsolve.solving import Recorder, solve
@@ -56,9 +58,13 @@ def start_of(problem: Problem, run: Run) -> Start | None:
     """
     quick = REGISTRY.parse("forward")
     backend = None if quick.capabilities.objections(problem) else quick
-    first = solve(problem, backend, run.part(_SHARE * run.left)).tree
-    if first is None:
+    outcome = solve(problem, backend, run.part(_SHARE * run.left))
+    if outcome.tree is None and outcome.status is not Status.INFEASIBLE:
+        outcome = solve(problem, None, run.part(_SHARE * run.left))
+    if outcome.status is Status.INFEASIBLE:
         return None
+    if (first := outcome.tree) is None:
+        raise StoppedError
     families = families_of(problem, choose_root(problem, first), lambda: run.stop is not None)
     part = run.part(min(_SECONDS, _SHARE * run.left))
     search = BranchAndBound.whole(problem, families, part.limits, Recorder(problem, part), keep_stages=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jtsolve.draw import fonts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,24 +43,32 @@ def render(figure: Any, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def heat_map(
-    names: Sequence[str],
-    edges: NDArray[np.float64],
-    best: Iterable[Pair],
-    title: str,
-    widths: NDArray[np.float64],
-) -> Any:
+class Pairs(NamedTuple):
+    """The edges of a posterior.
+
+    Attributes:
+        names: of the variables.
+        edges: shape (n, n): the probability of each edge.
+        best: the edges of the best tree.
+        title: a warning, or "".
+        widths: shape (n, n): of the interval of each edge.
+    """
+
+    names: Sequence[str]
+    edges: NDArray[np.float64]
+    best: Collection[Pair]
+    title: str
+    widths: NDArray[np.float64]
+
+
+def heat_map(pairs: Pairs) -> Any:
     """Returns the heat map as a `matplotlib.figure.Figure`.
 
-    Args:
-        names: of the variables, which are put into the order of `seriation`.
-        edges: shape (n, n): the probability of each edge.
-        best: the edges of the best tree, which are ringed.
-        title: a warning, or "".
-        widths: shape (n, n): of the interval of each edge; wide ones are hatched.
+    Variables are in the order of `seriation`; edges of the best tree are ringed, wide intervals hatched.
     """
     from matplotlib.patches import Circle, Rectangle
 
+    names, edges, best, title, widths = pairs
     n = len(names)
     order = seriation(edges)
     side = min(12.0, 1.5 + 0.45 * n)
@@ -92,13 +100,7 @@ def heat_map(
     return axes.figure
 
 
-def graph(
-    names: Sequence[str],
-    edges: NDArray[np.float64],
-    best: Iterable[Pair],
-    title: str,
-    widths: NDArray[np.float64],
-) -> Any:
+def graph(pairs: Pairs) -> Any:
     """Returns the graph as a `matplotlib.figure.Figure`: an edge is as wide as it is probable.
 
     Likely neighbours are put near each other (T. Kamada and S. Kawai, An algorithm for drawing general
@@ -108,6 +110,7 @@ def graph(
     import networkx as nx
     from matplotlib.patches import FancyArrowPatch
 
+    names, edges, best, title, widths = pairs
     n = len(names)
     whole = nx.complete_graph(n)
     distances = {u: {v: 0.0 if u == v else 1.0 / (0.3 + edges[u, v]) for v in whole} for u in whole}
@@ -119,7 +122,6 @@ def graph(
     room = 0.12 * (high - low).max() + 0.1
     axes.set_xlim(low[0] - room, high[0] + room)
     axes.set_ylim(low[1] - room, high[1] + room)
-    best = set(best)
     for u, v in sorted(combinations(range(n), 2), key=lambda pair: float(edges[pair])):
         p, chosen = float(edges[u, v]), (u, v) in best
         if p >= _LEAST_DRAWN or chosen:

@@ -274,10 +274,11 @@ class GraphPosterior:
             np.zeros_like(self.edges) if self.intervals is None else self.intervals.high - self.intervals.low
         )
         best = () if self.best is None else sorted(self.best.graph_edges)
+        pairs = pictures.Pairs(self.names, self.edges, best, title, widths)
         if picture == "heat-map":
-            return pictures.heat_map(self.names, self.edges, best, title, widths)
+            return pictures.heat_map(pairs)
         if picture == "graph":
-            return pictures.graph(self.names, self.edges, best, title, widths)
+            return pictures.graph(pairs)
         if picture == "cliques":
             own = () if self.best is None else map(self._names, self.best.cliques)
             return pictures.clique_bars([(self._names(mask), p) for mask, p in self.cliques], own, title)
