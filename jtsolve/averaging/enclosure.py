@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import exp, inf, log
+from math import exp, expm1, inf, log, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_EVALUATIONS = ((1, 3, 5, 10, 15, 15, 15), (5, 5, 10, *[15] * 8))
+_EVALUATIONS = ((1, 3, 5, 10, *[15] * 12), (5, *[15] * 6))
 """Of each round of L-BFGS, over families and over states: fewer while there are many."""
 _FAR = 60.0
 """Nats above the best tree beyond which vertices alone are bounded again."""
-_LEAST_GAIN = 0.2
-"""Nats that better multipliers gain in a round, or it is the last one."""
+_LEAST_GAIN = 0.01
+"""Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
-_FIRST, _STEP, _STEEPEST = 1e-2, 0.1, 1e-3
-"""The first threshold of items, as a share of the bound of Z, and the factor from one to the next."""
+_FIRST, _STEP, _STEEPEST, _POWER = 1e-2, 0.2, 1e-4, 1.4
+"""The first threshold of items, as a share of the bound of Z; the next is less by this power of the share of
+the mass that may be lost of that which is."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
 _SLACK = 2.0**-30
@@ -178,7 +179,7 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
                 return
             lattice, bounds = forest.improve(run, evaluations)
             lattice = known.bound(lattice, bounds)
-            if evaluations > 1 and bounds.gain < _LEAST_GAIN:
+            if evaluations > 1 and bounds.gain < _LEAST_GAIN * evaluations:
                 break
     _proceed(run, known, lattice)
     forest = Forest(lattice, thresholds=True, most=_STATES, room=run.memory - resident_memory())
@@ -189,10 +190,12 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
 def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
     """Sums exactly, with lower and lower thresholds."""
     room = run.memory - resident_memory()
-    most, share = int(room / 2 / _BYTES_PER_ITEM), _FIRST
+    most = int(room / 2 / _BYTES_PER_ITEM)
     marked = np.arange(forest.lattice.families.n)
-    while known.width > known.tolerance and known.high < _TOO_FAR:
-        threshold = share * exp(known.high)
+    if known.high > _TOO_FAR:
+        return
+    threshold, last = _FIRST * exp(known.high), inf
+    while known.width > known.tolerance:
         frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
         if frame is None:
             return
@@ -202,10 +205,15 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)
         items = sum_exactly(forest, frame, run, threshold, most)
-        if items is None:
-            return
+        if items is None:  # between a threshold with too many items and the last one
+            if threshold > last / 4:
+                return
+            threshold = sqrt(threshold * last)
+            continue
         known.sum(forest, items, lost)
-        share *= max(_STEEPEST, min(_STEP, 0.5 * known.tolerance / max(known.width, 1e-12)))
+        last = threshold
+        wanted = known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
+        threshold *= max(_STEEPEST, min(_STEP, wanted**_POWER))
 
 
 def _rank(lattice: Lattice, bounds: Bounds) -> NDArray[np.int64]:
