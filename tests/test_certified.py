@@ -192,6 +192,10 @@ def test_an_early_end_leaves_the_interval_that_holds_so_far() -> None:
     problem = named(gaussian(2, 5))
     exact = average(problem, method="exact")
     assert exact is not None
+    rounded = average(problem, method="certified:1e-15")  # less than rounding: it ends all the same
+    assert rounded is not None
+    contains(rounded, exact)
+    assert not rounded.converged
     for patience in range(1, 50, 6):
         try:
             found = average(problem, method="certified:1e-6", run=ImpatientRun(patience, Stop.TIME))

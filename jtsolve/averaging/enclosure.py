@@ -211,6 +211,8 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
             threshold = sqrt(threshold * last)
             continue
         known.sum(forest, items, lost)
+        if items.lost + frame.lost < _BUDGET * known.budget:  # the width is of families, or of rounding
+            return
         last = threshold
         wanted = known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
         threshold *= max(_STEEPEST, min(_STEP, wanted**_POWER))
