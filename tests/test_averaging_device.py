@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from emulator import COMPILER, Emulator
+from emulator import COMPILER, Emulator, Ledger
 from problems import gaussian, named
 from reference_averaging import enumerated
 from runs import ImpatientRun
@@ -244,6 +244,13 @@ def test_predicted_memory_and_seconds_are_those_of_an_h100() -> None:
         plan = SumsPlan(n, n)
         assert plan.memory / 1e9 == pytest.approx(gigabytes, rel=0.02)
         assert sum(launch.seconds for launch in plan.sums()) == pytest.approx(seconds, rel=0.1)
+
+
+@pytest.mark.parametrize("width", [4, 14])
+def test_the_memory_taken_is_that_predicted(width: int) -> None:
+    device = Ledger()
+    on_device(named(gaussian(0, 14)).with_treewidth(width - 1), device)
+    assert device.taken == pytest.approx(SumsPlan(14, width).memory, rel=0.02)
 
 
 @pytest.mark.gpu

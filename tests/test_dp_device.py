@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from emulator import COMPILER, Emulator
+from emulator import COMPILER, Emulator, Ledger
 from problems import Recording, gaussian, named
 from reference_dp import optimum
 
@@ -269,6 +269,14 @@ def test_a_missing_device_is_explained(
 def test_predicted_memory_is_that_taken_on_an_h100(n: int, width: int, gigabytes: tuple[float, ...]) -> None:
     plans = [DevicePlan(n, width, name) for name in ("int32", "int48", "float64")]
     assert [round(plan.memory / 1e9, 1) for plan in plans] == pytest.approx(gigabytes, abs=0.06)
+
+
+@pytest.mark.parametrize("precision", RATES)
+def test_the_memory_taken_is_that_predicted(precision: Precision) -> None:
+    problem, plan, device = named(gaussian(0, 15)), DevicePlan(15, 15, precision), Ledger()
+    ranks = rank_tables(14, 15, 3)
+    DeviceTables(plan, ranks, local_scores(problem, ranks, precision)[0], device).fill(Recording())
+    assert device.taken == pytest.approx(plan.memory, rel=0.02)
 
 
 def test_predicted_seconds_are_those_of_an_h100() -> None:

@@ -84,6 +84,19 @@ def cells_of(m: int, size: int) -> int:
     return groups_of(m, size) * (LANES if size else 1) << (m - size)
 
 
+def places_of(m: int, sets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns where the tables of sets of m variables begin among those of their size.
+
+    Args:
+        m: the number of variables.
+        sets: shape (K,): all sets of 0, 1, …, w members, by size, then by mask.
+    """
+    size = np.bitwise_count(sets).astype(np.int64)
+    rank, lanes = np.arange(size.size) - np.searchsorted(size, size), np.where(size, LANES, 1)
+    places: NDArray[np.int64] = (rank // lanes * lanes << (m - size)) + rank % lanes
+    return places
+
+
 class Launch(NamedTuple):
     """A kernel over the classes (|C|, |U|) of a level.
 

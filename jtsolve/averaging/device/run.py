@@ -24,7 +24,7 @@ from jtsolve.averaging.sums import (
     split,
     word_format,
 )
-from jtsolve.core.cuda import LANES, cells_of, choose_device, launch_all
+from jtsolve.core.cuda import LANES, cells_of, choose_device, launch_all, places_of
 from jtsolve.core.machine import resident_memory
 
 if TYPE_CHECKING:
@@ -162,9 +162,8 @@ class DeviceSums:
         self.begins = np.cumsum([0, *(cells_of(n, size) for size in range(width + 1))])
         self.masks = sets[: start[width + 1]].astype(np.int64)
         size = np.bitwise_count(self.masks).astype(np.int64)
-        rank, lanes = np.arange(size.size) - start[size], np.where(size, LANES, 1)
-        self.last = self.begins[size] + (rank // lanes * lanes << (n - size)) + rank % lanes
-        self.last += lanes * ((1 << (n - size)) - 1)  # the cells of S and V∖S
+        rest = np.where(size, LANES, 1) * ((1 << (n - size)) - 1)
+        self.last = self.begins[size] + places_of(n, self.masks) + rest  # the cells of S and V∖S
         sizes_of = np.zeros((4, 32), np.int64)
         sizes_of[0, : width + 1] = self.begins[:-1]
         sizes_of[1:3, : n + 1] = np.array(plan.rows).T

@@ -150,7 +150,7 @@ __device__ __forceinline__ Cell cell_of(const u32 *sets, const Shape *t, const R
     const Cell cell = cell_of(sets, t, row, block); \
     if (!cell.exists) return; \
     const u32 S = cell.S, R = cell.R; \
-    const i64 at = cell.table + ((i64)R << cell.shift), bits = t->bits;
+    const i64 at = cell.table + ((i64)R << cell.shift);
 
 // F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), 0 as B if a required neighbour is missing; L begins as F/s.
 extern "C" __global__ void __launch_bounds__(32 * TEAMS)
@@ -164,7 +164,7 @@ connect(u64 *F, u64 *L, const u64 *P, u64 *X, const u32 *sets, const int *positi
         if (missing) X[here] = 0;
         const u64 B = X[here];
         const u64 *const f = F + cell.table, *const p = P + cell.table;
-        const i64 top = B >> bits;
+        const i64 bits = t->bits, top = B >> bits;
         double taken = 0.0;
         for (u32 part = (R - 1) & R; part; part = (part - 1) & R) {
             const u64 x = f[(i64)part << cell.shift], y = p[(i64)(R ^ part) << cell.shift];
@@ -202,6 +202,7 @@ divide(const u64 *L, u64 *P, u64 *X, const u32 *sets, const int *position, const
     if (R) {
         const u64 *const l = L + cell.table, *const p = P + cell.table;
         const u32 low = R & (0u - R), rest = R ^ low;
+        const i64 bits = t->bits;
         Sum total = {0.0, 0};
         u32 part = rest;
         do {

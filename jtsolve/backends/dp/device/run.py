@@ -14,7 +14,7 @@ from jtsolve.backends.dp.device.source import shares, source
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
-from jtsolve.core.cuda import LANES, launch_all
+from jtsolve.core.cuda import LANES, launch_all, places_of
 from jtsolve.core.renaming import rename
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import StoppedError
@@ -70,12 +70,9 @@ class DeviceTables:
 
     def offset(self) -> NDArray[np.int64]:
         """Returns where g(C,·) begins, shape (2, K); -1 for none."""
-        plan = self.plan
-        size = np.bitwise_count(self.ranks.masks).astype(np.int64)
-        rank = np.arange(size.size) - np.searchsorted(size, size)
-        begin = (rank // LANES * LANES << (plan.m - size)) + rank % LANES
-        base = plan.base[:, size]
-        offset: NDArray[np.int64] = np.where(base < 0, -1, base + begin)
+        masks = self.ranks.masks
+        base = self.plan.base[:, np.bitwise_count(masks)]
+        offset: NDArray[np.int64] = np.where(base < 0, -1, base + places_of(self.plan.m, masks))
         return offset
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[Any]:
