@@ -180,6 +180,7 @@ def test_posterior_treewidths_and_draws_are_those_of_the_processor(emulator: Emu
     assert other is not None
     assert np.abs(one.edges - other.edges).max() < 1e-12
     assert one.diagnostics["treewidth"] == pytest.approx(other.diagnostics["treewidth"], abs=1e-12)
+    assert [posterior.diagnostics["device"] for posterior in (one, other)] == ["cuda", "cpu"]
     assert one.diagnostics["edges_in_graph"] == other.diagnostics["edges_in_graph"]
     drawn = [draw_trees(problem, 30, method=f"exact:device={name}") for name in ("cuda", "cpu")]
     assert drawn[0] == drawn[1]

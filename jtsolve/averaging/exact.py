@@ -106,14 +106,18 @@ class Exact(Tabulated):
         log_total, rounding, seconds = sums.log_total, sums.precision, dict(sums.seconds)
         if log_total == -inf:
             return None
-        began = run.elapsed
+        began, device = run.elapsed, "cuda" if isinstance(sums, DeviceSums) else "cpu"
         host = on_host(sums) if self.draws else None
         features = sums.features() if isinstance(sums, DeviceSums) else features_of(sums, run)
         seconds["features"] = run.elapsed - began
         graphs = None if host is None else _drawn(host, self.draws, run)
         del sums, host  # gigabytes
         _require_identity(features)
-        diagnostics: dict[str, Any] = {"rounding": rounding, "expected_cliques": float(features.clique.sum())}
+        diagnostics: dict[str, Any] = {
+            "rounding": rounding,
+            "expected_cliques": float(features.clique.sum()),
+            "device": device,
+        }
         names = query.problem.names
         diagnostics["complete"] = [
             [[names[v] for v in members(mask)], p, p]
