@@ -42,7 +42,7 @@ from publishing import publish  # noqa: E402
 
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
 from jtsolve.core import run as core  # noqa: E402
-from jtsolve.core.problem import ALL_FEATURES, Feature, Problem  # noqa: E402
+from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature  # noqa: E402
 from jtsolve.core.result import Status, optimality_tolerance  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InternalError  # noqa: E402
@@ -60,7 +60,7 @@ PLAIN = "-plain"
 MOST_PLAIN = 5
 """Variables that these get at most."""
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
-FEATURES = [feature for feature in Feature if feature in ALL_FEATURES]
+FEATURES = [feature for feature in ProblemFeature if feature in ALL_FEATURES]
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(FEATURES, count))
 SINGLE = 1 + len(FEATURES)
 """The number of `SETS` with one feature or none."""
@@ -87,7 +87,7 @@ class Run:
     reason: str = ""
 
 
-def features_of(seed: int, number: int) -> frozenset[Feature]:
+def features_of(seed: int, number: int) -> frozenset[ProblemFeature]:
     """Returns the constraints of a problem: even numbers have one or none, in turn, odd ones two or three."""
     if number % 2 == 0:
         return SETS[number // 2 % SINGLE]

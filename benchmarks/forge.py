@@ -40,7 +40,7 @@ from problems import random_problem, repeatable  # noqa: E402 - found by the lin
 
 from jtsolve.backends.brute import chordal_trees  # noqa: E402
 from jtsolve.backends.clutter.backend import ClutterCuts  # noqa: E402
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem  # noqa: E402
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, ProblemFeature  # noqa: E402
 from jtsolve.core.run import Limits, Run  # noqa: E402
 from jtsolve.core.scores import DenseScores, SparseScores  # noqa: E402
 from jtsolve.errors import InputError, LimitError  # noqa: E402
@@ -215,7 +215,7 @@ def case_of(seed: int, number: int, folder: Path, n: int | None = None) -> Case:
     random = repeatable(seed * 1_000_003 + number)
     n = n or random.choice((1, 2, 2, 3, 3, 3, 4, 4, 5, 6))
     features = frozenset(
-        random.sample([f for f in Feature if f in ALL_FEATURES], random.choice((0, 0, 1, 1, 1, 2, 3)))
+        random.sample([f for f in ProblemFeature if f in ALL_FEATURES], random.choice((0, 0, 1, 1, 1, 2, 3)))
     )
     problem = random_problem(random.randrange(2**31), n, features)
     factor = random.choice(MAGNITUDES)
@@ -473,7 +473,7 @@ class Forger:
         """Adds, drops, tightens or loosens a constraint of the result."""
         limits = self.result["instance"]["constraints"]
         names = list(self.case.problem.names)
-        key = self.random.choice([feature.value for feature in Feature if feature in ALL_FEATURES])
+        key = self.random.choice([feature.value for feature in ProblemFeature if feature in ALL_FEATURES])
         if key in limits and self.random.random() < 0.5:
             if isinstance(limits[key], int):
                 limits[key] = max(1, limits[key] + self.random.choice((-1, 1)))

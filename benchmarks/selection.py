@@ -34,7 +34,7 @@ from jtsolve.selection.framework import OverJunctionTree, Plain, select
 from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pc import PC
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 from jtsolve.tables.table import ContinuousTable
 
@@ -142,7 +142,7 @@ def measured(truth: NDArray[np.bool_], found: UndirectedGraph, weak: int) -> lis
     ]
 
 
-def equal(method: Any, moments: Moments, screen: GivenGraph, edges: int) -> UndirectedGraph:
+def equal(method: Any, moments: GaussianSample, screen: GivenGraph, edges: int) -> UndirectedGraph:
     """Returns the plain graph whose number of edges is nearest, by bisection of the parameter."""
     from dataclasses import replace
 
@@ -170,7 +170,7 @@ def one_trial(name: str, rows: int, seed: int, chosen: list[str]) -> Iterator[tu
     precision = make()
     truth = (precision != 0) & ~np.eye(len(precision), dtype=np.bool_)
     weak = int((0.1 if name == "NB300" else WEAK) * len(precision))
-    moments = Moments.of(drawn(precision, rows, seed))
+    moments = GaussianSample.of(drawn(precision, rows, seed))
     began = time.process_time()
     superset = PcScreen(eta, LEVEL).superset(moments, 0)
     yield "screen", [*measured(truth, superset, weak), time.process_time() - began]
@@ -232,7 +232,7 @@ def path_and_peer(p: int, rows: int) -> dict[str, Any]:
     method = GraphicalLasso()
     found = select(table, method, Complete(), Plain())  # compiles the kernels
     spent = _least(lambda: select(table, method, Complete(), Plain()))
-    correlation = Moments.of(table).correlation
+    correlation = GaussianSample.of(table).correlation
     off = np.abs(correlation - np.eye(p))
     values = np.geomspace(off.max(), found.steps[0].parameter or 1.0, 16).tolist()
     theirs = _least(lambda: [graphical_lasso(correlation, value, tol=1e-2) for value in values])

@@ -19,7 +19,7 @@ from time import process_time
 import networkx as nx
 import numpy as np
 
-from jtsolve.backends.search.moves import MOVES, Proposals
+from jtsolve.backends.search.moves import MOVES, MoveProposals
 from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.core.machine import describe
@@ -38,7 +38,7 @@ def stress(n: int, width: int, moves: int, seed: int) -> Counter[str]:
     scores = DenseScores(n, width, values)
     random = Random(seed)  # noqa: S311 - nothing here is secret
     known = CachedScores(scores, random)
-    by = Proposals(random, width, known.partners(4))
+    by = MoveProposals(random, width, known.partners(4))
     tree = MutableTree(
         JunctionTree(n, tuple(1 << v for v in range(n)), tuple((v, v + 1) for v in range(n - 1)))
     )

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.core.backend import Backend
     from jtsolve.core.run import Run
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.selection.choices import Kind
+    from jtsolve.scoring.score import ScoreFunction
+    from jtsolve.selection.choices import ColumnKind
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
@@ -83,7 +83,7 @@ def learn(
     data: Frame = None,
     treewidth: int | None = 2,
     *,
-    score: str | LocalScore | None = None,
+    score: str | ScoreFunction | None = None,
     backend: str | Backend = "auto",
     certificate: str | Path | None = None,
     k_best: int | None = None,
@@ -238,7 +238,7 @@ def select(
     data: Frame,
     method: str | SelectionMethod | None = None,
     *,
-    kind: Kind | None = None,
+    kind: ColumnKind | None = None,
     screen: str | Screen | None = None,
     over: str | Framework | None = None,
     superset: Any = None,
@@ -278,14 +278,14 @@ def select(
     >>> jt.select(rows).edges
     [('V1', 'V2')]
     """
-    from jtsolve.selection.choices import Plan
+    from jtsolve.selection.choices import SelectionPlan
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.study.selecting import selected
     from jtsolve.tables.table import ContinuousTable, DataTable
 
     run = run_of(time, None, None, seed, show_progress)
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
-    plan = Plan.of(method, kind, screen, over, superset=known, source=source)
+    plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None)
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)
     assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"

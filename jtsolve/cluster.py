@@ -332,7 +332,7 @@ class Workers:
         with suppress(ClusterLostError), self.reaching():
             self.client.cancel(futures)
 
-    def taken(self, future: Future) -> Any:
+    def result_of(self, future: Future) -> Any:
         """Returns the result of a future that has finished.
 
         Raises:
@@ -365,7 +365,7 @@ class Workers:
             Exception: what the task raised.
         """
         for finished in self.as_completed([future]):
-            return self.taken(finished)
+            return self.result_of(finished)
         raise lost()
 
     def total(

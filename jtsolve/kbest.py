@@ -17,7 +17,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.problem import Feature
+from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Result, Stop, optimality_tolerance
 from jtsolve.core.run import Run
@@ -125,9 +125,11 @@ def require_ranker(problem: Problem, backend: Backend) -> None:
         RefusedError: with every reason, and the backends that can.
     """
     objections = backend.capabilities.objections(_asking(problem).with_star())
-    if Feature.FORBIDDEN_GRAPHS not in backend.capabilities.features:
+    if ProblemFeature.FORBIDDEN_GRAPHS not in backend.capabilities.features:
         able = [
-            name for name, one in REGISTRY.items() if Feature.FORBIDDEN_GRAPHS in one.capabilities.features
+            name
+            for name, one in REGISTRY.items()
+            if ProblemFeature.FORBIDDEN_GRAPHS in one.capabilities.features
         ]
         objections += (
             f"The next best trees are found by forbidding better ones, which these can: {', '.join(able)}.",

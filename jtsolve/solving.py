@@ -25,7 +25,7 @@ from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from jtsolve.backends.clutter.backend import Survey
+    from jtsolve.backends.clutter.backend import ProofForecast
     from jtsolve.core.backend import Backend, Estimate, News
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from jtsolve.tables.check import Finding
 
 
-_WORTH_A_SURVEY = 3.0
+_WORTH_A_FORECAST = 3.0
 """Seconds of a proof by another backend from which on a first ascent is worth its time. Of 18 random
 variables at treewidth 4, it leaves 46,888 of 54,639 families: `dp` takes 9 s, and the portfolio keeps a gap
 for longer. Of zoo's 17, it leaves 121 of 40,273: `dp` takes 3 s, and the portfolio 0.1 s."""
-_SURVEY_SECONDS, _SURVEY_SETS = 5.0, 300_000
+_FORECAST_SECONDS, _FORECAST_SETS = 5.0, 300_000
 """Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
 _FOREST_SECONDS = 0.1
 """Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
@@ -326,7 +326,7 @@ class Choice:
     refusals: tuple[str, ...] = ()
 
 
-def survey_of(problem: Problem, run: Run) -> Survey | None:
+def forecast_of(problem: Problem, run: Run) -> ProofForecast | None:
     """Returns what the first ascent of `clutter` leaves, within seconds; None if its sets are too many."""
     problem, clutter = problem.with_star(), cast("Any", REGISTRY.get("clutter"))
     if clutter is None or objections_of(clutter, problem):
@@ -334,17 +334,19 @@ def survey_of(problem: Problem, run: Run) -> Survey | None:
     from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
 
     fits = estimate_of(clutter, problem, run.limits).memory <= run.memory
-    if not fits or predicted_sets(problem) > _SURVEY_SETS:
+    if not fits or predicted_sets(problem) > _FORECAST_SETS:
         return None
     try:
-        part = run.part(min(_SURVEY_SECONDS, run.left / 4), silent=True)
-        survey: Survey = clutter.survey(problem, part.limits, Recorder(problem, part))
+        part = run.part(min(_FORECAST_SECONDS, run.left / 4), silent=True)
+        forecast: ProofForecast = clutter.forecast(problem, part.limits, Recorder(problem, part))
     except StoppedError:
         return None
-    return survey
+    return forecast
 
 
-def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | None = None) -> Choice:
+def choose(
+    problem: Problem, run: Run, *, search: bool = True, forecast: ProofForecast | None = None
+) -> Choice:
     """Returns the backend that `auto` stands for.
 
     This is the fastest exact backend that takes the problem with predicted memory and time within the limits,
@@ -359,7 +361,7 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
         problem: what to solve.
         run: its limits of time, memory and threads.
         search: whether a heuristic may stand for an exact backend without a predictable time.
-        survey: what `survey_of` returned, if it was called before.
+        forecast: what `forecast_of` returned, if it was called before.
 
     Raises:
         LimitError: no backend takes the problem within the limits; with every backend's reason.
@@ -374,10 +376,10 @@ def choose(problem: Problem, run: Run, *, search: bool = True, survey: Survey | 
         if estimate.memory <= limits.memory_bytes
     ]
     sure = min(proofs, default=inf)  # the least time of a proof that is predictable
-    if search and _WORTH_A_SURVEY < sure <= time_left:
-        survey = survey or survey_of(problem, run)
-        if survey is not None:
-            estimates["clutter"] = replace(estimates["clutter"], seconds=survey.seconds)
+    if search and _WORTH_A_FORECAST < sure <= time_left:
+        forecast = forecast or forecast_of(problem, run)
+        if forecast is not None:
+            estimates["clutter"] = replace(estimates["clutter"], seconds=forecast.seconds)
         time_left = run.left
     for name, estimate in estimates.items():
         backend = REGISTRY[name]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.table import Codes
 
 
@@ -62,7 +62,7 @@ def fitted(
     treewidth: int | None = None,
     *,
     ess: float | None = 1.0,
-    score: LocalScore | None = None,
+    score: ScoreFunction | None = None,
     backend: str | None = None,
     constraints: Constraints = Constraints(),  # noqa: B008 - a frozen value
     tree: JunctionTree | None = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, ProblemFeature, Variable
 from jtsolve.core.scores import DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import VarSet, bounded_subsets, count_bounded_subsets, members, varset
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Stop
     from jtsolve.core.tree import JunctionTree
 
-FEATURES = tuple(feature for feature in Feature if feature in ALL_FEATURES)
+FEATURES = tuple(feature for feature in ProblemFeature if feature in ALL_FEATURES)
 """The constraints that backends know; `solve` turns marks into others."""
-WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not Feature.FORBIDDEN_GRAPHS)
+WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not ProblemFeature.FORBIDDEN_GRAPHS)
 """The constraints that most heuristic backends support."""
 
 
@@ -165,7 +165,7 @@ def many_ties(n: int, seed: int) -> Problem:
     return Problem(variables, DenseScores(n, width, values))
 
 
-def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Constraints:
+def draw_constraints(random: Random, n: int, features: frozenset[ProblemFeature]) -> Constraints:
     """Returns random constraints that use exactly the given features, where n has room for them."""
     everything = list(range(1, 1 << n))
 
@@ -176,25 +176,25 @@ def draw_constraints(random: Random, n: int, features: frozenset[Feature]) -> Co
     random.shuffle(pairs)
     half = len(pairs) // 2
     allowed = some([0, *everything], random.choice([0.4, 0.7, 0.9]))
-    makers: dict[Feature, Any] = {
-        Feature.MAX_TREEWIDTH: random.randint(0, n - 1),
-        Feature.MAX_SEPARATOR_SIZE: random.randint(0, n - 1),
-        Feature.MIN_SEPARATOR_SIZE: random.randint(1, max(1, min(3, n - 1))),
-        Feature.FORBIDDEN_EDGES: frozenset(pairs[: random.randint(0, half)]),
-        Feature.REQUIRED_EDGES: frozenset(pairs[half : half + random.randint(0, 3)]),
-        Feature.FORBIDDEN_CLIQUES: some(everything, random.choice([0.1, 0.4, 0.7])),
-        Feature.FORBIDDEN_SEPARATORS: some([0, *everything], random.choice([0.1, 0.4, 0.7])),
-        Feature.ALLOWED_SEPARATORS: allowed,
-        Feature.MAX_CLIQUES: random.randint(1, n),
+    makers: dict[ProblemFeature, Any] = {
+        ProblemFeature.MAX_TREEWIDTH: random.randint(0, n - 1),
+        ProblemFeature.MAX_SEPARATOR_SIZE: random.randint(0, n - 1),
+        ProblemFeature.MIN_SEPARATOR_SIZE: random.randint(1, max(1, min(3, n - 1))),
+        ProblemFeature.FORBIDDEN_EDGES: frozenset(pairs[: random.randint(0, half)]),
+        ProblemFeature.REQUIRED_EDGES: frozenset(pairs[half : half + random.randint(0, 3)]),
+        ProblemFeature.FORBIDDEN_CLIQUES: some(everything, random.choice([0.1, 0.4, 0.7])),
+        ProblemFeature.FORBIDDEN_SEPARATORS: some([0, *everything], random.choice([0.1, 0.4, 0.7])),
+        ProblemFeature.ALLOWED_SEPARATORS: allowed,
+        ProblemFeature.MAX_CLIQUES: random.randint(1, n),
     }
     graphs = [frozenset(random.sample(pairs, random.randint(0, min(2, len(pairs))))) for _ in range(20)]
-    makers[Feature.FORBIDDEN_GRAPHS] = frozenset(graphs)
-    makers[Feature.MAX_CLIQUE_CELLS] = random.choice([2, 12, 24, 36, 60, 200])
+    makers[ProblemFeature.FORBIDDEN_GRAPHS] = frozenset(graphs)
+    makers[ProblemFeature.MAX_CLIQUE_CELLS] = random.choice([2, 12, 24, 36, 60, 200])
     chosen = {feature.value: value for feature, value in makers.items() if feature in features}
     return Constraints(**chosen)
 
 
-def random_problem(seed: int, n: int, features: frozenset[Feature] = frozenset()) -> Problem:
+def random_problem(seed: int, n: int, features: frozenset[ProblemFeature] = frozenset()) -> Problem:
     """Returns a random problem of a random kind of scores with random constraints of the given features."""
     random = repeatable(seed)
     max_size = random.choice([n, n, min(2, n), random.randint(1, n)])
@@ -216,7 +216,9 @@ def random_problem(seed: int, n: int, features: frozenset[Feature] = frozenset()
 
 
 @st.composite
-def small_problems(draw: st.DrawFn, max_n: int = 4, allowed: Iterable[Feature] = WITHOUT_GRAPHS) -> Problem:
+def small_problems(
+    draw: st.DrawFn, max_n: int = 4, allowed: Iterable[ProblemFeature] = WITHOUT_GRAPHS
+) -> Problem:
     """Draws problems with small whole scores (ties, zeros), some sets without one, and any constraints."""
     n = draw(st.integers(1, max_n))
     max_size = draw(st.integers(1, n))

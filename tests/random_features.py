@@ -47,7 +47,7 @@ class _Grower:
             self.random.shuffle(groups)
             cut = self.random.randint(1, len(groups) - 1)
             parts = [frozenset[int]().union(*groups[:cut]), frozenset[int]().union(*groups[cut:])]
-            self.nodes[at] = Product(tuple(self.grow(context.onto(part), depth) for part in parts))
+            self.nodes[at] = Product(tuple(self.grow(context.restricted_to(part), depth) for part in parts))
             return at
         feature = self.feature(context) if self.random.random() < 0.9 - 0.12 * depth else None
         if feature is None:

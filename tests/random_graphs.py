@@ -10,7 +10,7 @@ import numpy as np
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.varset import varset
 from jtsolve.selection.method import Decision
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from jtsolve.selection.method import Task
@@ -41,9 +41,9 @@ class Oracle:
         return Decision(found & task.candidates)
 
 
-def population(graph: UndirectedGraph) -> Moments:
+def population(graph: UndirectedGraph) -> GaussianSample:
     """Returns correlations that mean nothing, for methods that do not look at them."""
-    return Moments(graph.names, np.eye(graph.n), 1000)
+    return GaussianSample(graph.names, np.eye(graph.n), 1000)
 
 
 def random_pair(generator: np.random.Generator, n: int) -> tuple[UndirectedGraph, UndirectedGraph]:

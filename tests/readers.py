@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jtsolve.core.scores import DenseScores
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.table import Table
 
@@ -31,7 +31,7 @@ def read_numbers(data: str | Path | Frame, coding: Coding = PLAIN) -> Continuous
     return table
 
 
-def tabulate(table: Table, score: LocalScore, max_size: int, *, run: Run | None = None) -> DenseScores:
+def tabulate(table: Table, score: ScoreFunction, max_size: int, *, run: Run | None = None) -> DenseScores:
     """Returns the scores of all sets of at most `max_size` columns."""
     run = run or Run()
     scorer = make_scorer(table, score, max_size)

@@ -18,14 +18,14 @@ from runs import ImpatientRun
 
 from jtsolve.averaging.average import average
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.features import Features, features_of
+from jtsolve.averaging.features import GraphFeatures, features_of
 from jtsolve.averaging.method import remark_on_scores
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import SumsPlan
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
 from jtsolve.backends.brute import chordal_trees
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
@@ -77,7 +77,7 @@ def test_sums_and_features_are_those_of_all_graphs_under_every_constraint(seed: 
 
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("seed", range(4))
-def test_each_constraint_alone_is_met_with_gaussian_scores(seed: int, feature: Feature) -> None:
+def test_each_constraint_alone_is_met_with_gaussian_scores(seed: int, feature: ProblemFeature) -> None:
     constraints = random_problem(seed, 5, frozenset({feature})).constraints
     agree(named(gaussian(seed, 5, scale=3.0), constraints))
 
@@ -262,7 +262,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does
 def test_the_predicted_memory_is_that_of_the_tables() -> None:
     for n, width in ((1, 1), (6, 6), (9, 3)):
         sums = summed(named(gaussian(1, n, width)))
-        plan = Plan(n, width)
+        plan = SumsPlan(n, width)
         assert sum(table.size for table in sums.tables) <= plan.words + 8
         assert plan.memory >= sum(table.nbytes for table in sums.tables)
         assert plan.estimate(2).seconds > 0
@@ -288,7 +288,7 @@ def test_a_time_limit_that_comes_first_is_an_error_as_half_of_the_sums_say_nothi
 
 
 def test_features_that_break_an_identity_are_never_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*arguments: Any) -> Features:
+    def broken(*arguments: Any) -> GraphFeatures:
         features = features_of(*arguments)
         return replace(features, clique=2 * features.clique)
 

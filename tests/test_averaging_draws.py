@@ -17,11 +17,11 @@ from scipy.stats import chi2
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import SumsPlan
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
@@ -89,7 +89,7 @@ def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(RefusedError, match=Feature.MAX_CLIQUES.value):
+    with pytest.raises(RefusedError, match=ProblemFeature.MAX_CLIQUES.value):
         draw_trees(named(gaussian(1, 3), Constraints(max_cliques=2)), 1)
     with pytest.raises(ChoiceError, match="at least 1"):
         draw_trees(named(gaussian(1, 3)), 0)
@@ -141,11 +141,11 @@ def test_more_trees_than_the_memory_holds_are_refused() -> None:
 
 
 def test_the_table_that_draws_need_is_predicted() -> None:
-    sums, draws = Plan(14, 14), Plan(14, 14, drawn=True)
+    sums, draws = SumsPlan(14, 14), SumsPlan(14, 14, drawn=True)
     table = 8 * sums.cells(14)
     assert draws.memory - sums.memory == pytest.approx(table / 3, rel=0.05)  # P° in place of X, two thirds
     problem = named(DenseScores(16, 16, np.zeros(1 << 16)))
-    needs = [Plan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
+    needs = [SumsPlan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
     between = Limits(memory=sum(needs) // 2)
     with pytest.raises(LimitError, match=r"need [0-9.]+ GB for 16 variables"):
         draw_trees(problem, 1, method="exact", run=Run(between))

@@ -14,7 +14,7 @@ from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.support.prepare import prepare
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.run import Limits
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
@@ -60,7 +60,7 @@ def test_the_models_are_those_of_bounded_treewidth(treewidth: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
-def test_the_models_are_those_that_meet_a_constraint(feature: Feature) -> None:
+def test_the_models_are_those_that_meet_a_constraint(feature: ProblemFeature) -> None:
     counts = set()
     for seed in range(6):
         n = 2 + seed % 3

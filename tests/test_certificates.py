@@ -23,7 +23,7 @@ from jtsolve.backends.brute import Brute
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import FixedPoint
 from jtsolve.cli import run
-from jtsolve.core.problem import Constraints, Feature, Problem, Variable
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature, Variable
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
@@ -339,13 +339,18 @@ def test_a_bound_that_is_no_number_is_refused(bound: float) -> None:
     ("seed", "n", "magnitude", "features"),
     [
         (180, 2, 1e10, ()),
-        (24, 6, 1e7, (Feature.FORBIDDEN_GRAPHS,)),
-        (219, 6, 1e8, (Feature.MAX_TREEWIDTH, Feature.MAX_CLIQUES, Feature.FORBIDDEN_CLIQUES)),
-        (98, 3, 10**8.3, (Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_CLIQUES)),
+        (24, 6, 1e7, (ProblemFeature.FORBIDDEN_GRAPHS,)),
+        (
+            219,
+            6,
+            1e8,
+            (ProblemFeature.MAX_TREEWIDTH, ProblemFeature.MAX_CLIQUES, ProblemFeature.FORBIDDEN_CLIQUES),
+        ),
+        (98, 3, 10**8.3, (ProblemFeature.MAX_TREEWIDTH, ProblemFeature.FORBIDDEN_CLIQUES)),
     ],
 )
 def test_honest_certificates_of_large_scores_hold(
-    seed: int, n: int, magnitude: float, features: tuple[Feature, ...], tmp_path: Path
+    seed: int, n: int, magnitude: float, features: tuple[ProblemFeature, ...], tmp_path: Path
 ) -> None:
     """The exact score of the best tree lies above the double nearest to it, which is the bound."""
     problem = random_problem(seed, n, frozenset(features))

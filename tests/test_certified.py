@@ -17,9 +17,9 @@ from jtsolve.averaging.certified import CERTIFIABLE
 from jtsolve.averaging.document import posterior_to_json, read_posterior
 from jtsolve.averaging.items import frame_of, sum_exactly
 from jtsolve.averaging.relaxed import Bounds, Forest, Lattice, alone
-from jtsolve.backends.clutter.inequalities import Rows
+from jtsolve.backends.clutter.inequalities import CutRows
 from jtsolve.backends.clutter.subproblem import set_positions
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import is_subset
@@ -54,7 +54,7 @@ def fuzzed(problem: Problem, random: Random, reference: float) -> Lattice:
     rank = np.array(random.sample(range(n), n))
     rank[families.root] = -1
     multipliers = np.array([spread * random.expovariate(1) for _ in cuts])
-    return Lattice(families, Rows(families, cuts), multipliers, heights, reference, 0.0, rank)
+    return Lattice(families, CutRows(families, cuts), multipliers, heights, reference, 0.0, rank)
 
 
 def holds(lattice: Lattice, bounds: Bounds, truth: Averages) -> None:
@@ -225,7 +225,7 @@ def test_what_certified_sums_do_not_support_is_refused_with_the_reason() -> None
         average(named(gaussian(1, 4)), method="certified", prior="rooted-junction-trees")
     with pytest.raises(ChoiceError, match="the tolerance is 2"):
         average(named(gaussian(1, 4)), method="certified:2")
-    assert {Feature.MAX_TREEWIDTH, Feature.REQUIRED_EDGES} <= CERTIFIABLE.features
+    assert {ProblemFeature.MAX_TREEWIDTH, ProblemFeature.REQUIRED_EDGES} <= CERTIFIABLE.features
     with pytest.raises(NotConvergedError, match="Ways out"):
         draw_trees(named(gaussian(2, 5)), 10, method="certified:1e-6", run=ImpatientRun(14, Stop.TIME))
 

@@ -10,7 +10,7 @@ from problems import Recording, dense, draw_constraints, gaussian, integers, nam
 
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import SparseScores
@@ -35,7 +35,7 @@ def gains(n: int, edges: dict[int, float], rest: float = -1.0) -> Problem:
 
 
 @pytest.mark.parametrize("feature", [None, *FOREST_FEATURES])
-def test_agrees_with_brute_force(feature: Feature | None) -> None:
+def test_agrees_with_brute_force(feature: ProblemFeature | None) -> None:
     ran = infeasible = 0
     for seed in range(60):
         random = repeatable(seed)

@@ -656,17 +656,17 @@ def test_supported_constraints_are_told_in_few_words(monkeypatch: pytest.MonkeyP
     from dataclasses import replace
 
     from jtsolve.cli.choices import _supported
-    from jtsolve.core.problem import ALL_FEATURES, Feature
+    from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 
-    def supported(features: frozenset[Feature]) -> str:
+    def supported(features: frozenset[ProblemFeature]) -> str:
         backend = REGISTRY["forward"]
         changed = replace(backend.capabilities, features=features)
         monkeypatch.setattr(type(backend), "capabilities", changed)
         return _supported(backend)
 
     assert supported(ALL_FEATURES) == "all"
-    assert supported(ALL_FEATURES - {Feature.MAX_CLIQUES}) == "all but max_cliques"
-    assert supported(frozenset({Feature.MAX_TREEWIDTH})) == "max_treewidth"
+    assert supported(ALL_FEATURES - {ProblemFeature.MAX_CLIQUES}) == "all but max_cliques"
+    assert supported(frozenset({ProblemFeature.MAX_TREEWIDTH})) == "max_treewidth"
     assert supported(frozenset()) == "none"
 
 

@@ -190,15 +190,15 @@ def test_a_scheduler_that_goes_between_two_calls_is_said(own: Workers) -> None:
     for error in (OSError(), RuntimeError("ConnectionPool is closed")):
         gone = Gone(error)
         with pytest.raises(ClusterLostError):
-            Workers(gone).taken(gone)
+            Workers(gone).result_of(gone)
         with pytest.raises(ClusterLostError):
             _ = Workers(gone).threads
     bug = Gone(RuntimeError("a bug"))
     bug.status = "running"
     with pytest.raises(RuntimeError, match="a bug"):
-        Workers(bug).taken(bug)
+        Workers(bug).result_of(bug)
     with pytest.raises(WorkersLostError):
-        own.taken(Gone(CancelledError()))
+        own.result_of(Gone(CancelledError()))
 
     def fail() -> None:
         raise OSError(28, "No space left on device")

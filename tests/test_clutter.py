@@ -37,15 +37,15 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.certificate import certificate_of
-from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow, no_good
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector, SetRow, no_good
 from jtsolve.backends.clutter.master import Master
 from jtsolve.backends.clutter.separation import SEPARATION, nearest, violated
 from jtsolve.backends.clutter.table import bytes_of_table, tabulated, tabulated_and_bounded
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.starts import Known
+from jtsolve.backends.support.starts import KnownTree
 from jtsolve.cli import run
 from jtsolve.core.bounds import problem_bound
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import UNSTOPPABLE, DenseScores, SparseScores, StoppedError, colex_table
@@ -203,7 +203,7 @@ def test_threads_find_the_same_cuts_and_bounds() -> None:
         shared = violated(families, point, sinks, 1e-4, pool=pool)
         assert shared == violated(families, point, sinks, 1e-4)
         assert len(shared) > 40
-        rows = Rows(families, shared)
+        rows = CutRows(families, shared)
         scale, scores = scaled(families)
         multipliers = scale.units_of(np.random.default_rng(0).random(len(shared)))
         arguments = (families, scores, rows, RowVector(multipliers, np.zeros(0, dtype=np.int64)))
@@ -269,7 +269,7 @@ def test_any_multipliers_give_a_bound_and_reduced_costs() -> None:
         clutters = [tuple(sorted(at[one] for one in row)) for row in antichains(n)][:200]
         pairs = tuple((u, v, 1) for u, v in combinations(range(n), 2))
         most = SetRow((), tuple((u, v, -1) for u, v, _ in pairs), -len(pairs))
-        rows = Rows(families, clutters, [most])
+        rows = CutRows(families, clutters, [most])
         weights = scale.units_of(
             generator.exponential(1.0, len(clutters)) * (generator.random(len(clutters)) < 0.2)
         )
@@ -320,14 +320,14 @@ def agree(problem: Problem, backend: ClutterCuts) -> Result:
     return result
 
 
-@pytest.mark.parametrize("feature", Feature)
-def test_alone_it_agrees_with_brute_force_under_every_constraint(feature: Feature) -> None:
+@pytest.mark.parametrize("feature", ProblemFeature)
+def test_alone_it_agrees_with_brute_force_under_every_constraint(feature: ProblemFeature) -> None:
     for seed in range(14):
         agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems(allowed=Feature))
+@given(problem=small_problems(allowed=ProblemFeature))
 def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
     agree(problem, ALONE)
 
@@ -343,7 +343,7 @@ def test_it_branches_where_the_relaxation_has_a_gap() -> None:
 def test_an_interrupted_linear_program_can_be_solved_afterwards() -> None:
     families = families_of(named(gaussian(0, 9, 3)), root=0)
     pairs = [(1 + u, 1 + v) for v in range(9) for u in range(v)]
-    master = Master(families, families.allowed, Rows(families, pairs), escape=10.0)
+    master = Master(families, families.allowed, CutRows(families, pairs), escape=10.0)
     assert not master.solve(Recording(patience=0, reason=Stop.TIME))
     assert master.solve(UNSTOPPABLE)
     assert master.escaped == 0.0
@@ -377,7 +377,7 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
 
 
 def test_steps_go_on_where_closure_drops_families_of_the_average() -> None:
-    features = frozenset({Feature.FORBIDDEN_CLIQUES, Feature.MIN_SEPARATOR_SIZE})
+    features = frozenset({ProblemFeature.FORBIDDEN_CLIQUES, ProblemFeature.MIN_SEPARATOR_SIZE})
     problem = random_problem(407, 7, features)
     assert isinstance(problem.scores, SparseScores)
     table = {mask: 1e15 * score for mask, score in problem.scores.table.items()}
@@ -412,8 +412,10 @@ def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.Monk
     assert result.stats["lp_failures"] == 0
 
 
-@pytest.mark.parametrize("feature", Feature)
-def test_few_families_begin_under_every_constraint(monkeypatch: pytest.MonkeyPatch, feature: Feature) -> None:
+@pytest.mark.parametrize("feature", ProblemFeature)
+def test_few_families_begin_under_every_constraint(
+    monkeypatch: pytest.MonkeyPatch, feature: ProblemFeature
+) -> None:
     monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=6))
     for seed in range(14):
         agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
@@ -427,8 +429,8 @@ def test_families_that_join_make_the_linear_program_of_all() -> None:
     _, first = np.unique(families.members[union, slot], return_index=True)
     few = np.zeros_like(families.allowed)
     few[union[first], slot[first]] = True
-    whole = Master(families, families.allowed, Rows(families, pairs, set_rows), escape=10.0)
-    part = Master(families, few, Rows(families, pairs[:20], set_rows), escape=10.0)
+    whole = Master(families, families.allowed, CutRows(families, pairs, set_rows), escape=10.0)
+    part = Master(families, few, CutRows(families, pairs[:20], set_rows), escape=10.0)
     missing = families.allowed & ~few
     union, slot = np.nonzero(missing)
     part.add_columns(union[::2], slot[::2])
@@ -443,7 +445,7 @@ def test_families_that_join_make_the_linear_program_of_all() -> None:
     x = part.x[[at[family] for family in zip(whole.union.tolist(), whole.slot.tolist(), strict=True)]]
     parents = whole.parents.astype(np.int64)
     for values in (whole.x, x):
-        for violation in Rows(families, pairs, set_rows).violation(whole.union, parents, values):
+        for violation in CutRows(families, pairs, set_rows).violation(whole.union, parents, values):
             assert max(violation) <= 1e-6
 
 
@@ -477,7 +479,7 @@ def test_before_potentials_the_root_does_not_depend_on_the_tree_that_came_first(
 
     def roots(width: int) -> set[object]:
         one = problem.with_treewidth(width)
-        return {solve(one, ClutterCuts(start=Known(star), simplex=0)).stats["root"] for star in stars}
+        return {solve(one, ClutterCuts(start=KnownTree(star), simplex=0)).stats["root"] for star in stars}
 
     assert roots(2) == set(problem.names)
     assert len(roots(3)) == 1
@@ -522,8 +524,8 @@ def holds(problem: Problem, result: Result, path: Path) -> tuple[str, ...]:
     return verify(problem, result_to_document(result), read_certificate(path))
 
 
-@pytest.mark.parametrize("feature", Feature)
-def test_certificates_hold_under_every_constraint(feature: Feature, tmp_path: Path) -> None:
+@pytest.mark.parametrize("feature", ProblemFeature)
+def test_certificates_hold_under_every_constraint(feature: ProblemFeature, tmp_path: Path) -> None:
     for seed in range(10):
         problem = random_problem(2000 + seed, 2 + seed % 4, frozenset({feature}))
         result, path = proof(problem, tmp_path)
@@ -632,7 +634,7 @@ def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def branching_problem() -> Problem:
     """Returns a problem whose proof needs branches."""
     for seed in range(20):
-        problem = random_problem(seed, 5, frozenset({Feature.MAX_SEPARATOR_SIZE}))
+        problem = random_problem(seed, 5, frozenset({ProblemFeature.MAX_SEPARATOR_SIZE}))
         if solve(problem, ALONE).stats["nodes"] > 1:
             return problem
     raise AssertionError("none of these needs branches")
@@ -738,8 +740,8 @@ def ascended(problem: Problem, report: Recording | None = None, first: JunctionT
 
 
 @pytest.mark.parametrize("treewidth", [1, 2, 3])
-@pytest.mark.parametrize("feature", [one for one in FEATURES if one is not Feature.MAX_TREEWIDTH])
-def test_an_ascent_alone_bounds_under_any_constraint(feature: Feature, treewidth: int) -> None:
+@pytest.mark.parametrize("feature", [one for one in FEATURES if one is not ProblemFeature.MAX_TREEWIDTH])
+def test_an_ascent_alone_bounds_under_any_constraint(feature: ProblemFeature, treewidth: int) -> None:
     for seed in range(2):
         random = repeatable(7 * seed + treewidth)
         others = [feature, random.choice(FEATURES)]
@@ -924,7 +926,7 @@ def test_that_no_graph_meets_constraints_is_proved_beside_scores_of_any_size(
 ) -> None:
     """Beside large scores, multipliers had too little room: half of these were unknown with 10^13."""
     random = gaussian(len(what), 6, 6)
-    graphs = draw_constraints(repeatable(6), 6, frozenset({Feature.FORBIDDEN_GRAPHS})).forbidden_graphs
+    graphs = draw_constraints(repeatable(6), 6, frozenset({ProblemFeature.FORBIDDEN_GRAPHS})).forbidden_graphs
     constraints = replace(NO_GRAPH[what], forbidden_graphs=graphs)
     refuted(named(replace(random, values=random.values * 10.0**power), constraints), tmp_path)
 

@@ -21,7 +21,7 @@ from jtsolve.backends.clutter.ascent import ascend, cuts_raised
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.bound import Bound, bound_of, scaled
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.inequalities import Rows, RowVector, SetRow
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector, SetRow
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Feature, Problem
@@ -108,7 +108,7 @@ def by_definition(
 def after(subproblem: Subproblem, start: RowVector, raises: dict[tuple[int, ...], int]) -> Bound:
     """Returns the bound of multipliers, in units, after raises."""
     rows = subproblem.rows
-    joint = Rows(subproblem.families, [*rows.clutters, *raises], rows.set_rows)
+    joint = CutRows(subproblem.families, [*rows.clutters, *raises], rows.set_rows)
     cuts = np.append(start.cuts, np.array(list(raises.values()), dtype=np.int64))
     return bound_of(subproblem.families, subproblem.scores, joint, RowVector(cuts, start.set_rows))
 
@@ -205,7 +205,7 @@ def test_it_starts_from_any_multipliers_of_cuts_and_set_rows() -> None:
         edges = tuple((u, v, -1) for v in range(5) for u in range(v))
         row = SetRow((), edges, -10)  # at most all edges
         clutters = [tuple(sorted({1 + v, int(families.facets[-1, 0])})) for v in range(5)]
-        rows = Rows(families, clutters, [row])
+        rows = CutRows(families, clutters, [row])
         start = RowVector(scale.units_of(generator.random(5)), scale.units_of(np.array([0.1])))
         bound = bound_of(families, scores, rows, start)
         raises = cuts_raised(families, bound, list(range(1, 6)), EVERYTHING)
@@ -239,16 +239,16 @@ def test_interrupted_at_any_visit_it_has_a_valid_bound_that_falls_with_time() ->
     falls = []
     for patience in range(40):
         steps = iter([True] * patience)
-        told: list[int] = []
+        reported: list[int] = []
 
-        def hear(fallen: int, steps: Iterator[bool] = steps, told: list[int] = told) -> bool:
-            told.append(fallen)
+        def proceed(fallen: int, steps: Iterator[bool] = steps, reported: list[int] = reported) -> bool:
+            reported.append(fallen)
             return next(steps, False)
 
-        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, proceed=hear)
+        raises = cuts_raised(subproblem.families, bound, sinks, EVERYTHING, proceed=proceed)
         falls.append(sum(raises.values()))
-        assert told == sorted(told)
-        assert told[-1] <= falls[-1]
+        assert reported == sorted(reported)
+        assert reported[-1] <= falls[-1]
         assert after(subproblem, start, raises).units == bound.units - falls[-1]
     assert falls == sorted(falls)
     assert falls[0] == 0 < falls[-1]
@@ -274,8 +274,8 @@ def test_the_bound_is_told_during_the_ascent(monkeypatch: pytest.MonkeyPatch) ->
     problem = named(gaussian(3, 7, 3))
     report = Recording()
     outcome = ClutterCuts().solve(problem, Limits(), report)
-    told = [news["bound"] for news in report.calls if news.get("note") == "dual ascent"]
-    bounds = [bound for bound in told if bound is not None]  # the search for a first tree tells none
+    reported = [news["bound"] for news in report.calls if news.get("note") == "dual ascent"]
+    bounds = [bound for bound in reported if bound is not None]  # the search for a first tree reports none
     assert len(bounds) > 1
     assert min(bounds) >= outcome.bound
 
@@ -334,15 +334,15 @@ def test_stages_share_cuts_though_some_of_their_sets_are_gone() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_survey_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
     problem = named(from_data(seed, 8, 3, rows=50))
-    survey = REGISTRY["clutter"].survey(problem, Limits(), Recording())  # type: ignore[attr-defined]
-    assert 0 <= survey.left < survey.families
-    assert (survey.gap <= 1e-6) == (survey.left == 0)
+    forecast = REGISTRY["clutter"].forecast(problem, Limits(), Recording())  # type: ignore[attr-defined]
+    assert 0 <= forecast.left < forecast.families
+    assert (forecast.gap <= 1e-6) == (forecast.left == 0)
 
 
 def test_a_survey_without_a_tree_has_no_gap() -> None:
-    survey = ClutterCuts().survey(named(gaussian(3, 7, 3)), Limits(), Recording())
-    assert survey.gap == inf
-    assert survey.left > 0
+    forecast = ClutterCuts().forecast(named(gaussian(3, 7, 3)), Limits(), Recording())
+    assert forecast.gap == inf
+    assert forecast.left > 0
 
 
 # Restarts.

@@ -14,8 +14,8 @@ from verifiers import verify
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.first_tree import best_neighbour
-from jtsolve.backends.clutter.inequalities import Rows, no_good
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.backends.clutter.inequalities import CutRows, no_good
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Result, Status
 from jtsolve.core.scores import LARGEST, DenseScores
 from jtsolve.families.families import families_of, families_of_tree
@@ -47,7 +47,7 @@ def test_the_row_of_a_graph_is_broken_by_that_graph_alone(n: int) -> None:
     families = families_of(named(gaussian(0, n)), n - 1)
     at = {mask: k for k, mask in enumerate(families.masks())}
     graphs = [tree.edge_sets for tree in trees]
-    rows = Rows(families, (), [no_good(graph, n) for graph in graphs])
+    rows = CutRows(families, (), [no_good(graph, n) for graph in graphs])
     for number, tree in enumerate(trees):
         order = families_of_tree(tree, n - 1)
         union = np.array([at[parents | 1 << v] for v, parents in order])
@@ -80,7 +80,7 @@ def test_the_next_best_trees_are_those_of_brute_force() -> None:
 
 
 @pytest.mark.parametrize("feature", WITHOUT_GRAPHS)
-def test_the_same_under_every_other_constraint(feature: Feature) -> None:
+def test_the_same_under_every_other_constraint(feature: ProblemFeature) -> None:
     for seed in range(3):
         next_best(random_problem(3000 + seed, 3 + seed % 2, frozenset({feature})), 5)
 
@@ -111,7 +111,7 @@ def test_the_first_tree_is_the_best_that_differs_by_one_edge() -> None:
         n = 2 + seed % 4
         scores = gaussian(seed, n)
         whole = named(scores if seed % 3 else with_holes(seed, scores, 0.1, singles=False))
-        problem = random_problem(seed, n, frozenset({Feature.MAX_TREEWIDTH}))
+        problem = random_problem(seed, n, frozenset({ProblemFeature.MAX_TREEWIDTH}))
         problem = replace(whole, constraints=problem.constraints)
         order = ranked(problem)
         forbidden = {graph for _, graph in order[:: max(1, len(order) // 3)]}

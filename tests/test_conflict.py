@@ -16,7 +16,7 @@ from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
 from jtsolve.conflict import find_conflict, joined, parts_of
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.run import Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.errors import ChoiceError, LimitError
@@ -25,7 +25,7 @@ from jtsolve.io.instance import write_problem
 if TYPE_CHECKING:
     from pathlib import Path
 
-CONSTRAINTS = frozenset(Feature) - {Feature.REAL_VARIABLES}
+CONSTRAINTS = frozenset(ProblemFeature) - {ProblemFeature.REAL_VARIABLES}
 
 
 def command(*words: object) -> int:

@@ -38,7 +38,7 @@ from jtsolve.backends.consistent.kernels.least_cuts import least_cut
 from jtsolve.backends.consistent.ltci import LTCI, unrank
 from jtsolve.backends.consistent.search import ConsistentTrees
 from jtsolve.backends.portfolio.backend import Portfolio
-from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores
@@ -298,9 +298,9 @@ def test_returns_trees_that_meet_everything_or_none(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(
-    "feature", [one for one in Feature if one in LOCAL_FEATURES], ids=lambda feature: feature.value
+    "feature", [one for one in ProblemFeature if one in LOCAL_FEATURES], ids=lambda feature: feature.value
 )
-def test_meets_every_constraint_that_it_declares(feature: Feature) -> None:
+def test_meets_every_constraint_that_it_declares(feature: ProblemFeature) -> None:
     found = 0
     backend = FindConsistentTree(q=3)
     for seed in range(40):

@@ -25,7 +25,7 @@ from shares import COSTLY, WHOLE, drawn, share_of
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import problem_for
-from jtsolve.core.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Result, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import LARGEST, DenseScores
@@ -45,17 +45,17 @@ TOLERANCE = 1e-9
 REGRESSIONS = sorted((Path(__file__).parent / "regressions").glob("*.json"))
 
 ONE_OF_EACH = {
-    Feature.MAX_TREEWIDTH: Constraints(max_treewidth=1),
-    Feature.MAX_SEPARATOR_SIZE: Constraints(max_separator_size=1),
-    Feature.MIN_SEPARATOR_SIZE: Constraints(min_separator_size=1),
-    Feature.FORBIDDEN_EDGES: Constraints(forbidden_edges=frozenset({0b011})),
-    Feature.REQUIRED_EDGES: Constraints(required_edges=frozenset({0b011})),
-    Feature.FORBIDDEN_CLIQUES: Constraints(forbidden_cliques=frozenset({0b110})),
-    Feature.FORBIDDEN_SEPARATORS: Constraints(forbidden_separators=frozenset({0})),
-    Feature.ALLOWED_SEPARATORS: Constraints(allowed_separators=frozenset({0, 1, 2, 4, 8})),
-    Feature.MAX_CLIQUES: Constraints(max_cliques=2),
-    Feature.FORBIDDEN_GRAPHS: Constraints(forbidden_graphs=frozenset({frozenset(), frozenset({3})})),
-    Feature.MAX_CLIQUE_CELLS: Constraints(max_clique_cells=6),
+    ProblemFeature.MAX_TREEWIDTH: Constraints(max_treewidth=1),
+    ProblemFeature.MAX_SEPARATOR_SIZE: Constraints(max_separator_size=1),
+    ProblemFeature.MIN_SEPARATOR_SIZE: Constraints(min_separator_size=1),
+    ProblemFeature.FORBIDDEN_EDGES: Constraints(forbidden_edges=frozenset({0b011})),
+    ProblemFeature.REQUIRED_EDGES: Constraints(required_edges=frozenset({0b011})),
+    ProblemFeature.FORBIDDEN_CLIQUES: Constraints(forbidden_cliques=frozenset({0b110})),
+    ProblemFeature.FORBIDDEN_SEPARATORS: Constraints(forbidden_separators=frozenset({0})),
+    ProblemFeature.ALLOWED_SEPARATORS: Constraints(allowed_separators=frozenset({0, 1, 2, 4, 8})),
+    ProblemFeature.MAX_CLIQUES: Constraints(max_cliques=2),
+    ProblemFeature.FORBIDDEN_GRAPHS: Constraints(forbidden_graphs=frozenset({frozenset(), frozenset({3})})),
+    ProblemFeature.MAX_CLIQUE_CELLS: Constraints(max_clique_cells=6),
 }
 
 
@@ -89,7 +89,7 @@ def taking(backend: Any, problem: Problem) -> list[Backend]:
 class Case(NamedTuple):
     """A random problem of few variables: its constraints, its size, its seed."""
 
-    features: frozenset[Feature]
+    features: frozenset[ProblemFeature]
     n: int
     seed: int
 
@@ -105,7 +105,7 @@ SEEDS = {0: (1, 3, 12, 12, 10), 1: (1, 3, 6, 5, 4), 2: (1, 2, 2, 2, 2)}
 """Problems of 1, 2, 3, 4, 5 variables, by the number of constraints."""
 
 
-def cases(features: frozenset[Feature]) -> list[Case]:
+def cases(features: frozenset[ProblemFeature]) -> list[Case]:
     """Returns the problems with these constraints that all backends are tried on."""
     counts = SEEDS[len(features)]
     return [Case(features, n, seed) for n, count in enumerate(counts, 1) for seed in range(count)]
@@ -179,7 +179,7 @@ FEATURE_SETS = [frozenset(chosen) for count in range(3) for chosen in combinatio
     FEATURE_SETS,
     ids=lambda features: "+".join(sorted(feature.value for feature in features)) or "free",
 )
-def test_all_agree_with_brute_force(features: frozenset[Feature], tally: Tally) -> None:
+def test_all_agree_with_brute_force(features: frozenset[ProblemFeature], tally: Tally) -> None:
     for case in cases(features):
         verify(case.problem(), tally, case.key, one=True)
 
@@ -199,7 +199,7 @@ def test_all_agree_with_brute_force_on_ties_and_zeros(problem: Problem, tally: T
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
-def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) -> None:
+def test_exact_backends_agree_on_more_variables(feature: ProblemFeature, tally: Tally) -> None:
     outcomes = Counter[str]()
     for seed in (0, 2, 3, 4):  # of 1 and 7, `clutter` bounds the number of cliques in 4 and 12 seconds
         problem = random_problem(seed, 6 + seed % 3, frozenset({feature}))
@@ -222,7 +222,7 @@ def test_exact_backends_agree_on_more_variables(feature: Feature, tally: Tally) 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 @pytest.mark.parametrize("name", REGISTRY)
-def test_what_is_not_supported_is_refused_by_name(name: str, feature: Feature, tally: Tally) -> None:
+def test_what_is_not_supported_is_refused_by_name(name: str, feature: ProblemFeature, tally: Tally) -> None:
     backend = REGISTRY[name]
     problem = named(gaussian(0, 4, 2), ONE_OF_EACH[feature])
     assert problem.constraints.features == {feature}

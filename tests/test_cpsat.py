@@ -19,7 +19,7 @@ from jtsolve.backends.cpsat.backend import ConstraintProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.solver import SolverInput
-from jtsolve.core.problem import Feature
+from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.encodings.formula import Formula, LinearRow
@@ -121,7 +121,7 @@ def test_what_can_never_hold_has_no_solution() -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
     found = set()
-    for seed, feature in enumerate([None, *Feature], start=110):
+    for seed, feature in enumerate([None, *ProblemFeature], start=110):
         problem = random_problem(seed, 3 + seed % 2, frozenset([feature] if feature else []))
         for backend in (replace(ALONE, model=model), replace(REGISTRY["cpsat"], model=model)):  # type: ignore[type-var]
             agrees(problem, backend, solve(problem, Brute()).bound)

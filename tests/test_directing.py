@@ -24,7 +24,7 @@ from jtsolve.io.supersets import read_screened
 from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.framework import OverJunctionTree, select
 from jtsolve.selection.pc import PC
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 from jtsolve.selection.screens import Complete, Correlations
 from jtsolve.verify.selection import check_selection
 
@@ -87,7 +87,7 @@ def _descendants(parents: Parents, v: int) -> VarSet:
         found = more
 
 
-def _population(parents: Parents, seed: int) -> Moments:
+def _population(parents: Parents, seed: int) -> GaussianSample:
     """Returns the correlations of linear equations whose graph is a network."""
     n = len(parents)
     draw = np.random.default_rng(seed)
@@ -98,7 +98,7 @@ def _population(parents: Parents, seed: int) -> Moments:
     mixing = np.linalg.inv(np.eye(n) - slopes)
     covariance = mixing @ mixing.T
     scale = np.sqrt(covariance.diagonal())
-    return Moments(_skeleton(parents).names, covariance / np.outer(scale, scale), 10**6)
+    return GaussianSample(_skeleton(parents).names, covariance / np.outer(scale, scale), 10**6)
 
 
 def _random_network(seed: int, n: int) -> Parents:
@@ -137,7 +137,7 @@ def test_the_names_and_the_order_of_columns_do_not_matter() -> None:
     for seed in range(10):
         truth = _population(_random_network(seed, 8), seed)
         sample = draw.multivariate_normal(np.zeros(8), truth.correlation, 60).T
-        moments = Moments(truth.names, np.asarray(np.corrcoef(sample)), 60)
+        moments = GaussianSample(truth.names, np.asarray(np.corrcoef(sample)), 60)
         found = select(moments, method, Complete())
         order = draw.permutation(8).tolist()
         turned = select(moments.restricted(order), method, Complete())

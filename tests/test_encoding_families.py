@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from problems import gaussian, named, random_problem, small_problems, with_holes
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.pruning import prune
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
 from jtsolve.core.tree import JunctionTree
@@ -60,7 +60,7 @@ def agrees(problem: Problem, root: int) -> None:
 
 
 @pytest.mark.parametrize("feature", [None, *sorted(ROWS_AND_FILTERS, key=lambda feature: feature.value)])
-def test_a_tree_is_accepted_iff_it_meets_the_constraints(feature: Feature | None) -> None:
+def test_a_tree_is_accepted_iff_it_meets_the_constraints(feature: ProblemFeature | None) -> None:
     for seed in range(12):
         n = 1 + seed % 4 if seed < 10 else 5
         problem = random_problem(seed, n, frozenset([feature] if feature else []))
@@ -70,7 +70,7 @@ def test_a_tree_is_accepted_iff_it_meets_the_constraints(feature: Feature | None
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems())
 def test_the_same_with_ties_zeros_and_pairs_of_constraints(problem: Problem) -> None:
-    if Feature.MAX_CLIQUES not in problem.constraints.features:
+    if ProblemFeature.MAX_CLIQUES not in problem.constraints.features:
         agrees(problem, problem.n - 1)
 
 

@@ -15,7 +15,7 @@ from problems import FEATURES, dense, from_data, gaussian, named, random_problem
 from pysat.solvers import Solver
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature
+from jtsolve.core.problem import ALL_FEATURES, Constraints, ProblemFeature
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
@@ -90,7 +90,7 @@ def test_with_every_treewidth(n: int, treewidth: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_with_every_constraint(feature: Feature) -> None:
+def test_with_every_constraint(feature: ProblemFeature) -> None:
     counts = [
         agrees(random_problem(seed, n, frozenset([feature])), seed % n)
         for seed, n in enumerate((1, 2, 3, 4, 3, 4, 4, 4, 5))

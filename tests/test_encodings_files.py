@@ -19,7 +19,7 @@ from problems import from_data, gaussian, named, random_problem
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.cli import run
 from jtsolve.core import formats
-from jtsolve.core.problem import Constraints, Feature
+from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.result import Status
 from jtsolve.encodings.answers import read_answer
 from jtsolve.encodings.export import export
@@ -80,7 +80,7 @@ def test_a_linear_file_has_the_models_of_its_formula(
 
 @pytest.mark.parametrize("target", ["lp", "mps"])
 def test_a_solution_of_a_linear_file_is_the_optimum(target: str, tmp_path: Path) -> None:
-    problem = random_problem(2, 5, frozenset([Feature.MIN_SEPARATOR_SIZE, Feature.MAX_CLIQUES]))
+    problem = random_problem(2, 5, frozenset([ProblemFeature.MIN_SEPARATOR_SIZE, ProblemFeature.MAX_CLIQUES]))
     path = tmp_path / f"instance.{target}"
     solver = solved_by_highs(export(problem, target), path)
     solver.writeSolution(str(tmp_path / "solution"), 0)

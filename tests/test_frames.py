@@ -16,7 +16,7 @@ from jtsolve.models.columns import Column, RealColumn, columns_of, states_of
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.frames import FrameStyle, columns_in
 from jtsolve.tables.options import Coding, Habits
-from jtsolve.tables.values import States, label_of
+from jtsolve.tables.values import ColumnStates, label_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -271,17 +271,17 @@ def test_frames_come_out_as_they_came_in(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_ranges_and_missing_values_come_out_as_categories_and_nulls(kind: str) -> None:
-    style = FrameStyle.of(KINDS[kind], {"count": States(("9", "10"), "number")})
-    part = style.column("part", States(("<= 1", "> 1")), np.array([0, 1, -1]))
+    style = FrameStyle.of(KINDS[kind], {"count": ColumnStates(("9", "10"), "number")})
+    part = style.column("part", ColumnStates(("<= 1", "> 1")), np.array([0, 1, -1]))
     assert columns_in({"part": part}).frame["part"].to_list() == ["<= 1", "> 1", None]
-    states = States(("a", "b", "?"), gap=True)
+    states = ColumnStates(("a", "b", "?"), gap=True)
     word = FrameStyle.of(KINDS[kind], {"word": states}).column("word", states, np.array([1, 2, -1]))
     assert columns_in({"word": word}).frame["word"].to_list() == ["b", None, None]
 
 
 def test_a_column_of_very_many_values_is_not_remembered() -> None:
     column = np.arange(1 << 17)
-    assert FrameStyle.of({"a": column}, {"a": States(("<= 1", "> 1"))}) == FrameStyle()
+    assert FrameStyle.of({"a": column}, {"a": ColumnStates(("<= 1", "> 1"))}) == FrameStyle()
 
 
 def test_columns_that_are_not_wanted_may_hold_anything() -> None:

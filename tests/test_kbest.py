@@ -19,7 +19,7 @@ from runs import ReportingRun
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
@@ -97,7 +97,7 @@ def test_fewer_trees_than_asked_for_are_all_there_are(backend: Backend, n: int) 
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems(max_n=3, allowed=Feature))
+@given(problem=small_problems(max_n=3, allowed=ProblemFeature))
 def test_the_same_with_ties_and_constraints(problem: Problem) -> None:
     agree(problem, ClutterCuts(), 4)
 
@@ -120,7 +120,7 @@ def test_auto_takes_a_backend_that_can_forbid_graphs() -> None:
     ranking = k_best(random_problem(3, 7), k=2)
     backend = REGISTRY[ranking.last.backend]
     assert backend.capabilities.exact
-    assert Feature.FORBIDDEN_GRAPHS in backend.capabilities.features
+    assert ProblemFeature.FORBIDDEN_GRAPHS in backend.capabilities.features
 
 
 # What is not on offer.

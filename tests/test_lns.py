@@ -30,7 +30,7 @@ from jtsolve.backends.lns.tree import Region, draw_region, region_score, splice
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
 from jtsolve.backends.support.mutable_tree import MutableTree
-from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
@@ -81,7 +81,7 @@ def best_by_brute_force(problem: Problem, tree: MutableTree, region: Region) -> 
 
 
 @pytest.mark.parametrize("features", [frozenset(), *({f} for f in FEATURES)], ids=str)
-def test_a_region_is_solved_as_brute_force_would(features: frozenset[Feature]) -> None:
+def test_a_region_is_solved_as_brute_force_would(features: frozenset[ProblemFeature]) -> None:
     tried = bounded = 0
     for seed in range(40):
         problem = random_problem(seed, 7, frozenset(features))
@@ -229,7 +229,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
-def test_every_tree_on_the_way_meets_the_constraints(feature: Feature) -> None:
+def test_every_tree_on_the_way_meets_the_constraints(feature: ProblemFeature) -> None:
     improved = 0
     for seed in range(5):
         problem = random_problem(seed, 9, frozenset({feature}))
@@ -532,7 +532,7 @@ def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
 
 
 def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
-    small = random_problem(390, 5, frozenset({Feature.ALLOWED_SEPARATORS}))
+    small = random_problem(390, 5, frozenset({ProblemFeature.ALLOWED_SEPARATORS}))
     table = {mask: 1e9 * small.scores.score(mask) for mask in bounded_subsets(5, small.max_clique_size)}
     problem = replace(small, scores=SparseScores(5, table))
     options = LargeNeighbourhoodSearch(

@@ -21,7 +21,7 @@ from jtsolve.backends.merging.backend import Merging
 from jtsolve.backends.merging.starts import grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
@@ -154,7 +154,7 @@ def test_it_merges_trees_into_better_ones_up_to_the_optimum(seed: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda one: one.value)
-def test_trees_meet_the_constraints(feature: Feature) -> None:
+def test_trees_meet_the_constraints(feature: ProblemFeature) -> None:
     problem = random_problem(1, 7, frozenset({feature}))
     recording = Recording()
     outcome = replace(SMALL, rounds=0).solve(problem, Limits(), recording)

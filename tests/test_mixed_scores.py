@@ -25,13 +25,13 @@ from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
 
 KINDS = ("cg", "cg:penalty=aic", "cg:covariance=common", "niw")
 RAW = [f"{kind}{',' if ':' in kind else ':'}columns=raw" for kind in KINDS]
 
 
-def parsed(text: str) -> LocalScore:
+def parsed(text: str) -> ScoreFunction:
     return REGISTRY.parse(text)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.starts import Known
+from jtsolve.backends.support.starts import KnownTree
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Outcome
 from jtsolve.core.run import Run
@@ -252,13 +252,13 @@ def test_the_search_for_a_tree_begins_at_the_old_one() -> None:
     table = two_switches(300, 4)
     begun: list[object] = []
 
-    def solve_from(self: Known, *_arguments: object) -> Outcome:
+    def solve_from(self: KnownTree, *_arguments: object) -> Outcome:
         begun.append(self.tree)
         return Outcome(None)
 
     old = Learner(treewidth=1)(table, Run())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Known, "solve", solve_from)
+        patch.setattr(KnownTree, "solve", solve_from)
         Learner(treewidth=2)(table, Run(), old)
     assert begun == [old]
     assert Learner(backend=REGISTRY["dp"], treewidth=2)(table, Run(), old).treewidth <= 2

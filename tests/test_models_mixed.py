@@ -26,7 +26,7 @@ from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.mixture import Mixture as Mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, taken
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, rows_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -375,7 +375,7 @@ def parts_of(seed: int) -> Mixed:
 def test_weights_of_rows_count_as_repetitions() -> None:
     table = mixed_table("drdr", rows=60)
     times = 1 + np.arange(60) % 3
-    repeated = taken(table, np.repeat(np.arange(60), times))
+    repeated = rows_at(table, np.repeat(np.arange(60), times))
     tree = next(t for t in chordal_trees(4) if len(t.graph_edges) == 6)
     rows = cells_of(table)
     one, other = fit_mixed(tree, table, weights=times.astype(float)), fit_mixed(tree, repeated)

@@ -222,11 +222,11 @@ def test_a_search_that_restarts_continues_from_a_better_tree_of_another(improver
 def test_each_incumbent_is_handed_out_once() -> None:
     recording = Recording()
     incumbents = NewIncumbents(recording)
-    assert incumbents.take() is None
+    assert incumbents.new() is None
     for tree in (edgeless(N), path_of(N)):
         recording.incumbent = tree
-        assert incumbents.take() is tree
-        assert incumbents.take() is None
+        assert incumbents.new() is tree
+        assert incumbents.new() is None
 
 
 def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> None:
@@ -366,7 +366,7 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
     ours.close()
     line.obey()
     assert line.stop is Stop.INTERRUPTED
-    line.say("ended", None)  # nobody is left to hear it
+    line.say("ended", None)  # nobody is left to forward it
     assert _MemberReport(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
     theirs.close()
 

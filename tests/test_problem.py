@@ -8,8 +8,8 @@ import pytest
 from problems import draw_constraints, gaussian, named, random_problem, repeatable
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.permitted import Masks, Rows, permitted_cliques, permitted_separators
-from jtsolve.core.problem import Constraints, Feature, Problem, Variable
+from jtsolve.core.permitted import Masks, MemberRows, permitted_cliques, permitted_separators
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature, Variable
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
@@ -51,12 +51,12 @@ def test_wrong_constraints_are_refused(constraints: dict[str, Any], reason: str)
 @pytest.mark.parametrize("seed", range(30))
 def test_arrays_of_sets_meet_the_constraints_as_single_sets_do(seed: int) -> None:
     random = repeatable(seed)
-    features = frozenset(random.sample(list(Feature), 4))
+    features = frozenset(random.sample(list(ProblemFeature), 4))
     given = named(gaussian(seed, 5), draw_constraints(random, 5, features))
     given = replace(given, constraints=replace(given.constraints, max_treewidth=None))
     masks = np.arange(1 << 5)
     rows, _, sizes = all_sets(5, 5)
-    for sets, listed in ((Masks(masks), masks.tolist()), (Rows(rows, sizes), masks_of(rows, sizes))):
+    for sets, listed in ((Masks(masks), masks.tolist()), (MemberRows(rows, sizes), masks_of(rows, sizes))):
         assert permitted_cliques(given, sets).tolist() == [given.permits_clique(mask) for mask in listed]
         separators = [given.permits_separator(mask) for mask in listed]
         assert permitted_separators(given, sets).tolist() == separators
@@ -78,13 +78,13 @@ def test_the_bound_on_cells_leaves_no_larger_set_in_a_listing() -> None:
 def test_features_are_the_constraints_that_differ_from_the_default() -> None:
     assert Constraints().features == frozenset()
     assert Constraints(max_treewidth=0, allowed_separators=frozenset()).features == {
-        Feature.MAX_TREEWIDTH,
-        Feature.ALLOWED_SEPARATORS,
+        ProblemFeature.MAX_TREEWIDTH,
+        ProblemFeature.ALLOWED_SEPARATORS,
     }
 
 
 def test_every_feature_is_a_field() -> None:
-    assert {feature.value for feature in Feature} == set(Constraints.__dataclass_fields__)
+    assert {feature.value for feature in ProblemFeature} == set(Constraints.__dataclass_fields__)
 
 
 def test_mentioned_is_the_union() -> None:
@@ -194,8 +194,8 @@ def test_the_digest_depends_on_names_and_scores_and_on_nothing_else() -> None:
     assert len({base.digest(), *(other.digest() for other in others)}) == 7
 
 
-@pytest.mark.parametrize("feature", Feature, ids=lambda feature: feature.value)
-def test_a_tree_is_permitted_if_it_meets_every_constraint(feature: Feature) -> None:
+@pytest.mark.parametrize("feature", ProblemFeature, ids=lambda feature: feature.value)
+def test_a_tree_is_permitted_if_it_meets_every_constraint(feature: ProblemFeature) -> None:
     seen = set()
     for seed in range(20):
         asked = random_problem(seed, 4, frozenset({feature}))

@@ -20,7 +20,7 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.portfolio.backend import Portfolio
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.cli import run
-from jtsolve.core.problem import Constraints, Feature
+from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import count_bounded_subsets
@@ -57,7 +57,7 @@ def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> Non
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_results_under_every_constraint_get_one(feature: Feature) -> None:
+def test_results_under_every_constraint_get_one(feature: ProblemFeature) -> None:
     problem = random_problem(3, 4, frozenset({feature}))
     result, certificate = prove(problem, solve(problem, Brute(), Run(ALONE)), Run(ALONE))
     assert verify(problem, result_to_document(result), certificate) == ()

@@ -24,7 +24,7 @@ from problems import (
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.core import pruning
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.pruning import best_completions, prune
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.tree import JunctionTree
@@ -75,7 +75,7 @@ def test_all_optimal_trees_stay_without_constraints(seed: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_all_optimal_trees_stay_under_every_constraint(feature: Feature) -> None:
+def test_all_optimal_trees_stay_under_every_constraint(feature: ProblemFeature) -> None:
     assert sum(
         require_valid_below(random_problem(seed, 2 + seed % 3, frozenset({feature}))) for seed in range(30)
     )

@@ -22,7 +22,7 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
 
 ARITIES = (2, 3, 2, 4, 3, 2)
 TREE = JunctionTree.from_nodes(6, [0b000111, 0b001110, 0b011000, 0b100000], [(0, 1), (1, 2), (2, 3)])
@@ -82,7 +82,7 @@ def by_pyagrum(kind: str, data: DataTable) -> Callable[[str, tuple[str, ...]], f
 def test_family_scores_of_other_programs_add_up_to_ours(
     program: Callable[[str, DataTable], Callable[[str, tuple[str, ...]], float]],
     kind: str,
-    score: LocalScore,
+    score: ScoreFunction,
     families: dict[int, tuple[int, ...]],
 ) -> None:
     for seed in range(3):

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.varset import VarSet
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.table import Table
 
 
@@ -184,7 +184,9 @@ def test_every_score_of_states_has_a_second_derivation() -> None:
 
 
 @pytest.mark.parametrize(("score", "shared", "each"), [(Bdj(), 0.0, 0.5), (Bdeu(2.5), 2.5, 0.0)])
-def test_dirichlet_scores_are_products_of_predictions(score: LocalScore, shared: float, each: float) -> None:
+def test_dirichlet_scores_are_products_of_predictions(
+    score: ScoreFunction, shared: float, each: float
+) -> None:
     """Row by row: p(x) = (m(x) + a) / (t + q a), after t rows."""
     scores = tabulate(TABLE, score, 3)
     for mask in bounded_subsets(TABLE.n, 3):

@@ -23,11 +23,11 @@ from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.search.backend import LocalSearch
-from jtsolve.backends.search.moves import MOVES, Proposals, join, relocate, replace, split
+from jtsolve.backends.search.moves import MOVES, MoveProposals, join, relocate, replace, split
 from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import Change, MutableTree
-from jtsolve.backends.support.starts import Known
-from jtsolve.core.problem import Constraints, Feature, Problem
+from jtsolve.backends.support.starts import KnownTree
+from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
@@ -60,7 +60,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
 ) -> None:
     scores, random = gaussian(n, n, width), repeatable(n)
     known = CachedScores(scores, random)
-    by = Proposals(random, width, known.partners(3) if n != 9 else [])
+    by = MoveProposals(random, width, known.partners(3) if n != 9 else [])
     tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
@@ -95,7 +95,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
 
 def test_every_chordal_graph_is_reached() -> None:
     random = repeatable(1)
-    by = Proposals(random, 4, [])
+    by = MoveProposals(random, 4, [])
     tree = MutableTree(edgeless(4))
     seen = {tree.frozen()}
     for _ in range(6000):
@@ -122,7 +122,7 @@ def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
 
 def test_moves_that_do_not_exist_are_not_made() -> None:
     random = repeatable(0)
-    by = Proposals(random, 2, [])
+    by = MoveProposals(random, 2, [])
     alone = MutableTree(JunctionTree(1, (1,), ()))
     assert all(kind(alone, by) is None for kind in MOVES)
     alone.rehang(random)
@@ -199,7 +199,7 @@ def test_finds_the_optimum_of_small_networks(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("feature", WITHOUT_GRAPHS, ids=lambda feature: feature.value)
-def test_keeps_every_constraint_and_comes_near_the_optimum(feature: Feature) -> None:
+def test_keeps_every_constraint_and_comes_near_the_optimum(feature: ProblemFeature) -> None:
     found = feasible = 0
     for seed in range(12):
         problem = random_problem(seed, 5, frozenset({feature}))
@@ -253,7 +253,7 @@ def test_is_never_worse_than_its_start_and_reports_what_it_returns(options: dict
 def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
     problem = named(integers(3, 14, 3))
     first, again, other = (
-        search(steps=3000, start=(Known(edgeless(14)),)).solve(problem, Limits(seed=seed), Recording())
+        search(steps=3000, start=(KnownTree(edgeless(14)),)).solve(problem, Limits(seed=seed), Recording())
         for seed in (1, 1, 2)
     )
     assert first == again

@@ -26,7 +26,7 @@ from jtsolve.selection.independence import dependence, thresholds
 from jtsolve.selection.method import Task
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
 from jtsolve.selection.pc import PC
-from jtsolve.selection.samples import Moments, States
+from jtsolve.selection.samples import DiscreteSample, GaussianSample
 from jtsolve.selection.screens import Complete, Correlations, GivenGraph, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable
 from jtsolve.verify.selection import check_selection
@@ -65,14 +65,14 @@ def test_an_oracle_with_any_superset_finds_the_graph_1000_times() -> None:
     assert _theorem(range(1000)) >= 250
 
 
-def _correlations(graph: UndirectedGraph, strength: float, seed: int = 0) -> Moments:
+def _correlations(graph: UndirectedGraph, strength: float, seed: int = 0) -> GaussianSample:
     """Returns the correlations of a faithful Gaussian distribution on a graph."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], (graph.n, graph.n))
     precision = np.where(graph.matrix(), strength * np.tril(signs) + strength * np.tril(signs).T, 0.0)
     np.fill_diagonal(precision, 1.0)
     covariance = np.linalg.inv(precision)
     scale = np.sqrt(covariance.diagonal())
-    return Moments(graph.names, covariance / np.outer(scale, scale), 10**9)
+    return GaussianSample(graph.names, covariance / np.outer(scale, scale), 10**9)
 
 
 def _trees(count: int) -> Iterator[UndirectedGraph]:
@@ -167,7 +167,7 @@ def test_covariance_selection_is_the_closed_form_on_chordal_graphs() -> None:
 
 
 def test_neighbourhood_selection_gives_the_lasso_of_scikit_learn() -> None:
-    moments = Moments.of(_table(6, 150))
+    moments = GaussianSample.of(_table(6, 150))
     full = ~np.eye(6, dtype=np.bool_)
     (kept,) = NeighbourhoodSelection("or").walk(moments.correlation, 150, Task(full, full), [0.15])
     assert moments.values is not None
@@ -223,7 +223,7 @@ def test_every_method_finds_strong_edges_and_does_not_depend_on_names_or_scales(
 
 
 def test_a_step_keeps_given_edges_and_decides_candidates_only() -> None:
-    moments = Moments.of(_table(6, 300))
+    moments = GaussianSample.of(_table(6, 300))
     graph = ~np.eye(6, dtype=np.bool_)
     candidates = np.zeros_like(graph)
     candidates[0, 5] = candidates[5, 0] = candidates[0, 1] = candidates[1, 0] = True
@@ -276,7 +276,7 @@ def test_a_weighted_row_counts_as_often() -> None:
 
 
 def test_the_statistics_of_states_are_those_of_scipy() -> None:
-    sample = States.of(_states(80))
+    sample = DiscreteSample.of(_states(80))
     table = np.array(
         [[((sample.codes[0] == x) & (sample.codes[3] == y)).sum() for y in range(3)] for x in range(3)]
     )
@@ -288,7 +288,7 @@ def test_the_statistics_of_states_are_those_of_scipy() -> None:
 
 def test_states_without_variation_in_any_stratum_are_independent() -> None:
     codes = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]])
-    sample = States(tuple("abc"), codes, np.array([2, 2, 2]))
+    sample = DiscreteSample(tuple("abc"), codes, np.array([2, 2, 2]))
     assert dependence(sample, 0, 1, [2], "g", 0.05) <= 0
 
 
@@ -307,7 +307,7 @@ def test_screens_give_supersets_of_what_the_method_finds() -> None:
     for screen in (PcScreen(), Correlations(0.1)):
         found = select(table, GraphicalLasso(), screen, OverJunctionTree(3))
         assert found.superset.size < 45
-        assert plain.graph.within(found.superset)
+        assert plain.graph.is_subgraph_of(found.superset)
         assert found.screen["name"] == screen.name
         assert found.separator_size == 3
 
@@ -380,7 +380,7 @@ def test_strong_edges_are_found_with_fewer_rows_than_columns() -> None:
 
 
 def test_many_given_edges_are_shrunk_by_the_expected_error() -> None:
-    moments = Moments.of(_table(20, 15))
+    moments = GaussianSample.of(_table(20, 15))
     full = ~np.eye(20, dtype=np.bool_)
     _, little = moments.regular(np.zeros_like(full))
     shrunk, share = moments.regular(full)
@@ -423,7 +423,7 @@ def test_wrong_choices_are_refused() -> None:
 
 def test_too_few_rows_are_refused() -> None:
     one = ContinuousTable(("a",), np.array([[1.0, 2.0]]))
-    assert Moments.of(one).rows == 2
+    assert GaussianSample.of(one).rows == 2
     with pytest.raises(InputError, match="too few"):
         select(_table(4, 8), GraphicalLasso(CrossValidation(4)), Complete())
     rare = _data(3, 40)

@@ -31,7 +31,7 @@ from jtsolve.kbest import k_best
 from jtsolve.models.files.document import read_model
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.model import JunctionTreeModel
-from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, Plan
+from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, SelectionPlan
 from jtsolve.selection.choosing import Ebic, Stars
 from jtsolve.selection.estimator import GraphSelection
 from jtsolve.selection.framed import grouped
@@ -252,7 +252,7 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
     ranking = k_best(problem.with_treewidth(2), k=3)
     path.write_bytes(ranking_to_json(ranking))
     union = read_superset(path).aligned(names)
-    assert best.within(union)
+    assert best.is_subgraph_of(union)
     assert union.size > best.size
     posterior = average(problem)
     assert posterior is not None
@@ -289,12 +289,12 @@ def test_exact_backends_refine_what_a_screen_left(
     search = ["solve", numbers, "--score", "gaussian-bic", "--quiet", "--output", result]
     assert _run(*search, "--treewidth", "4", "--constraint", f"within_graph={graph}") == 0
     cover = UndirectedGraph.from_edges("abcde", triangulation(left).graph_edges)
-    assert read_superset(result).aligned(cover.names).within(cover)
+    assert read_superset(result).aligned(cover.names).is_subgraph_of(cover)
     # The weakest pairs, which no tree would have by itself.
     chain = UndirectedGraph.from_edges("abcde", [(0, 2), (2, 4)])
     write_graph(graph_to_document(chain), other)
     assert _run(*search, "--treewidth", "1", "--constraint", f"require_graph={other}") == 0
-    assert chain.within(read_superset(result).aligned(chain.names))
+    assert chain.is_subgraph_of(read_superset(result).aligned(chain.names))
     assert (
         _run(
             *search,
@@ -346,19 +346,24 @@ def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
 
 
 def test_texts_describe_methods_screens_and_frameworks() -> None:
-    plan = Plan.of(
+    plan = SelectionPlan.of(
         "neighbourhood:rule=or,criterion=stars(beta=0.1,draws=5)", None, "pc:2,level=0.05", "plain"
     )
-    assert plan == Plan(NeighbourhoodSelection("or", Stars(0.1, 5)), "gaussian", PcScreen(2, 0.05), Plain())
+    assert plan == SelectionPlan(
+        NeighbourhoodSelection("or", Stars(0.1, 5)), "gaussian", PcScreen(2, 0.05), Plain()
+    )
     assert METHODS.parse("glasso:criterion=ebic(0)") == GraphicalLasso(Ebic(0.0))
     assert METHODS.parse("pc:depth=1,test=bic,criterion=0.05") == PC(1, test="bic", criterion=0.05)
     assert SCREENS.parse("correlation:0.3") == Correlations(0.3)
     assert FRAMEWORKS.parse("junction-tree:3") == OverJunctionTree(3)
-    assert (Plan.of("pc:test=chi2").kind, Plan.of("pc:test=bic").kind) == ("states", "gaussian")
+    assert (SelectionPlan.of("pc:test=chi2").kind, SelectionPlan.of("pc:test=bic").kind) == (
+        "states",
+        "gaussian",
+    )
     graph = UndirectedGraph.empty("ab")
-    assert Plan.of(superset=graph).screen == GivenGraph(graph)
+    assert SelectionPlan.of(superset=graph).screen == GivenGraph(graph)
     with pytest.raises(ChoiceError, match="give one of the two"):
-        Plan.of(screen="complete", superset=graph)
+        SelectionPlan.of(screen="complete", superset=graph)
 
 
 @pytest.mark.parametrize("registry", [METHODS, SCREENS, FRAMEWORKS, CRITERIA], ids=lambda one: one.kind)
@@ -425,7 +430,7 @@ def test_the_estimator_stands_where_the_graphical_lasso_of_scikit_learn_does() -
     joined = (found.precision_ != 0) & ~np.eye(5, dtype=np.bool_)
     assert (joined == found.graph_.matrix()).all()
     same = GraphSelection("pc", superset=joined, nonparanormal=True).fit(rows)
-    assert same.graph_.within(found.graph_)
+    assert same.graph_.is_subgraph_of(found.graph_)
     with pytest.raises(ChoiceError, match="not an adjacency matrix of 5 features"):
         GraphSelection(superset=np.eye(5)).fit(rows)
     with pytest.raises(ValueError, match=r"linear combination|correlation with"):

@@ -105,8 +105,8 @@ def test_what_is_no_graph_is_refused(names: Any, neighbours: Any, reason: str) -
 def test_graphs_are_joined_subtracted_and_aligned_by_name() -> None:
     one = UndirectedGraph.from_edges("abc", [(0, 1)])
     two = UndirectedGraph.from_edges("abc", [(0, 1), (1, 2)])
-    assert one.within(two)
-    assert not two.within(one)
+    assert one.is_subgraph_of(two)
+    assert not two.is_subgraph_of(one)
     assert two.without(one).edges == ((1, 2),)
     assert one.union(two) == two
     assert two.aligned(tuple("cxba")).edges == ((0, 2), (2, 3))

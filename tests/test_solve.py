@@ -17,17 +17,17 @@ from problems import gaussian, named
 from runs import ReportingRun
 
 from jtsolve import solving as solve_module
-from jtsolve.backends.clutter.backend import ClutterCuts, Survey
+from jtsolve.backends.clutter.backend import ClutterCuts, ProofForecast
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
-from jtsolve.core.problem import ALL_FEATURES, Constraints, Feature, Problem, Variable
+from jtsolve.core.problem import ALL_FEATURES, Constraints, Problem, ProblemFeature, Variable
 from jtsolve.core.result import Incumbent, Outcome, Status, Stop, gap_in_words
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, independence, options_of, solve, survey_of
+from jtsolve.solving import Recorder, choose, forecast_of, independence, options_of, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def test_every_reason_to_refuse_is_given_at_once() -> None:
     constraints = Constraints(max_cliques=2, min_separator_size=1)
     asked = named(gaussian(1, 3), constraints)
     capabilities = Capabilities(
-        features=ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.MIN_SEPARATOR_SIZE},
+        features=ALL_FEATURES - {ProblemFeature.MAX_CLIQUES, ProblemFeature.MIN_SEPARATOR_SIZE},
         max_variables=2,
         rules=(lambda _problem: "It never works on this machine.", lambda _problem: None),
     )
@@ -506,30 +506,30 @@ def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_takes_lo
     seconds: float, taken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 18, 3))
-    survey = Survey(100, 10, 1.0, seconds)
+    forecast = ProofForecast(100, 10, 1.0, seconds)
     asked = []
 
-    def look(*arguments: object) -> Survey:
+    def predict(*arguments: object) -> ProofForecast:
         asked.append(arguments)
-        return survey
+        return forecast
 
-    monkeypatch.setattr("jtsolve.solving.survey_of", look)
-    monkeypatch.setattr("jtsolve.solving._WORTH_A_SURVEY", 0.1)
+    monkeypatch.setattr("jtsolve.solving.forecast_of", predict)
+    monkeypatch.setattr("jtsolve.solving._WORTH_A_FORECAST", 0.1)
     assert choose(problem, Run()).backend.name == taken
     choose(problem, Run(), search=False)
     choose(problem, Run(Limits(time=0.1)))  # `dp` is out of the question
     assert len(asked) == 1
 
 
-def test_a_survey_of_a_problem_takes_seconds_or_is_left_out(
+def test_a_forecast_of_a_problem_takes_seconds_or_is_left_out(
     registry: dict[str, Backend], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 7, 3))
-    assert survey_of(problem, Run()) is None  # without clutter
+    assert forecast_of(problem, Run()) is None  # without clutter
     registry["clutter"] = ClutterCuts()
-    survey = survey_of(problem, Run(Limits(time=60.0)))
-    assert survey is not None
-    assert survey.left <= survey.families
-    assert survey_of(problem, Run(Limits(memory=1))) is None
-    monkeypatch.setattr("jtsolve.solving._SURVEY_SETS", 10)
-    assert survey_of(problem, Run()) is None
+    forecast = forecast_of(problem, Run(Limits(time=60.0)))
+    assert forecast is not None
+    assert forecast.left <= forecast.families
+    assert forecast_of(problem, Run(Limits(memory=1))) is None
+    monkeypatch.setattr("jtsolve.solving._FORECAST_SETS", 10)
+    assert forecast_of(problem, Run()) is None

@@ -26,7 +26,7 @@ from jtsolve.backends.maxsat import process as maxsat_solver
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.prepare import PreparedProblem, prepare
 from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
-from jtsolve.core.problem import Constraints, Feature
+from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
@@ -84,7 +84,7 @@ def test_proves_the_optimum_alone(text: str) -> None:
 def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
     backend = REGISTRY.parse(f"{name}:{options}" if options else name)
     for seed in range(4):
-        problem = random_problem(seed, 5, frozenset({Feature.MAX_TREEWIDTH}))
+        problem = random_problem(seed, 5, frozenset({ProblemFeature.MAX_TREEWIDTH}))
         result = solve(problem, backend)
         assert result.status is Status.OPTIMAL
         assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score, abs=1e-6)

@@ -289,7 +289,7 @@ def test_rows_are_counted_over_many_merges(monkeypatch: pytest.MonkeyPatch) -> N
     for start in range(0, 3000, 100):
         part = slice(start, start + 100)
         rows.add(list(codes[:, part].astype(np.int16 if start < 500 else np.int32)), weights[part])
-    found, times = rows.taken()
+    found, times = rows.distinct_rows()
     expected: dict[tuple[int, ...], int] = {}
     for row, weight in zip(codes.T.tolist(), weights.tolist(), strict=True):
         expected[tuple(row)] = expected.get(tuple(row), 0) + weight

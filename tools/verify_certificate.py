@@ -90,7 +90,7 @@ def real(value: Any) -> bool:
     return type(value) in (int, float) and abs(value) <= LARGEST
 
 
-def among(*words: str | None) -> Form:
+def one_of(*words: str | None) -> Form:
     """Returns the form of some words, or null."""
     return lambda value: (value is None or type(value) is str) and value in words
 
@@ -136,10 +136,10 @@ def seconds(value: Any) -> bool:
 
 def header(name: str, version: int) -> dict[str, Form]:
     """Returns the keys that tell a format."""
-    return {"format": among(name), "version": whole(version, version)}
+    return {"format": one_of(name), "version": whole(version, version)}
 
 
-null, count, name = among(None), whole(0), lambda value: text(value) and value != ""
+null, count, name = one_of(None), whole(0), lambda value: text(value) and value != ""
 sets, pairs = listed(listed(text)), listed(row(text, text))
 CONSTRAINTS = keyed(
     {key: either(null, count) for key in ("max_treewidth", "max_separator_size")}
@@ -156,19 +156,19 @@ INSTANCE = keyed(
     **header("jtsolve-instance", 1),
     variables=listed(either(name, keyed({}, name=name, states=STATES)), 1),
     scores=either(
-        keyed({}, layout=among("colex"), max_size=whole(1), values=listed(score)),
-        keyed({}, layout=among("sparse"), sets=listed(row(listed(text), score))),
+        keyed({}, layout=one_of("colex"), max_size=whole(1), values=listed(score)),
+        keyed({}, layout=one_of("sparse"), sets=listed(row(listed(text), score))),
     ),
 )
 ANSWER: dict[str, Form] = {
     "instance": keyed({}, name=text, digest=text, constraints=CONSTRAINTS),
     "backend": keyed({}, name=text, options=anything),
-    "stop": among("finished", "time", "memory", "steps", "interrupted", "lost"),
+    "stop": one_of("finished", "time", "memory", "steps", "interrupted", "lost"),
     "bound": either(null, real),
     "seconds": seconds,
 }
 TREE = header("jtsolve-result", 1) | ANSWER
-TREE |= {"status": among("optimal", "feasible", "infeasible", "unknown"), "treewidth": either(null, whole())}
+TREE |= {"status": one_of("optimal", "feasible", "infeasible", "unknown"), "treewidth": either(null, whole())}
 TREE |= {"cliques": sets, "separators": sets, "tree_edges": listed(row(whole(), whole())), "seed": whole()}
 TREE |= {"trace": listed(row(real, either(null, real), either(null, real))), "gap": either(null, real)}
 TREE |= {"environment": anything, "stats": anything}

@@ -13,7 +13,7 @@ from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
-    from jtsolve.averaging.method import AveragingMethod, Draws, Rows
+    from jtsolve.averaging.method import AveragingMethod, Draws, SourceRows
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.cluster import Cluster
     from jtsolve.core.problem import Problem
@@ -31,7 +31,7 @@ def average(
     threshold: float = THRESHOLD,
     prior: str = GRAPHS,
     cluster: Cluster | None = None,
-    rows: Rows | None = None,
+    rows: SourceRows | None = None,
 ) -> GraphPosterior | None:
     """Averages over all decomposable graphs that meet the constraints, each weighted by e^score · odds^edges.
 

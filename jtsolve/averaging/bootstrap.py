@@ -24,7 +24,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.learning.learner import Learner
 from jtsolve.tables.partitions import PartitionedTable
-from jtsolve.tables.table import DataTable, MixedTable, taken
+from jtsolve.tables.table import DataTable, MixedTable, rows_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,7 +206,7 @@ class _Resampling:
                     self.run.progress(
                         note=f"{done + 1} of {len(seeds)} resamples", done=(done + 1) / len(seeds)
                     )
-                    yield workers.taken(future)
+                    yield workers.result_of(future)
 
 
 def _searched(
@@ -234,7 +234,7 @@ def resampled(table: Table, generator: np.random.Generator) -> Table:
     """
     if not isinstance(table, DataTable):
         (table.real if isinstance(table, MixedTable) else table).require_rows("a bootstrap")
-        return taken(table, generator.integers(table.rows, size=table.rows))
+        return rows_at(table, generator.integers(table.rows, size=table.rows))
     table.require_whole_weights("a bootstrap")
     each = np.ones(table.rows) if table.weights is None else table.weights
     weights = generator.multinomial(int(table.total), each / table.total)

@@ -50,7 +50,9 @@ def _is_narrow(problem: Problem) -> str | None:
 
 
 CERTIFIABLE = Capabilities(
-    features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REQUIRED_EDGES}),
+    features=frozenset(
+        {ProblemFeature.MAX_TREEWIDTH, ProblemFeature.FORBIDDEN_EDGES, ProblemFeature.REQUIRED_EDGES}
+    ),
     max_variables=63,
     needs_table=True,
     rules=(_is_narrow, lambda problem: None if _is_narrow(problem) else has_every_score(problem)),

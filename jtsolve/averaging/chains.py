@@ -46,7 +46,7 @@ from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
 from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
-from jtsolve.core.problem import Feature
+from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
@@ -449,7 +449,7 @@ class _RunningChains:
             workers.as_completed(futures, stop=lambda: not self.run.progress(note="chains"))
         ) as finished:
             for future in finished:
-                found[places[future.key]] = workers.taken(future)
+                found[places[future.key]] = workers.result_of(future)
         if len(found) < self.chains:
             raise StoppedError
         for i, (state, graphs, heights) in found.items():

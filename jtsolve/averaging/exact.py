@@ -25,7 +25,7 @@ from jtsolve.errors import ChoiceError, InternalError, RefusedError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.features import Features
+    from jtsolve.averaging.features import GraphFeatures
     from jtsolve.averaging.method import Query
     from jtsolve.averaging.posterior import GraphPosterior
     from jtsolve.averaging.sums import Sums
@@ -192,7 +192,7 @@ def _require_drawable(count: int, query: Query) -> None:
     require_room(count, query.problem.n, query.limits)
 
 
-def _require_identity(features: Features) -> None:
+def _require_identity(features: GraphFeatures) -> None:
     """Raises InternalError unless the expected number of cliques is one more than that of separators."""
     surplus = float(features.clique.sum() - features.separator.sum())
     if not abs(surplus - 1.0) <= ROUNDING:

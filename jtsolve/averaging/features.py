@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, Plan
+from jtsolve.averaging.plan import LANES, SumsPlan
 from jtsolve.averaging.sums import compute, marked
 from jtsolve.core.threads import run_tasks
 
@@ -26,7 +26,7 @@ NEGLIGIBLE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Features:
+class GraphFeatures:
     """Probabilities of the sets of at most w variables.
 
     Attributes:
@@ -59,7 +59,7 @@ class Features:
         return tuple(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
 
 
-def features_of(sums: Sums, run: Run) -> Features:
+def features_of(sums: Sums, run: Run) -> GraphFeatures:
     """Returns the probabilities, from tables whose total is not 0; the star of marks is left out.
 
     Raises:
@@ -70,7 +70,7 @@ def features_of(sums: Sums, run: Run) -> Features:
     if sums.weights.rooted:
         return _of_rooted(sums, run)
     n, width = sums.weights.n, sums.weights.width
-    plan = Plan(n, width)
+    plan = SumsPlan(n, width)
     masks = sums.layout.masks
     out = np.zeros((3, masks.size))
     number, exponent = sums.total
@@ -97,10 +97,10 @@ def features_of(sums: Sums, run: Run) -> Features:
         whole[:, (~kept).astype(int), masks & ~(1 << (n - 1))] = clique, separator
         masks, complete = masks[kept], complete[kept]
         clique, separator = np.maximum(whole.sum(axis=1), 0.0)[:, masks]
-    return Features(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
+    return GraphFeatures(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
 
 
-def _of_rooted(sums: Sums, run: Run) -> Features:
+def _of_rooted(sums: Sums, run: Run) -> GraphFeatures:
     """Returns the probabilities where each graph counts once for each rooted junction tree.
 
     Of a tree's cliques that hold A, if any does, there is one more than of its separators that hold A.
@@ -129,7 +129,9 @@ def _of_rooted(sums: Sums, run: Run) -> Features:
     for v in range(n):
         pairs = complete.reshape(-1, 2, 1 << v)
         pairs[:, 0] += pairs[:, 1]
-    return Features(masks, np.clip(complete[masks], 0.0, 1.0), np.minimum(clique, 1.0), separator, connected)
+    return GraphFeatures(
+        masks, np.clip(complete[masks], 0.0, 1.0), np.minimum(clique, 1.0), separator, connected
+    )
 
 
 def shares(

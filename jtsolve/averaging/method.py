@@ -29,7 +29,7 @@ MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")
 """Scores that are logarithms of marginal likelihoods."""
 
 
-class Rows(NamedTuple):
+class SourceRows(NamedTuple):
     """The rows behind a problem, for methods that resample them.
 
     Attributes:
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
         read: returns the rows.
     """
 
-    score: LocalScore
+    score: ScoreFunction
     read: Callable[[], AnyTable]
 
 
@@ -61,7 +61,7 @@ class Query:
     prior: str
     threshold: float
     cluster: Cluster | None = None
-    rows: Rows | None = None
+    rows: SourceRows | None = None
 
     @property
     def limits(self) -> Limits:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.averaging.score_table import ScoresOnDemand
-    from jtsolve.averaging.tempering import Proposals
+    from jtsolve.averaging.tempering import ProposalMix
 
 _MOST_ROUNDS, _PROPOSALS = 100, 250_000
 """Of a piece, the rounds of a thread at a time: a tenth of a second, after which Ctrl-C and limits act."""
@@ -51,7 +51,7 @@ class ChainSetup(NamedTuple):
     steps: int
     scores: ChainScores
     on_demand: Callable[[], ScoresOnDemand] | None
-    proposals: Proposals
+    proposals: ProposalMix
 
     @property
     def piece(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from jtsolve.averaging.relaxed import Lattice
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
-from jtsolve.backends.clutter.inequalities import Rows
+from jtsolve.backends.clutter.inequalities import CutRows
 from jtsolve.backends.clutter.subproblem import set_positions
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Status
@@ -88,7 +88,7 @@ def start_of(problem: Problem, run: Run) -> Start | None:
                 number = numbers.setdefault(tuple(masks), len(numbers))
                 weights[-1][number] = units * search.scale.unit
     position = set_positions(families, sorted({mask for cut in numbers for mask in cut}))
-    rows = Rows(families, [tuple(sorted(position[mask] for mask in cut)) for cut in numbers])
+    rows = CutRows(families, [tuple(sorted(position[mask] for mask in cut)) for cut in numbers])
     n = families.n
     rank = np.arange(n)
     rank[families.root] = -1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ class Lattice:
     """
 
     families: Families
-    rows: Rows
+    rows: CutRows
     cuts: NDArray[np.float64]
     heights: NDArray[np.float64]
     reference: float

@@ -33,7 +33,7 @@ _NEAREST, _UNIT = 16, 32
 """The partners of a vertex in the list; the first of them counts this often, the k-th a k-th of it."""
 
 
-class Proposals(NamedTuple):
+class ProposalMix(NamedTuple):
     """The mix of moves, and pairs of vertices that are proposed more often than others.
 
     Attributes:
@@ -87,7 +87,7 @@ def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDA
     return np.exp(logs)
 
 
-def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float) -> Proposals:
+def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float) -> ProposalMix:
     """Returns the moves whose pairs are each vertex with those of the highest worths."""
     n = len(worths)
     counts = np.zeros((n, n), np.int64)
@@ -100,7 +100,7 @@ def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float)
     firsts, seconds = np.nonzero(counts)
     often = counts[firsts, seconds]
     chances = 0.5 * counts / max(1, counts.sum()) + 0.5 / max(1, n * (n - 1))
-    return Proposals(
+    return ProposalMix(
         np.repeat(firsts, often).astype(np.int32),
         np.repeat(seconds, often).astype(np.int32),
         np.log(chances),

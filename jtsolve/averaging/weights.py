@@ -17,7 +17,7 @@ import numpy as np
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.cuda import not_on_device
 from jtsolve.core.permitted import Masks, permitted_cliques, permitted_separators
-from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.scores import DenseScores, colex_table, own_scores
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
@@ -46,7 +46,7 @@ def _has_star(problem: Problem) -> str | None:
 
 
 EXACT = Capabilities(
-    features=ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS},
+    features=ALL_FEATURES - {ProblemFeature.MAX_CLIQUES, ProblemFeature.FORBIDDEN_GRAPHS},
     exact=True,
     max_variables=MOST_VARIABLES,
     needs_table=True,

@@ -12,7 +12,7 @@ from jtsolve.cli.output import emit
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
-    from jtsolve.core.choices import Option, Registry
+    from jtsolve.core.choices import ChoiceField, Registry
 
 _WIDTH = 100
 
@@ -68,7 +68,7 @@ def _show(registry: "Registry[Any]", name: str | None, json: bool) -> None:  # n
     emit("\n\n".join(paragraphs))
 
 
-def _explained(option: "Option") -> str:
+def _explained(option: "ChoiceField") -> str:
     """Returns an option, its values and its meaning."""
     given = "required" if option.default is None else f"default {option.default}"
     title = f"  {option.name}: {option.values}; {given}"

@@ -23,10 +23,10 @@ def registry_of(kind: str) -> "Registry[Any]":
     return found
 
 
-def among(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+def complete_from(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
     """Returns a completion by names.
 
-    >>> among(lambda: ["bic", "bdeu", "aic"])("b")
+    >>> complete_from(lambda: ["bic", "bdeu", "aic"])("b")
     ['bic', 'bdeu']
     """
 
@@ -38,4 +38,4 @@ def among(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
 
 def of_kind(kind: str) -> Callable[[str], list[str]]:
     """Returns a completion by the names of a registry."""
-    return among(lambda: registry_of(kind).names)
+    return complete_from(lambda: registry_of(kind).names)

@@ -69,7 +69,7 @@ def fetch_data_set(
     variable is set.
     """
     from jtsolve.core.files import read_bytes, write_atomically
-    from jtsolve.data.fetch import download, keep, read_local
+    from jtsolve.data.fetch import download, read_local, store
     from jtsolve.data.registry import find
 
     entry = find(name)
@@ -78,7 +78,7 @@ def fetch_data_set(
         claim_outputs(output)
     if folder is not None:
         content = read_local(entry, folder)
-        path = keep(entry, content) if output is None else output
+        path = store(entry, content) if output is None else output
     else:
         path = download(entry)
         content = b"" if output is None else read_bytes(path)

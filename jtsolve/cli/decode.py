@@ -61,10 +61,10 @@ def decode(
 
 def _outside(answer: "SolverAnswer") -> "Backend":
     """Returns a backend with a given answer: `solve` computes score and bound, and checks it."""
-    from jtsolve.backends.support.starts import Known
+    from jtsolve.backends.support.starts import KnownTree
     from jtsolve.core.result import Outcome
 
-    class Outside(Known):
+    class Outside(KnownTree):
         name = "outside"
 
         def solve(self, *_: Any) -> Outcome:

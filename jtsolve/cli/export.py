@@ -21,7 +21,7 @@ def export(
             "--to",
             metavar="FORMAT",
             help=f"{', '.join(MODEL.formats)}; default: that of the name of --output.",
-            autocompletion=completion.among(lambda: MODEL.formats),
+            autocompletion=completion.complete_from(lambda: MODEL.formats),
         ),
     ] = None,
     output: Annotated[

@@ -73,7 +73,7 @@ def declared(
         expert: whether only `--help-all` lists it.
     """
     if option.choices:
-        complete = completion.among(lambda: option.choices)
+        complete = completion.complete_from(lambda: option.choices)
     return typer.Option(
         option.flag,
         metavar=option.metavar,

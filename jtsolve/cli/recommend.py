@@ -9,7 +9,7 @@ from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, grouped
 from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
-    from jtsolve.backends.clutter.backend import Survey
+    from jtsolve.backends.clutter.backend import ProofForecast
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
@@ -31,17 +31,17 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solving import choose, survey_of
+    from jtsolve.solving import choose, forecast_of
 
     run = spend.run(context.obj)
     limits = run.limits
     problem = read_problem(instance, run).with_treewidth(treewidth)
     advice = advise(problem.with_star(), limits)
-    survey = survey_of(problem, run)
+    forecast = forecast_of(problem, run)
     taken: str | None = None
     refusals: tuple[str, ...] = ()
     try:
-        choice = choose(problem, run, survey=survey)
+        choice = choose(problem, run, forecast=forecast)
         taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)
@@ -55,27 +55,27 @@ def recommend(
             "auto": taken,
             "reason": reason,
             "not_taken": refusals,
-            "first_ascent": None if survey is None else survey._asdict(),
+            "first_ascent": None if forecast is None else forecast._asdict(),
             "backends": advice,
         }
         emit(dumps(facts, indent=2, ensure_ascii=False))
     else:
         told = {one["name"] for one in advice if one["objections"]}
         reason = " ".join([reason, *(one for one in refusals if one.partition(":")[0] not in told)])
-        lines = [] if survey is None else [_survey_text(survey)]
+        lines = [] if forecast is None else [_forecast_text(forecast)]
         emit("\n".join([_text(problem, taken, reason, advice), *lines]))
     if taken is None:
         raise typer.Exit(NO_TREE)
 
 
-def _survey_text(survey: "Survey") -> str:
-    """Returns what a survey says about a proof, in a sentence."""
-    if survey.left == 0:
+def _forecast_text(forecast: "ProofForecast") -> str:
+    """Returns what a forecast says about a proof, in a sentence."""
+    if forecast.left == 0:
         return "A quick tree and the first bound meet: the problem is as good as solved."
-    gap = "there is no tree yet" if survey.gap == inf else f"a gap of {survey.gap:.4g} nats is left"
+    gap = "there is no tree yet" if forecast.gap == inf else f"a gap of {forecast.gap:.4g} nats is left"
     return (
-        f"After a quick tree and a first bound, {survey.left:,} of {survey.families:,} families may be in a "
-        f"better tree, and {gap}: a proof may take about {survey.seconds:.2g} s, less from a better tree."
+        f"After a quick tree and a first bound, {forecast.left:,} of {forecast.families:,} families may be in "
+        f"a better tree, and {gap}: a proof may take about {forecast.seconds:.2g} s, less from a better tree."
     )
 
 

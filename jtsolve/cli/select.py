@@ -71,13 +71,13 @@ def select(
 
     from jtsolve.io.graph import require_format, selection_to_document, write_graph
     from jtsolve.io.supersets import read_superset
-    from jtsolve.selection.choices import Plan
+    from jtsolve.selection.choices import SelectionPlan
     from jtsolve.study.arguments import score_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.selecting import selected
 
     known = None if superset is None else read_superset(superset)
-    plan = Plan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
+    plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
     require_format(output, arcs=plan.directs)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())

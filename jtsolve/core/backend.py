@@ -14,7 +14,7 @@ from typing import (
     runtime_checkable,
 )
 
-from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.scores import DenseScores, SparseScores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -75,7 +75,7 @@ class Capabilities:
             scores more, and `auto` has a search run beside it.
     """
 
-    features: frozenset[Feature] = ALL_FEATURES
+    features: frozenset[ProblemFeature] = ALL_FEATURES
     exact: bool = False
     max_variables: int | None = None
     needs_table: bool = False

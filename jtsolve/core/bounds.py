@@ -35,7 +35,7 @@ def _go_on() -> None:
     """Raises nothing."""
 
 
-def problem_bound(problem: Problem, seconds: float = 0.0, look: Callable[[], None] = _go_on) -> float:
+def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[], None] = _go_on) -> float:
     """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
 
     Scores that are computed on demand may take any time: they get the other bounds, and their own.
@@ -43,13 +43,13 @@ def problem_bound(problem: Problem, seconds: float = 0.0, look: Callable[[], Non
     Args:
         problem: the scores and constraints.
         seconds: that are left; bounds by families are taken if they need less, or about half a second.
-        look: is called many times a second, and may raise.
+        check_stop: called many times a second; raises to stop.
     """
     n, width = problem.n, problem.max_clique_size
     if (needed := _family_seconds(problem)) < inf and needed <= max(_LATE, seconds):
-        bound = family_bound(problem, look)
+        bound = family_bound(problem, check_stop)
     else:
-        bound = min(range_bound(problem), ceiling_bound(problem), _first_bound(problem, seconds, look))
+        bound = min(range_bound(problem), ceiling_bound(problem), _first_bound(problem, seconds, check_stop))
     # Rounding must not put it below a tree's score: a sum of n gains, each of at most `width` scores.
     largest = max(map(abs, problem.scores.extremes()))
     return bound + 4 * n * width * sys.float_info.epsilon * largest
@@ -83,14 +83,14 @@ def _family_seconds(problem: Problem) -> float:
     return sum(size * comb(n, size) for size in range(1, width + 1)) / _LOOK_UPS
 
 
-def _first_bound(problem: Problem, seconds: float, look: Callable[[], None]) -> float:
+def _first_bound(problem: Problem, seconds: float, check_stop: Callable[[], None]) -> float:
     """Returns the first of `Bounding.tree_bounds` if it takes little time; otherwise inf."""
     scores, size = problem.scores, problem.max_clique_size
     if not isinstance(scores, Bounding) or size < 2:  # noqa: PLR2004 - a pair
         return inf
     if scores.bounding_seconds(size, 1) > max(_LATE, seconds):
         return inf
-    return next(scores.tree_bounds(size, -inf, 1, look), inf)
+    return next(scores.tree_bounds(size, -inf, 1, check_stop), inf)
 
 
 def ceiling_bound(problem: Problem) -> float:
@@ -140,7 +140,7 @@ def range_bound(problem: Problem) -> float:
     return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
 
 
-def family_bound(problem: Problem, look: Callable[[], None] = _go_on) -> float:
+def family_bound(problem: Problem, check_stop: Callable[[], None] = _go_on) -> float:
     """Returns Σ_v max_P [s(P∪v) − s(P)] with P = ∅ for one v a component: no junction tree scores more.
 
     Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
@@ -164,7 +164,7 @@ def family_bound(problem: Problem, look: Callable[[], None] = _go_on) -> float:
     best = singles.copy()
     for size in range(2, problem.max_clique_size + 1):
         for every in _all_sets(n, size):
-            look()
+            check_stop()
             sets = every
             if apart is not None:
                 pairs = combinations(range(size), 2)

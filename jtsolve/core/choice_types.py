@@ -23,7 +23,7 @@ _ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
 
 
-class Kind(Protocol):
+class ChoiceParser(Protocol):
     """What types need of a registry."""
 
     @property
@@ -36,7 +36,7 @@ class Kind(Protocol):
         ...
 
 
-K = TypeVar("K", bound=Kind)
+K = TypeVar("K", bound=ChoiceParser)
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Entry:
     options: str = ""
 
 
-class Option(NamedTuple):
+class ChoiceField(NamedTuple):
     """A field of a choice.
 
     Attributes:
@@ -85,7 +85,7 @@ class Explained(NamedTuple):
 
     name: str
     summary: str
-    options: tuple[Option, ...]
+    options: tuple[ChoiceField, ...]
 
 
 class Registry(MutableMapping[str, T]):
@@ -307,7 +307,7 @@ class Registry(MutableMapping[str, T]):
         found = self._found(choice) if isinstance(choice, str) else choice
         summary, meanings = documentation_of(class_of(found))
         options = tuple(
-            Option(key, self._types.words(kind), self._default(found, key, kind), meanings.get(key, ""))
+            ChoiceField(key, self._types.words(kind), self._default(found, key, kind), meanings.get(key, ""))
             for key, kind in self._types.of(found).items()
         )
         return Explained(_name_of(found), summary, options)

@@ -22,7 +22,7 @@ PACKED = ("gz", "bz2", "xz", "zst", "zip")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """A kind of file.
 
     Args:
@@ -100,36 +100,36 @@ _ARROW = {"arrow": "arrow", "feather": "arrow", "ipc": "arrow"}
 _TEXT = {"csv": "csv", "tsv": "tsv", "tab": "tsv"}
 _JSON = _same("json")
 
-TABLE = Kind(
+TABLE = FileKind(
     "a table",
     {**_TEXT, "txt": "csv", "data": "csv", "dat": "dat", "arff": "arff", "parquet": "parquet", **_ARROW},
     {**_TEXT, "parquet": "parquet", **_ARROW},
 )
-MODEL = Kind(
+MODEL = FileKind(
     "a model",
     {**_same("json", "bif", "bifxml", "uai"), "xml": "bifxml", "xmlbif": "bifxml"},
     {**_same("json", "bif", "bifxml", "uai", "td", "dot"), "xml": "bifxml"},
 )
-NETWORK = Kind("a Bayesian network", {k: v for k, v in MODEL.read.items() if v in ("bif", "bifxml")}, {})
-GRAPH = Kind("a graph", _same("json", "graphml", "csv"), _same("json", "graphml", "csv"))
-INSTANCE = Kind(
+NETWORK = FileKind("a Bayesian network", {k: v for k, v in MODEL.read.items() if v in ("bif", "bifxml")}, {})
+GRAPH = FileKind("a graph", _same("json", "graphml", "csv"), _same("json", "graphml", "csv"))
+INSTANCE = FileKind(
     "an instance",
     _same("json", "score", "dmst", "jkl", "scores", "pss"),
     _same("json", "score"),
 )
-SCORED = Kind("an instance with scores of data", _JSON, _JSON)
-FITTED = Kind("a fitted model", _JSON, _JSON)
-RESULT = Kind("a result", _JSON, _JSON)
-POSTERIOR = Kind("a posterior", _JSON, _JSON)
-CERTIFICATE = Kind("a certificate", _JSON, _JSON)
-DRAWS = Kind("a list of drawn trees", {}, _same("jsonl"))
-LIKELIHOODS = Kind("a list of likelihoods", {}, {"txt": "txt", **TABLE.written})
-FORMULA = Kind("a formula", {}, {**_same("wcnf", "lp", "mps"), "pbtxt": "cpsat-proto"})
-CONVERTED = Kind("an instance or a formula", INSTANCE.read, {**INSTANCE.written, **FORMULA.written})
-PICTURE = Kind("a picture", {}, _same("svg", "png", "html", "dot"))
-RASTER = Kind("a picture of anything but a graph", {}, _same("svg", "png"))
-ESTIMATE = Kind("an estimate, or a picture of it,", {}, {**_JSON, **RASTER.written})
-EVIDENCE = Kind("evidence", _same("evid"), {})
+SCORED = FileKind("an instance with scores of data", _JSON, _JSON)
+FITTED = FileKind("a fitted model", _JSON, _JSON)
+RESULT = FileKind("a result", _JSON, _JSON)
+POSTERIOR = FileKind("a posterior", _JSON, _JSON)
+CERTIFICATE = FileKind("a certificate", _JSON, _JSON)
+DRAWS = FileKind("a list of drawn trees", {}, _same("jsonl"))
+LIKELIHOODS = FileKind("a list of likelihoods", {}, {"txt": "txt", **TABLE.written})
+FORMULA = FileKind("a formula", {}, {**_same("wcnf", "lp", "mps"), "pbtxt": "cpsat-proto"})
+CONVERTED = FileKind("an instance or a formula", INSTANCE.read, {**INSTANCE.written, **FORMULA.written})
+PICTURE = FileKind("a picture", {}, _same("svg", "png", "html", "dot"))
+RASTER = FileKind("a picture of anything but a graph", {}, _same("svg", "png"))
+ESTIMATE = FileKind("an estimate, or a picture of it,", {}, {**_JSON, **RASTER.written})
+EVIDENCE = FileKind("evidence", _same("evid"), {})
 KINDS = (TABLE, MODEL, GRAPH, INSTANCE, DRAWS, FORMULA, PICTURE, EVIDENCE)
 
 
@@ -230,7 +230,7 @@ def stem_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
     return name
 
 
-def kind_of(path: str | Path) -> Kind | None:
+def kind_of(path: str | Path) -> FileKind | None:
     """Returns the kind of file that a suffix is for, the first of several; or None."""
     return next((kind for kind in KINDS if suffix_of(path) in kind.read), None)
 

@@ -145,8 +145,8 @@ class UndirectedGraph:
         pairs = enumerate(self.neighbours)
         return UndirectedGraph(self.names, tuple(own & kept if kept >> v & 1 else 0 for v, own in pairs))
 
-    def within(self, other: UndirectedGraph) -> bool:
-        """Tells whether the other graph has all edges of this one."""
+    def is_subgraph_of(self, other: UndirectedGraph) -> bool:
+        """Returns whether the other graph has all edges of this one."""
         return not self.without(other).size
 
     def aligned(self, names: Sequence[str], source: str = "graph") -> UndirectedGraph:

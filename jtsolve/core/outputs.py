@@ -20,7 +20,7 @@ from jtsolve.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jtsolve.core.formats import Kind
+    from jtsolve.core.formats import FileKind
 
 _Identity: TypeAlias = "tuple[int, int] | str"
 """Device and inode of a file; the path of one that does not exist."""
@@ -63,13 +63,13 @@ def note_input(path: str | Path) -> None:
             raise _replaces(path)
 
 
-def claim_outputs(*paths: str | Path | None, kind: Kind | None = None, to: str | None = None) -> None:
+def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None, to: str | None = None) -> None:
     """Checks before a long run that its answers can be written to files; None is none.
 
     Args:
         paths: of the files.
         kind: what they hold, whose format their names have to say; None where this is checked elsewhere.
-        to: the format; see `Kind.format_to_write`.
+        to: the format; see `FileKind.format_to_write`.
 
     Raises:
         ChoiceError: a name says another format.

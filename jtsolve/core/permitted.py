@@ -30,7 +30,7 @@ class Sets(Protocol):
     def holding(self, mask: VarSet) -> NDArray[np.bool_]:
         """Tells which sets hold all members of one, shape (K,)."""
 
-    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+    def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
         """Tells which sets are listed, shape (K,)."""
 
     def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -53,7 +53,7 @@ class Masks:
         holds: NDArray[np.bool_] = self.masks & mask == mask
         return holds
 
-    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+    def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
         """See `Sets`."""
         return np.isin(self.masks, np.array(sorted(listed), dtype=np.int64))
 
@@ -66,7 +66,7 @@ class Masks:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class MemberRows:
     """Sets as rows of their members in increasing order, shape (K, width), filled up with n."""
 
     rows: NDArray[Any]
@@ -79,7 +79,7 @@ class Rows:
             every &= (self.rows == v).any(axis=1)
         return every
 
-    def among(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
+    def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
         """See `Sets`."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for at in np.flatnonzero(np.isin(self.sizes, [mask.bit_count() for mask in listed])):
@@ -105,7 +105,7 @@ def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
     for edge in limits.forbidden_edges:
         permitted &= ~sets.holding(edge)
     if limits.forbidden_cliques:
-        permitted &= ~sets.among(limits.forbidden_cliques)
+        permitted &= ~sets.are_in(limits.forbidden_cliques)
     if limits.max_clique_cells is not None:
         permitted &= within_cells(problem.variables, sets, limits.max_clique_cells)
     return permitted
@@ -118,7 +118,7 @@ def permitted_separators(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
     if limits.max_separator_size is not None:
         permitted &= sizes <= limits.max_separator_size
     if limits.allowed_separators is not None:
-        permitted &= sets.among(limits.allowed_separators)
+        permitted &= sets.are_in(limits.allowed_separators)
     if limits.forbidden_separators:
-        permitted &= ~sets.among(limits.forbidden_separators)
+        permitted &= ~sets.are_in(limits.forbidden_separators)
     return permitted

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 
-class Feature(Enum):
+class ProblemFeature(Enum):
     """A constraint that problems use and backends support; the values are the names in instance files."""
 
     MAX_TREEWIDTH = "max_treewidth"
@@ -47,9 +47,12 @@ class Feature(Enum):
     REAL_VARIABLES = "real_variables"
 
 
-ALL_FEATURES: frozenset[Feature] = frozenset(Feature) - {Feature.REAL_VARIABLES}
+ALL_FEATURES: frozenset[ProblemFeature] = frozenset(ProblemFeature) - {ProblemFeature.REAL_VARIABLES}
 """The constraints that backends may support; `Problem.with_star` turns marks into others."""
-LOCAL_FEATURES: frozenset[Feature] = ALL_FEATURES - {Feature.MAX_CLIQUES, Feature.FORBIDDEN_GRAPHS}
+LOCAL_FEATURES: frozenset[ProblemFeature] = ALL_FEATURES - {
+    ProblemFeature.MAX_CLIQUES,
+    ProblemFeature.FORBIDDEN_GRAPHS,
+}
 """The constraints on single cliques, separators and edges."""
 UPPER_BOUNDS = ("max_treewidth", "max_separator_size", "max_cliques", "max_clique_cells")
 EDGE_LISTS = ("forbidden_edges", "required_edges")
@@ -136,9 +139,9 @@ class Constraints:
             )
 
     @property
-    def features(self) -> frozenset[Feature]:
+    def features(self) -> frozenset[ProblemFeature]:
         """The features that these constraints use: those that differ from their default."""
-        return frozenset(Feature(f.name) for f in fields(self) if getattr(self, f.name) != f.default)
+        return frozenset(ProblemFeature(f.name) for f in fields(self) if getattr(self, f.name) != f.default)
 
     def joined(self, other: Constraints) -> Constraints:
         """Returns the constraints of both together.
@@ -177,10 +180,10 @@ class Constraints:
             real_variables=max(marks, default=0),
         )
 
-    def onto(self, variables: Sequence[int]) -> Constraints:
+    def restricted_to(self, variables: Sequence[int]) -> Constraints:
         """Returns the constraints on some variables, renumbered; sets that name another are left out.
 
-        >>> Constraints(forbidden_edges=frozenset({0b0011, 0b1100})).onto([2, 3]).forbidden_edges
+        >>> Constraints(forbidden_edges=frozenset({0b0011, 0b1100})).restricted_to([2, 3]).forbidden_edges
         frozenset({3})
         """
         kept, place = varset(variables), {v: i for i, v in enumerate(variables)}

@@ -183,7 +183,7 @@ class _Screen:
                 news = {"done": None, **news}
             self.progress = replace(self.progress, **news)
 
-    def tell(self, call: Callable[..., None], *arguments: Any) -> None:
+    def show_message(self, call: Callable[..., None], *arguments: Any) -> None:
         """Hands a message to the console, above the line that is drawn."""
         with self._lock:
             if self.console.display is not None:
@@ -396,12 +396,12 @@ class Run:
 
     def say(self, line: str) -> None:
         """Shows a message."""
-        self._screen.tell(self._screen.console.say, line)
+        self._screen.show_message(self._screen.console.say, line)
 
     def warn(self, title: str, findings: Sequence[object]) -> None:
         """Shows findings, such as those of the data check, under a title; nothing if there are none."""
         if findings:
-            self._screen.tell(self._screen.console.warn, title, findings)
+            self._screen.show_message(self._screen.console.warn, title, findings)
 
     def require_memory(self, size: int, what: str, remedies: str) -> None:
         """Refuses an allocation that exceeds the memory limit.

@@ -88,7 +88,7 @@ class Selection:
         if self.strengths is not None and len(self.strengths) != self.graph.size:
             reason = f"{len(self.strengths)} strengths for {self.graph.size} edges"
             raise InputError("selection", "strengths", reason, "give one for every edge")
-        if not self.graph.within(self.superset):
+        if not self.graph.is_subgraph_of(self.superset):
             raise InputError("selection", "graph", "it has an edge that the superset lacks", "select again")
         directed = [frozenset(arc) for arc in self.arcs or ()]
         if len(set(directed)) < len(directed) or not set(directed) <= set(map(frozenset, self.graph.edges)):

@@ -93,7 +93,7 @@ def read_local(data_set: DataSet, folder: Path) -> bytes:
     return content
 
 
-def keep(data_set: DataSet, content: bytes) -> Path:
+def store(data_set: DataSet, content: bytes) -> Path:
     """Writes verified content into the cache and returns its path.
 
     Raises:

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, subsets, varset
 from jtsolve.encodings.formula import BYTES, Encoding, Formula, LinearRow
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from jtsolve.encodings.formula import Clause
     from jtsolve.families.families import Families
 
-FEATURES: frozenset[Feature] = ALL_FEATURES
+FEATURES: frozenset[ProblemFeature] = ALL_FEATURES
 """The constraints that this formulation expresses."""
 
 _PAIR = 2

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.models.rows import FileRows
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.options import Decimal, Discretisation, Missing
 
 UNSEEN = -2
@@ -122,7 +122,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators, whose fields are parameters of all; `JunctionTreeDensity` explains them."""
 
     treewidth: int = field(default=2, kw_only=False)
-    local_score: str | LocalScore = DEFAULT_SCORE
+    local_score: str | ScoreFunction = DEFAULT_SCORE
     smoothing: float | None = None
     backend: str | Backend = BACKEND.default
     discretise: str | Discretisation | None = "quantile:4"
@@ -207,7 +207,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return float(self.smoothing if self.smoothing is not None else getattr(self._score, "ess", 1.0))
 
     @property
-    def _score(self) -> LocalScore:
+    def _score(self) -> ScoreFunction:
         score = score_of(self.local_score)
         if is_gaussian(score):
             raise ChoiceError(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import Backend
     from jtsolve.core.varset import VarSet
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
 
 
 class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
@@ -70,7 +70,7 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         self,
         treewidth: int = 2,
         *,
-        local_score: str | LocalScore = COVARIANCE_SCORE,
+        local_score: str | ScoreFunction = COVARIANCE_SCORE,
         backend: str | Backend = BACKEND.default,
         store_precision: bool = True,
         assume_centered: bool = False,

@@ -19,7 +19,7 @@ from jtsolve.scoring.score import MIXED_SCORE, is_mixed
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.options import Discretisation
 
 TARGET = "target"
@@ -63,7 +63,7 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
     [3.0]
     """
 
-    local_score: str | LocalScore = MIXED_SCORE
+    local_score: str | ScoreFunction = MIXED_SCORE
     discretise: str | Discretisation | None = None
     missing: Literal["state", "em", "drop-rows", "impute-mode", "refuse"] = "drop-rows"
 

@@ -64,7 +64,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.core.permitted import Rows, permitted_cliques, permitted_separators, within_cells
+from jtsolve.core.permitted import MemberRows, permitted_cliques, permitted_separators, within_cells
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
 from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members, neighbours_of
 from jtsolve.families.sets import all_sets, groups, masks_of, subsets_of
@@ -220,30 +220,32 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
     [(0, 0.0), (1, 0.0), (1, 3.0)]
     """
 
-    def look() -> None:
+    def check_stop() -> None:
         if stop():
             raise StoppedError
 
     n, width = problem.n, problem.max_clique_size
     if isinstance(problem.scores, SparseScores):
         masks = (mask for mask in problem.scores.table if problem.permits_clique(mask))
-        rows, facets, sizes = subsets_of(masks, n, width, look)
+        rows, facets, sizes = subsets_of(masks, n, width, check_stop)
     else:
         most, keep = problem.constraints.max_clique_cells, None
         if most is not None:
 
             def keep(sets: NDArray[np.int32]) -> NDArray[np.bool_]:
-                return within_cells(problem.variables, Rows(sets, np.full(len(sets), sets.shape[1])), most)
+                return within_cells(
+                    problem.variables, MemberRows(sets, np.full(len(sets), sets.shape[1])), most
+                )
 
         rows, facets, sizes = all_sets(n, width, keep)
-    look()
-    scores = _scores_of(problem, rows, sizes, look)
-    look()
+    check_stop()
+    scores = _scores_of(problem, rows, sizes, check_stop)
+    check_stop()
     own = np.zeros(n + 1)  # the last is the padding's
     own[:n] = own_scores(problem.scores)
     values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
     not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
-    look()
+    check_stop()
     allowed = np.arange(width)[None, :] < sizes[:, None]
     allowed &= (rows != root) | (sizes == 1)[:, None]  # the root's only parents are ∅
     ends = (rows == root) & (sizes == 1)[:, None]
@@ -354,12 +356,12 @@ def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
 
 
 def _scores_of(
-    problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], look: Callable[[], object]
+    problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], check_stop: Callable[[], object]
 ) -> NDArray[np.float64]:
-    """Returns s of every set, in one batch for each size; `look` is called before each, and may raise."""
+    """Returns s of every set, in one batch for each size; `check_stop` is called before each, and may raise."""
     scores = np.zeros(sizes.size)
     for size in range(1, rows.shape[1] + 1):
-        look()
+        check_stop()
         at = np.flatnonzero(sizes == size)
         scores[at] = problem.scores.batch(rows[at, :size].astype(np.intp))
     return scores
@@ -369,7 +371,7 @@ def _not_permitted(
     problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], scores: NDArray[np.float64]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Returns the sets that may not be cliques, and those that may not be separators."""
-    sets, scored = Rows(rows, sizes), scores > -inf
+    sets, scored = MemberRows(rows, sizes), scores > -inf
     return ~(scored & permitted_cliques(problem, sets)), ~(scored & permitted_separators(problem, sets))
 
 

@@ -19,15 +19,15 @@ _BETWEEN_LOOKS = 1000
 _Item = TypeVar("_Item")
 
 
-def _unlooked() -> None:
+def _never_stops() -> None:
     """Sees nothing."""
 
 
-def watched(items: Iterable[_Item], look: Callable[[], object]) -> Iterator[_Item]:
-    """Yields the items; `look` is called at every thousandth, and may raise."""
+def watched(items: Iterable[_Item], check_stop: Callable[[], object]) -> Iterator[_Item]:
+    """Yields the items; `check_stop` is called at every thousandth, and may raise."""
     for at, item in enumerate(items):
         if at % _BETWEEN_LOOKS == 0:
-            look()
+            check_stop()
         yield item
 
 
@@ -79,22 +79,22 @@ def all_sets(
 
 
 def subsets_of(
-    masks: Iterable[VarSet], n: int, width: int, look: Callable[[], object] = _unlooked
+    masks: Iterable[VarSet], n: int, width: int, check_stop: Callable[[], object] = _never_stops
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
 
-    `look` is called again and again, and may raise.
+    `check_stop` is called after every few sets; raises to stop.
     """
     key = key_of(n)
     closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}
-    for mask in watched(sorted(watched(masks, look), key=int.bit_count, reverse=True), look):
+    for mask in watched(sorted(watched(masks, check_stop), key=int.bit_count, reverse=True), check_stop):
         if key(mask) not in closed:
             closed.update((key(part), part) for part in subsets(mask))
     ordered = sorted(closed.values(), key=lambda mask: (mask.bit_count(), mask))
     position = {key(mask): at for at, mask in enumerate(ordered)}
     rows = np.full((len(ordered), width), n, dtype=np.int32)
     facets = np.zeros((len(ordered), width), dtype=np.int32)
-    for at, mask in enumerate(watched(ordered, look)):
+    for at, mask in enumerate(watched(ordered, check_stop)):
         for j, v in enumerate(members(mask)):
             rows[at, j] = v
             facets[at, j] = position[key(mask & ~(1 << v))]

@@ -13,7 +13,7 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.selection import name_list
-from jtsolve.tables.values import States, is_missing, kind_of, label_of, number_in
+from jtsolve.tables.values import ColumnStates, is_missing, kind_of, label_of, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class Column:
     states: tuple[str, ...]
     cuts: tuple[float, ...] | None = None
     hidden: bool = False
-    kind: Kind = "text"
+    kind: ValueKind = "text"
     gap: bool = False
 
     def __post_init__(self) -> None:
@@ -66,9 +66,9 @@ class Column:
             raise ValueError(f"column '{self.name}' needs increasing cuts, one fewer than its ranges")
 
     @property
-    def values(self) -> States:
+    def values(self) -> ColumnStates:
         """The states as values."""
-        return States(self.states, self.kind, self.gap)
+        return ColumnStates(self.states, self.kind, self.gap)
 
     @property
     def arity(self) -> int:
@@ -109,7 +109,7 @@ class Column:
         """Returns evidence on the column, as a user writes it."""
         return self._state(text, None)
 
-    def _state(self, label: str, kind: Kind | None) -> str:
+    def _state(self, label: str, kind: ValueKind | None) -> str:
         (code,) = self.places([label], kind)
         if code < 0 and kind in (None, "text"):
             code = self.code(label)  # of the state for a missing value
@@ -118,7 +118,7 @@ class Column:
             raise InputError("model", f"column '{self.name}'", reason, f"use one of {name_list(self.states)}")
         return self.states[code]
 
-    def places(self, labels: Sequence[str], kind: Kind | None) -> list[int]:
+    def places(self, labels: Sequence[str], kind: ValueKind | None) -> list[int]:
         """Returns the state of each value; -1 where there is none, or more than one.
 
         Args:
@@ -169,7 +169,7 @@ class Column:
         coded: NDArray[np.int32] = np.append(codes, gap)[raw.codes]
         return coded
 
-    def unseen(self, source: str, label: str, kind: Kind | None = None) -> InputError:
+    def unseen(self, source: str, label: str, kind: ValueKind | None = None) -> InputError:
         """Returns the error for a value that is not among the states, or may be several of them."""
         what = "lies in none of its ranges" if self.cuts is not None else "is none of its states"
         why = "the model assigns it no probability"
@@ -195,7 +195,7 @@ class RealColumn:
     states: ClassVar[None] = None
     cuts: ClassVar[None] = None
     hidden: ClassVar[bool] = False
-    kind: ClassVar[Kind] = "text"
+    kind: ClassVar[ValueKind] = "text"
     gap: ClassVar[bool] = False
 
     def code(self, value: float) -> float:
@@ -282,7 +282,7 @@ def variables_of(table: AnyTable) -> tuple[Column | RealColumn, ...]:
 def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
     """Returns the columns of a table, with the cuts that its provenance records."""
     cuts: Mapping[str, Sequence[float]] = table.provenance.get("cuts", {})
-    kinds: Mapping[str, Kind] = table.provenance.get("kinds", {})
+    kinds: Mapping[str, ValueKind] = table.provenance.get("kinds", {})
     gaps = table.provenance.get("missing_states", ())
     return tuple(
         Column(
@@ -309,7 +309,7 @@ def coded_table(
     return DataTable(names, states, codes, weights, MappingProxyType(remarks), unit)
 
 
-def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, States]:
+def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, ColumnStates]:
     """Returns the states of the columns that have some and are not cut, by name."""
     return {
         column.name: column.values for column in columns if isinstance(column, Column) and column.cuts is None

@@ -24,7 +24,7 @@ BYTES_PER_CELL = 40
 """Working memory for each cell: probability, logarithm, a copy with evidence, and temporaries."""
 
 
-class Shape(NamedTuple):
+class LayoutArrays(NamedTuple):
     """The layout of m cliques of at most d members as arrays of int64, for kernels.
 
     Attributes:
@@ -85,7 +85,7 @@ class Layout:
     home: tuple[int, ...]
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> LayoutArrays:
         """The same as arrays."""
         return _shape(self)
 
@@ -230,7 +230,7 @@ def _projection(clique: tuple[int, ...], separator: tuple[int, ...], arities: tu
     return Projection(axes, tuple(arities[v] if v in separator else 1 for v in clique))
 
 
-def _shape(layout: Layout) -> Shape:
+def _shape(layout: Layout) -> LayoutArrays:
     """Returns a layout as arrays."""
     arities, parent, cliques = layout.arities, layout.parent, layout.cliques
     count, widest = len(cliques), max(map(len, cliques))
@@ -251,7 +251,7 @@ def _shape(layout: Layout) -> Shape:
                 above[place, k] = steps.get(v, 0)
     sizes = np.array([len(clique) for clique in cliques], dtype=np.int64)
     parents = np.array(parent, dtype=np.int64)
-    return Shape(parents, layout.offset, sizes, member, arity, stride, separator, own, above)
+    return LayoutArrays(parents, layout.offset, sizes, member, arity, stride, separator, own, above)
 
 
 def strides(variables: tuple[int, ...], arities: tuple[int, ...]) -> dict[int, int]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Dialect, Reading
     from jtsolve.tables.source import Source
     from jtsolve.tables.table import DataTable
-    from jtsolve.tables.values import States, Words
+    from jtsolve.tables.values import ColumnStates, Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def open_rows(
     weights: str | None = None,
     crosstab: str | None = None,
     drop: Sequence[str] = (),
-    states: Mapping[str, States] = MappingProxyType({}),
+    states: Mapping[str, ColumnStates] = MappingProxyType({}),
     hidden: Collection[str] = (),
     strict: bool = False,
     run: Run | None = None,

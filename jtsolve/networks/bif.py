@@ -24,7 +24,7 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.networks import names
 from jtsolve.networks.network import Network, NetworkNode
-from jtsolve.networks.rounding import LARGEST_TABLE, MOST, Sums
+from jtsolve.networks.rounding import LARGEST_TABLE, MOST, RowSums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +75,7 @@ class _Parser:
         self._states: dict[str, tuple[str, ...]] = {}
         self._tables: dict[str, _Table] = {}
         self._originals: dict[str, dict[str, str]] = {}
-        self._sums = Sums(source)
+        self._sums = RowSums(source)
 
     def network(self) -> Network:
         """Parses the whole text."""

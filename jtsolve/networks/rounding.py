@@ -13,7 +13,7 @@ MOST = 1e-2
 """How far from 1 a sum may be; beyond, it is a mistake."""
 
 
-class Sums:
+class RowSums:
     """The sums of the rows of a file, which are normalised, and a warning if they are far from 1."""
 
     def __init__(self, source: str) -> None:

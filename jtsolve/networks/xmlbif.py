@@ -21,7 +21,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.networks.network import Network, NetworkNode
-from jtsolve.networks.rounding import LARGEST_TABLE, MOST, Sums
+from jtsolve.networks.rounding import LARGEST_TABLE, MOST, RowSums
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class _Reader:
 
     def __init__(self, root: ET.Element, source: str) -> None:
         self._source = source
-        self._sums = Sums(source)
+        self._sums = RowSums(source)
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2].upper()
         found = root if root.tag == "NETWORK" else root.find("NETWORK")

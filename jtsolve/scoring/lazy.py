@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.tables.table import Table
 
@@ -70,7 +70,7 @@ class DataScores:
     def __init__(
         self,
         table: Table,
-        score: LocalScore,
+        score: ScoreFunction,
         max_size: int,
         *,
         cache: int = DEFAULT_CACHE,

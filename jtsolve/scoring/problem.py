@@ -27,7 +27,7 @@ from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import DenseScores, LocalScores
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.tables.partitions import AnyTable
 
@@ -182,7 +182,7 @@ def require_marks(table: AnyTable, constraints: Constraints) -> None:
 
 def plan_scores(
     table: AnyTable,
-    score: LocalScore,
+    score: ScoreFunction,
     max_size: int | None,
     run: Run,
     *,
@@ -212,7 +212,7 @@ def plan_scores(
 
 def problem_from_table(
     table: AnyTable,
-    score: LocalScore,
+    score: ScoreFunction,
     *,
     treewidth: int | None = None,
     max_size: int | None = None,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from jtsolve.core.choices import Entry, Registry
 
 if TYPE_CHECKING:
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
 
-REGISTRY: Registry[LocalScore] = Registry(
+REGISTRY: Registry[ScoreFunction] = Registry(
     "score",
     {
         "bdeu": Entry("jtsolve.scoring.scores.bdeu:Bdeu"),
@@ -24,5 +24,5 @@ REGISTRY: Registry[LocalScore] = Registry(
         "cg": Entry("jtsolve.scoring.scores.cg:ConditionalGaussian"),
         "niw": Entry("jtsolve.scoring.scores.niw:NormalInverseWishart"),
     },
-    annotations=("LocalScore", "DiscreteScore", "GaussianScore", "MixedScore"),
+    annotations=("ScoreFunction", "DiscreteScore", "GaussianScore", "MixedScore"),
 )

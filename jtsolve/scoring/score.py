@@ -191,32 +191,32 @@ class MixedScore(Protocol):
         ...
 
 
-LocalScore: TypeAlias = DiscreteScore | GaussianScore | MixedScore
+ScoreFunction: TypeAlias = DiscreteScore | GaussianScore | MixedScore
 
 
-def is_discrete(score: LocalScore) -> TypeGuard[DiscreteScore]:
+def is_discrete(score: ScoreFunction) -> TypeGuard[DiscreteScore]:
     """Tells whether a score is for discrete data."""
     return hasattr(score, "cell_terms")
 
 
-def is_mixed(score: LocalScore) -> TypeGuard[MixedScore]:
+def is_mixed(score: ScoreFunction) -> TypeGuard[MixedScore]:
     """Tells whether a score is for discrete and real columns side by side."""
     return hasattr(score, "gaussian")
 
 
-def is_gaussian(score: LocalScore) -> TypeGuard[GaussianScore]:
+def is_gaussian(score: ScoreFunction) -> TypeGuard[GaussianScore]:
     """Tells whether a score is for continuous data."""
     return not is_discrete(score) and not is_mixed(score)
 
 
-def score_for(score: LocalScore, table: object) -> LocalScore:
+def score_for(score: ScoreFunction, table: object) -> ScoreFunction:
     """Returns the score of a table: of states alone, the discrete part of a mixed one."""
     from jtsolve.tables.table import MixedTable
 
     return score.discrete if is_mixed(score) and not isinstance(table, MixedTable) else score
 
 
-def require_counts(score: LocalScore) -> None:
+def require_counts(score: ScoreFunction) -> None:
     """Checks that a score can be computed from counts by partitions.
 
     Raises:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.scoring.score import DiscreteScore, GaussianScore, LocalScore
+    from jtsolve.scoring.score import DiscreteScore, GaussianScore, ScoreFunction
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -51,7 +51,7 @@ class Scorer(Protocol):
         ...
 
     @property
-    def score(self) -> LocalScore:
+    def score(self) -> ScoreFunction:
         """The score."""
         ...
 

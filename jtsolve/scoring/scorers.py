@@ -13,12 +13,12 @@ from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
-    from jtsolve.scoring.score import LocalScore, MixedScore
+    from jtsolve.scoring.score import MixedScore, ScoreFunction
     from jtsolve.scoring.scorer import Scorer
     from jtsolve.tables.partitions import AnyTable
 
 
-def make_scorer(table: AnyTable, score: LocalScore, max_size: int) -> Scorer:
+def make_scorer(table: AnyTable, score: ScoreFunction, max_size: int) -> Scorer:
     """Returns the scorer of sets of at most `max_size` columns.
 
     Raises:

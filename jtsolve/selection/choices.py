@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from jtsolve.selection.samples import Margins
     from jtsolve.tables.table import ContinuousTable, DataTable
 
-Kind = Literal["gaussian", "nonparanormal", "states"]
-KINDS: tuple[str, ...] = get_args(Kind)
+ColumnKind = Literal["gaussian", "nonparanormal", "states"]
+KINDS: tuple[str, ...] = get_args(ColumnKind)
 
 CRITERIA: Registry[Criterion] = Registry(
     "criterion",
@@ -62,7 +62,7 @@ FRAMEWORKS: Registry[Framework] = Registry(
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SelectionPlan:
     """How the graph of a table is selected; made by `of`.
 
     Args:
@@ -76,7 +76,7 @@ class Plan:
     """
 
     method: SelectionMethod
-    kind: Kind
+    kind: ColumnKind
     screen: Screen | None
     over: Framework | None
 
@@ -94,7 +94,7 @@ class Plan:
         *,
         superset: UndirectedGraph | None = None,
         source: str = "superset",
-    ) -> Plan:
+    ) -> SelectionPlan:
         """Returns the plan of choices, as texts or values.
 
         Args:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.selection.method import Task
-    from jtsolve.selection.samples import Moments
+    from jtsolve.selection.samples import GaussianSample
 
     Graph = NDArray[np.bool_]
 
@@ -120,7 +120,7 @@ class PathMethod(Protocol):
 
 
 def choose(
-    method: PathMethod, criterion: float | Criterion, moments: Moments, task: Task, seed: int
+    method: PathMethod, criterion: float | Criterion, moments: GaussianSample, task: Task, seed: int
 ) -> Decision:
     """Returns the graph of a method at the parameter that the criterion chooses, or is.
 
@@ -203,7 +203,7 @@ def _best(
 def _most_stable(
     method: PathMethod,
     criterion: Stars,
-    moments: Moments,
+    moments: GaussianSample,
     task: Task,
     *,
     grid: Sequence[float],
@@ -229,7 +229,7 @@ def _most_stable(
 def _by_validation(
     method: PathMethod,
     criterion: CrossValidation,
-    moments: Moments,
+    moments: GaussianSample,
     task: Task,
     *,
     grid: Sequence[float],
@@ -249,7 +249,7 @@ def _by_validation(
 
 
 def _held_out(
-    method: PathMethod, moments: Moments, task: Task, grid: Sequence[float], held: NDArray[np.integer]
+    method: PathMethod, moments: GaussianSample, task: Task, grid: Sequence[float], held: NDArray[np.integer]
 ) -> NDArray[np.float64]:
     """Returns twice the log-likelihood of held-out rows at each parameter, up to a constant."""
     assert moments.values is not None, "required"
@@ -264,7 +264,7 @@ def _held_out(
     return np.array(found)
 
 
-def _require_rows(moments: Moments, size: int) -> None:
+def _require_rows(moments: GaussianSample, size: int) -> None:
     if moments.values is None or size < 3:  # noqa: PLR2004 - fewer have no partial correlation
         reason = "stars and cv draw rows, of which there are too few"
         raise InputError("table", "rows", reason, "choose the parameter by ebic, or give it")

@@ -12,16 +12,16 @@ from sklearn.utils.validation import validate_data
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.selection.choices import Plan
+from jtsolve.selection.choices import SelectionPlan
 from jtsolve.selection.framework import select
 from jtsolve.selection.gaussian import covariance_selection
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from jtsolve.selection.choices import Kind
+    from jtsolve.selection.choices import ColumnKind
     from jtsolve.selection.method import SelectionMethod
 
 
@@ -89,12 +89,12 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
         del y
         values = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_min_features=2)
         names = tuple(map(str, getattr(self, "feature_names_in_", range(values.shape[1]))))
-        kind: Kind = "nonparanormal" if self.nonparanormal else "gaussian"
-        plan = Plan.of(self.method, kind, self.screen, self.over, superset=self._superset(names))
+        kind: ColumnKind = "nonparanormal" if self.nonparanormal else "gaussian"
+        plan = SelectionPlan.of(self.method, kind, self.screen, self.over, superset=self._superset(names))
         seed = int(check_random_state(self.random_state).randint(1 << 31))
         try:
             table = ContinuousTable(names, values.T)
-            moments = Moments.of(table, plan.margins)
+            moments = GaussianSample.of(table, plan.margins)
             found = select(moments, plan.method, plan.screen, plan.over, run=Run(Limits(seed=seed)))
         except InputError as error:
             raise ValueError(str(error)) from None

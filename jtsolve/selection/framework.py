@@ -36,7 +36,7 @@ from jtsolve.selection.gaussian import covariance_selection, partial_correlation
 from jtsolve.selection.method import Task, options_of
 from jtsolve.selection.pc import PC
 from jtsolve.selection.regions import cluster_tree, region_graph
-from jtsolve.selection.samples import Moments, sample_of
+from jtsolve.selection.samples import GaussianSample, sample_of
 from jtsolve.selection.screens import Complete, PcScreen
 from jtsolve.tables.table import ContinuousTable, DataTable
 
@@ -236,11 +236,11 @@ def select(
             run.progress(note="seeking separating sets", done=1.0)
             separators[pair] = directing.separator(sample, matrix, level, pair)
         arcs = directed(graph, separators)
-    elif isinstance(sample, Moments):
+    elif isinstance(sample, GaussianSample):
         run.progress(note="estimating the strengths", done=1.0)
         strengths = strengths_of(sample, graph)
     facts: dict[str, Any] = {
-        "kind": margins if isinstance(sample, Moments) else "states",
+        "kind": margins if isinstance(sample, GaussianSample) else "states",
         "rows": sample.rows,
     }
     if isinstance(data, ContinuousTable | DataTable):
@@ -264,7 +264,7 @@ def select(
     )
 
 
-def strengths_of(sample: Moments, graph: UndirectedGraph) -> tuple[float, ...]:
+def strengths_of(sample: GaussianSample, graph: UndirectedGraph) -> tuple[float, ...]:
     """Returns the partial correlation of each edge under a graph, given all other columns."""
     joined = graph.matrix()
     matrix = partial_correlations(covariance_selection(sample.regular(joined)[0], joined, 1e-7))

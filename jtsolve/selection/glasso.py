@@ -14,7 +14,7 @@ import numpy as np
 
 from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
 from jtsolve.selection.gaussian import ON_A_PATH, CovarianceEstimate, graphical_lasso, nearer
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,11 +47,15 @@ class GraphicalLasso:
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
-        return None if isinstance(sample, Moments) else "the graphical lasso is for numbers, not for states"
+        return (
+            None
+            if isinstance(sample, GaussianSample)
+            else "the graphical lasso is for numbers, not for states"
+        )
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
-        assert isinstance(sample, Moments), "asked before"
+        assert isinstance(sample, GaussianSample), "asked before"
         return choose(self, self.criterion, sample, task, seed)
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.selection.samples import Sample, States
+    from jtsolve.selection.samples import DiscreteSample, Sample
 
 NUMBER_TESTS = ("fisher-z", "correlation", "bic")
 STATE_TESTS = ("g", "chi2", "bic")
@@ -74,7 +74,7 @@ def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
     """
     from scipy.special import chdtrc
 
-    if isinstance(sample, Moments):
+    if isinstance(sample, GaussianSample):
         from jtsolve.selection.kernels.independence import partial_correlation
 
         size = len(given)
@@ -92,7 +92,7 @@ def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
     return level - float(chdtrc(freedom, statistic))
 
 
-def _statistic(sample: States, i: int, j: int, given: Sequence[int], test: str) -> tuple[float, int]:
+def _statistic(sample: DiscreteSample, i: int, j: int, given: Sequence[int], test: str) -> tuple[float, int]:
     """Returns G or X², and the degrees of freedom."""
     codes = sample.codes
     stratum = np.zeros(codes.shape[1], dtype=np.int64)

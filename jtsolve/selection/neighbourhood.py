@@ -15,7 +15,7 @@ import numpy as np
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
 from jtsolve.selection.glasso import LOWEST
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,12 +54,14 @@ class NeighbourhoodSelection:
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
         return (
-            None if isinstance(sample, Moments) else "neighbourhood selection is for numbers, not for states"
+            None
+            if isinstance(sample, GaussianSample)
+            else "neighbourhood selection is for numbers, not for states"
         )
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
-        assert isinstance(sample, Moments), "asked before"
+        assert isinstance(sample, GaussianSample), "asked before"
         return choose(self, self.criterion, sample, task, seed)
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:

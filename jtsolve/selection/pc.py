@@ -28,7 +28,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import choose, require_parameter
 from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, Test, dependence, thresholds
 from jtsolve.selection.method import Decision, Task
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jtsolve.core.graph import Edge
     from jtsolve.core.varset import VarSet
     from jtsolve.selection.choosing import Criterion
-    from jtsolve.selection.samples import Sample, States
+    from jtsolve.selection.samples import DiscreteSample, Sample
 
 _DEPTH = 2
 """The largest |S|, unless it is given or the edges are to be directed."""
@@ -80,7 +80,7 @@ class PC:
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
-        if isinstance(sample, Moments):
+        if isinstance(sample, GaussianSample):
             if self.test not in (None, *NUMBER_TESTS):
                 return f"the test {self.test} is for states; there are {', '.join(NUMBER_TESTS)} for numbers"
             return None
@@ -92,7 +92,7 @@ class PC:
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
-        if not isinstance(sample, Moments):
+        if not isinstance(sample, GaussianSample):
             return self._states(sample, task)
         if self._test == "bic":
             (kept,) = self.walk(sample.correlation, sample.rows, task, [1.0])
@@ -125,7 +125,7 @@ class PC:
             prune(correlation, task.graph.copy(), left, limits, self.direct)
             yield left
 
-    def _states(self, sample: States, task: Task) -> Decision:
+    def _states(self, sample: DiscreteSample, task: Task) -> Decision:
         """Decides by tests of states."""
         test = self.test or "g"
         level = self.criterion if isinstance(self.criterion, float | int) else 0.0

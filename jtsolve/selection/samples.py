@@ -38,7 +38,7 @@ _SINGULAR = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class GaussianSample:
     """Numbers: the correlations of columns, and the rows behind them.
 
     Attributes:
@@ -59,7 +59,7 @@ class Moments:
         return len(self.names)
 
     @classmethod
-    def of(cls, table: ContinuousTable, margins: Margins = "gaussian") -> Moments:
+    def of(cls, table: ContinuousTable, margins: Margins = "gaussian") -> GaussianSample:
         """Returns the moments of a table.
 
         Raises:
@@ -71,17 +71,17 @@ class Moments:
         moments._require_independent()
         return moments
 
-    def restricted(self, columns: Sequence[int]) -> Moments:
+    def restricted(self, columns: Sequence[int]) -> GaussianSample:
         """Returns the moments of some columns, in this order."""
         at = list(columns)
-        return Moments(
+        return GaussianSample(
             tuple(self.names[v] for v in at),
             np.ascontiguousarray(self.correlation[np.ix_(at, at)]),
             self.rows,
             None if self.values is None else np.ascontiguousarray(self.values[at]),
         )
 
-    def of_rows(self, rows: NDArray[np.integer]) -> Moments:
+    def of_rows(self, rows: NDArray[np.integer]) -> GaussianSample:
         """Returns the moments of some rows.
 
         Raises:
@@ -94,7 +94,7 @@ class Moments:
             reason = f"it is constant on {len(rows)} of the rows, which were drawn"
             remedy = "leave the column out, or choose the parameter by ebic"
             raise InputError("table", f"column '{self.names[flat[0]]}'", reason, remedy)
-        return Moments(self.names, *_standardised(part))
+        return GaussianSample(self.names, *_standardised(part))
 
     def regular(self, free: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
         """Returns a positive definite correlation matrix, and the share of 0 in it.
@@ -141,7 +141,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class States:
+class DiscreteSample:
     """States: the codes of columns.
 
     Attributes:
@@ -167,23 +167,27 @@ class States:
         return int(self.codes.shape[1] if self.weights is None else self.weights.sum())
 
     @classmethod
-    def of(cls, table: DataTable) -> States:
+    def of(cls, table: DataTable) -> DiscreteSample:
         """Returns the states of a table."""
         table.require_whole_weights("the selection of a graph")
         return cls(table.names, table.codes, table.arities, table.weights)
 
-    def restricted(self, columns: Sequence[int]) -> States:
+    def restricted(self, columns: Sequence[int]) -> DiscreteSample:
         """Returns the states of some columns, in this order."""
         at = list(columns)
-        return States(tuple(self.names[v] for v in at), self.codes[at], self.arities[at], self.weights)
+        return DiscreteSample(
+            tuple(self.names[v] for v in at), self.codes[at], self.arities[at], self.weights
+        )
 
 
-Sample: TypeAlias = Moments | States
+Sample: TypeAlias = GaussianSample | DiscreteSample
 
 
 def sample_of(table: ContinuousTable | DataTable, margins: Margins = "gaussian") -> Sample:
-    """Returns the sample that a table holds; see `Moments.of` for errors."""
-    return Moments.of(table, margins) if isinstance(table, ContinuousTable) else States.of(table)
+    """Returns the sample that a table holds; see `GaussianSample.of` for errors."""
+    return (
+        GaussianSample.of(table, margins) if isinstance(table, ContinuousTable) else DiscreteSample.of(table)
+    )
 
 
 def _standardised(

@@ -12,7 +12,7 @@ from jtsolve.errors import ChoiceError
 from jtsolve.selection.independence import Test  # noqa: TC001 - the registry reads the types of fields
 from jtsolve.selection.method import Task
 from jtsolve.selection.pc import PC
-from jtsolve.selection.samples import Moments
+from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from jtsolve.selection.samples import Sample
@@ -63,7 +63,7 @@ class Correlations:
     def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
         """See `Screen`."""
         del seed  # nothing is random
-        if not isinstance(sample, Moments):
+        if not isinstance(sample, GaussianSample):
             raise ChoiceError("the screen correlation is for numbers; for states, take pc")
         near = np.abs(sample.correlation) >= self.threshold
         np.fill_diagonal(near, val=False)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
     from jtsolve.core.choices import Registry
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.study.data import Data
     from jtsolve.tables.frames import Frame
 
@@ -64,9 +64,9 @@ def backend_of(given: str | Backend) -> Backend | None:
     return found
 
 
-def score_of(given: str | LocalScore | None, default: str = DEFAULT_SCORE) -> LocalScore:
+def score_of(given: str | ScoreFunction | None, default: str = DEFAULT_SCORE) -> ScoreFunction:
     """Returns the score; None for the default."""
-    found: LocalScore = chosen(SCORES, default if given is None else given, "name")
+    found: ScoreFunction = chosen(SCORES, default if given is None else given, "name")
     return found
 
 

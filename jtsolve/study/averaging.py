@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jtsolve.averaging.average import average, draw_trees
-from jtsolve.averaging.method import Rows
+from jtsolve.averaging.method import SourceRows
 from jtsolve.averaging.registry import METHODS
 from jtsolve.averaging.weights import GRAPHS
 
@@ -46,7 +46,7 @@ def posterior(
 
     Raises: as `averaging.average.average`.
     """
-    rows = None if study is None or table is None else Rows(study.score, lambda: table)
+    rows = None if study is None or table is None else SourceRows(study.score, lambda: table)
     with run.phase("averaging"):
         return average(
             problem,

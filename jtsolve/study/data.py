@@ -74,7 +74,7 @@ class Data:
 
     def read(
         self,
-        score: LocalScore,
+        score: ScoreFunction,
         run: Run,
         size: int | None = None,
         kinds: Collection[str] = KINDS,

@@ -23,7 +23,7 @@ _EXACT = 1e-5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Explanation:
+class ConstraintReport:
     """The constraints that exclude every tree, or the cost of each constraint.
 
     Attributes:
@@ -105,13 +105,13 @@ class Explanation:
         return table(["constraint", "costs, nats"], rows)
 
     def __repr__(self) -> str:
-        return f"Explanation({'costs' if self.is_feasible else ', '.join(self.conflict)})"
+        return f"ConstraintReport({'costs' if self.is_feasible else ', '.join(self.conflict)})"
 
     def _repr_html_(self) -> str | None:
         return as_html(str(self).splitlines())
 
 
-def explained(problem: Problem, run: Run, backend: Backend | None = None) -> Explanation:
+def explained(problem: Problem, run: Run, backend: Backend | None = None) -> ConstraintReport:
     """Returns a minimal conflict of an infeasible problem, or what each constraint of another costs.
 
     Args:
@@ -126,11 +126,11 @@ def explained(problem: Problem, run: Run, backend: Backend | None = None) -> Exp
     with run.phase("a conflict of the constraints"):
         found = find_conflict(problem, run, backend)
         if found is not None:
-            return Explanation(replace(problem, constraints=found.constraints), found, None)
+            return ConstraintReport(replace(problem, constraints=found.constraints), found, None)
         result = solve(problem, backend, run.part(run.left / 2))
         if result.tree is None:
-            return Explanation(problem, None, None)
-        return Explanation(problem, None, result, tuple(costs(problem, result, run, backend)))
+            return ConstraintReport(problem, None, None)
+        return ConstraintReport(problem, None, result, tuple(costs(problem, result, run, backend)))
 
 
 def _in_words(cost: Cost) -> str:

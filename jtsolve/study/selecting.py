@@ -9,14 +9,14 @@ from jtsolve.selection.running import within_limits
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.selection import Selection
-    from jtsolve.selection.choices import Plan
+    from jtsolve.selection.choices import SelectionPlan
     from jtsolve.tables.table import ContinuousTable, DataTable
 
 _MATRICES = 12
 """Of a number for each pair of columns, at the peak: correlations, precisions, gradients, and copies."""
 
 
-def selected(plan: Plan, table: DataTable | ContinuousTable, run: Run) -> Selection:
+def selected(plan: SelectionPlan, table: DataTable | ContinuousTable, run: Run) -> Selection:
     """Returns the graph that a plan selects.
 
     Raises:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from jtsolve.models.files.interop import MbiTree
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.scoring.score import LocalScore
-    from jtsolve.study.explaining import Explanation
+    from jtsolve.scoring.score import ScoreFunction
+    from jtsolve.study.explaining import ConstraintReport
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
 
@@ -116,7 +116,7 @@ class Solution(ByNames):
         backend: str | Backend = "auto",
         time: float | None = None,
         show_progress: bool | None = None,
-    ) -> Explanation:
+    ) -> ConstraintReport:
         """Explains why no tree meets the constraints, or what each of them costs, as `jtsolve explain` does.
 
         Args:
@@ -363,7 +363,7 @@ def fit(
     graph: Any = None,
     validate: Frame = None,
     smoothing: float | None = None,
-    score: str | LocalScore | None = None,
+    score: str | ScoreFunction | None = None,
     backend: str | Backend = "auto",
     forbid: Pairs = (),
     require: Pairs = (),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.scoring.problem import ScoringPlan, Tabulation
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.study.data import Data
     from jtsolve.tables.partitions import AnyTable
 
@@ -44,7 +44,7 @@ class Study:
     """
 
     data: Data
-    score: LocalScore
+    score: ScoreFunction
     treewidth: int | None = None
     restrictions: Restrictions = Restrictions()  # noqa: RUF009 - a frozen value
     backend: Backend | None = None

@@ -32,7 +32,7 @@ from jtsolve.tables.options import (
 from jtsolve.tables.raw import GAP, signed_type
 from jtsolve.tables.selection import chosen, name_list, selected, without_gaps
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, code_type
-from jtsolve.tables.values import States, are_of, gap_label, kind_of_texts, number_in
+from jtsolve.tables.values import ColumnStates, are_of, gap_label, kind_of_texts, number_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +99,7 @@ def _gaps(columns: Sequence[RawColumn]) -> NDArray[np.bool_] | None:
     return gaps if gaps.any() else None
 
 
-def kinds_remarks(states: Mapping[str, States]) -> dict[str, Any]:
+def kinds_remarks(states: Mapping[str, ColumnStates]) -> dict[str, Any]:
     """Returns remarks on the kinds of values that are not texts, and on states for a missing value."""
     kinds = {name: one.kind for name, one in states.items() if one.kind != "text"}
     gaps = [name for name, one in states.items() if one.gap]
@@ -303,7 +303,7 @@ def coded_column(
     source: str,
     cuts: dict[str, tuple[float, ...]],
     selection: Subtable,
-) -> tuple[States, NDArray[np.signedinteger[Any]]]:
+) -> tuple[ColumnStates, NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the code of each row; records the cuts in `cuts`.
 
     Raises:
@@ -372,13 +372,13 @@ def range_labels(cuts: Sequence[float]) -> tuple[str, ...]:
 
 def _labelled(
     column: RawColumn, declared: tuple[str, ...] | None, coding: Coding, source: str
-) -> tuple[States, NDArray[np.signedinteger[Any]]]:
+) -> tuple[ColumnStates, NDArray[np.signedinteger[Any]]]:
     """Returns the states of a column and the code of each row; `GAP` where it is to be imputed."""
     occurring = [column.labels[code] for code in column.occurring()]
     if declared is not None:
         # Declared by the user, numbers may be codes such as 01067.
         own = column.kind if column.states == declared or column.kind == "text" else None
-        states = States(declared, own or kind_of_texts(declared))
+        states = ColumnStates(declared, own or kind_of_texts(declared))
         places = states.places(column.labels, column.kind)
         unseen = sorted(column.labels[code] for code in column.occurring() if places[code] < 0)
         if unseen:
@@ -398,7 +398,7 @@ def _labelled(
         )
     else:
         labels = tuple(sorted(occurring, key=state_order))
-        states = States(labels, column.kind or kind_of_texts(labels))
+        states = ColumnStates(labels, column.kind or kind_of_texts(labels))
         place = {label: code for code, label in enumerate(labels)}
         places = [place.get(label, GAP) for label in column.labels]
     codes: NDArray[np.signedinteger[Any]] = column.recoded(np.array(places, dtype=np.int32)).codes.astype(
@@ -406,11 +406,13 @@ def _labelled(
     )
     if column.gaps(None) > 0 and coding.missing == "state":
         codes[codes == GAP] = len(states.labels)
-        states = States((*states.labels, gap_label(states.labels)), states.kind, gap=True)
+        states = ColumnStates((*states.labels, gap_label(states.labels)), states.kind, gap=True)
     return states, codes
 
 
-def widened(table: DataTable, states: Mapping[str, States], more: Mapping[str, Sequence[str]]) -> DataTable:
+def widened(
+    table: DataTable, states: Mapping[str, ColumnStates], more: Mapping[str, Sequence[str]]
+) -> DataTable:
     """Returns a table whose columns have further states, which no row takes, in the usual order.
 
     Args:
@@ -434,12 +436,12 @@ def widened(table: DataTable, states: Mapping[str, States], more: Mapping[str, S
     )
 
 
-def _wider(states: States, more: Sequence[str]) -> States:
+def _wider(states: ColumnStates, more: Sequence[str]) -> ColumnStates:
     if not more:
         return states
     labels = tuple(sorted({*states.own, *more}, key=state_order))
     kind = states.kind if are_of(states.kind, labels) else "text"
-    return States((*labels, *[gap_label(labels)] * states.gap), kind, states.gap)
+    return ColumnStates((*labels, *[gap_label(labels)] * states.gap), kind, states.gap)
 
 
 def state_order(label: str) -> tuple[int, float, str]:

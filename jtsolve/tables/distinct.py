@@ -81,7 +81,7 @@ class DistinctRows:
         self._frames = [together.group_by(keys, maintain_order=True).agg(pl.col(_TIMES).sum())]
         self._added = 0
 
-    def taken(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    def distinct_rows(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
         """Returns the values of each column, and the counts; there must be rows."""
         if self._added:
             self._merge()
@@ -99,7 +99,7 @@ def merged_rows(table: DataTable) -> DataTable:
     while table.weights is None and _TIMES_MORE * columns <= table.n:
         rows = DistinctRows()
         rows.add(list(table.codes[:columns]))
-        if 2 * rows.taken()[1].size > table.rows:
+        if 2 * rows.distinct_rows()[1].size > table.rows:
             return table
         columns *= _TIMES_MORE
     distinct = distinct_rows(table)
@@ -110,7 +110,7 @@ def distinct_rows(table: DataTable) -> DataTable:
     """Returns the distinct rows of a table in order of first occurrence, with their counts as weights."""
     rows = DistinctRows()
     rows.add(list(table.codes), table.weights)
-    columns, weights = rows.taken()
+    columns, weights = rows.distinct_rows()
     if weights.size == table.rows:
         return table
     return replace(table, codes=np.stack(columns), weights=weights, gaps=None)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from jtsolve.tables.values import Kind, States
+    from jtsolve.tables.values import ColumnStates, ValueKind
 
 Frame: TypeAlias = Any
 """A DataFrame, an Arrow table, a dictionary of columns, or an array of shape (rows, columns)."""
@@ -72,7 +72,7 @@ class Columns(NamedTuple):
     """
 
     frame: pl.DataFrame
-    kinds: dict[str, Kind | None]
+    kinds: dict[str, ValueKind | None]
     observed: set[str]
 
 
@@ -97,7 +97,7 @@ def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -
         raise InputError(FRAME, "columns", reason, "give every column a unique name")
     # If none is wanted, read the first: rows are counted all the same.
     places = [at for at, name in enumerate(names) if wants(name)] or range(len(names[:1]))
-    kinds: dict[str, Kind | None] = {}
+    kinds: dict[str, ValueKind | None] = {}
     observed: set[str] = set()
     needed = {names[at]: _series(names[at], columns[at], kinds, observed) for at in places}
     lengths = {len(column) for column in needed.values()}
@@ -155,7 +155,7 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
     )
 
 
-def _series(name: str, column: Any, kinds: dict[str, Kind | None], observed: set[str]) -> pl.Series:
+def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed: set[str]) -> pl.Series:
     """Returns a column; values that polars does not have become categories, whose kind is recorded."""
     import polars as pl
 
@@ -258,7 +258,7 @@ class FrameStyle:
     names: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: Frame, columns: Mapping[str, States]) -> FrameStyle:
+    def of(cls, data: Frame, columns: Mapping[str, ColumnStates]) -> FrameStyle:
         """Returns the style of a frame; of a path, that of texts.
 
         Args:
@@ -276,7 +276,7 @@ class FrameStyle:
                 dtypes[name] = getattr(column, "dtype", None)
         return cls(is_pandas(data), values, dtypes, relabelled(originals))
 
-    def like(self, data: Frame, columns: Mapping[str, States] = MappingProxyType({})) -> FrameStyle:
+    def like(self, data: Frame, columns: Mapping[str, ColumnStates] = MappingProxyType({})) -> FrameStyle:
         """Returns the style of answers about a frame: its container and, of the columns in it, its values.
 
         Args:
@@ -299,7 +299,7 @@ class FrameStyle:
         original = self.names.get(name, name)
         return original if self.pandas or isinstance(original, str) else name
 
-    def column(self, name: str, states: States, codes: NDArray[np.integer[Any]]) -> Any:
+    def column(self, name: str, states: ColumnStates, codes: NDArray[np.integer[Any]]) -> Any:
         """Returns a column of states, given by their codes; -1 for a missing value.
 
         Texts that are none of the original values, such as ranges, become ordered categories. The state for
@@ -398,7 +398,7 @@ def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
     return all(one == other or label_of(one) == label_of(other) for one, other in pairs)
 
 
-def _originals(name: str, column: Any, states: States) -> dict[str, Any]:
+def _originals(name: str, column: Any, states: ColumnStates) -> dict[str, Any]:
     """Returns the value of each state in a column of a frame, by label; none if there are too many.
 
     A state that does not occur has the value that its label stands for in this column, if it is of the type.
@@ -423,7 +423,7 @@ def _originals(name: str, column: Any, states: States) -> dict[str, Any]:
     return found | {states.labels[code]: one for one, code in zip(distinct, places, strict=True) if code >= 0}
 
 
-def _polars_originals(column: pl.Series, states: States) -> dict[str, Any]:
+def _polars_originals(column: pl.Series, states: ColumnStates) -> dict[str, Any]:
     """Returns `_originals` of a column of polars."""
     import polars as pl
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.tables.values import Kind
+    from jtsolve.tables.values import ValueKind
 
 KEPT = 1 << 20
 """Most rows kept without merging equal ones."""
@@ -119,7 +119,7 @@ class Gatherer:
         for encoder, values in zip(self._encoders, columns, strict=True):
             self._intake.require(self.rows)
             coded.append(encoder.codes(values))
-        self._take(coded)
+        self._add_rows(coded)
 
     def add_characters(self, cells: NDArray[np.uint8]) -> None:
         """Adds rows of values of one character each; a wide table has too many columns to take one by one.
@@ -136,10 +136,10 @@ class Gatherer:
             for column in unknown[(cells[unknown] == byte).any(axis=1)].tolist():
                 self._code_of[column, byte] = self._encoders[column].code(chr(byte))
         kind = signed_type(max(len(encoder.known) for encoder in self._encoders))
-        self._take(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
+        self._add_rows(list(np.take_along_axis(self._code_of.astype(kind), cells, axis=1)))
 
-    def _take(self, coded: list[NDArray[Any]]) -> None:
-        """Takes rows, given the codes of each column."""
+    def _add_rows(self, coded: list[NDArray[Any]]) -> None:
+        """Adds rows, given the codes of each column."""
         self.rows += coded[0].size
         if self._counted is None:
             for pieces, codes in zip(self._kept, coded, strict=True):
@@ -155,7 +155,7 @@ class Gatherer:
         *,
         typed: bool,
         states: Sequence[tuple[str, ...] | None] | None = None,
-        kinds: Sequence[Kind | None] | None = None,
+        kinds: Sequence[ValueKind | None] | None = None,
     ) -> RawTable:
         """Returns the table and releases the rows.
 
@@ -166,7 +166,7 @@ class Gatherer:
         """
         times: NDArray[np.int64] | None = None
         if self._counted is not None:
-            codes, counts = self._counted.taken()
+            codes, counts = self._counted.distinct_rows()
             self._counted = None
             times = None if (counts == 1).all() else counts
         else:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.source import Source
-    from jtsolve.tables.values import Kind
+    from jtsolve.tables.values import ValueKind
 
 _ROWS = 1 << 19
 """Most rows converted to text at a time."""
@@ -152,7 +152,7 @@ def _gathered(
     lazies: Sequence[pl.LazyFrame],
     source: str,
     intake: Intake,
-    kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+    kinds: Mapping[str, ValueKind | None] = MappingProxyType({}),
     observed: Collection[str] = (),
 ) -> RawTable:
     """Returns the table in lazy frames of the same columns and types; see `frames.Columns`."""

@@ -230,7 +230,7 @@ def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, intake: Int
         futures = [_submitted(workers, part, surveyed, coding) for part in asked]
         with closing(workers.as_completed(futures)) as finished:
             for future in finished:
-                found = [added([*found, workers.taken(future)])]
+                found = [added([*found, workers.result_of(future)])]
                 intake.require(found[0].rows)
     return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.tables.values import Kind
+    from jtsolve.tables.values import ValueKind
 
 GAP = -1
 """Code of a missing value."""
@@ -44,7 +44,7 @@ class RawColumn:
     labels: tuple[str, ...]
     codes: NDArray[np.signedinteger[Any]]
     states: tuple[str, ...] | None = None
-    kind: Kind | None = None
+    kind: ValueKind | None = None
     commas: bool = False
 
     def gaps(self, times: NDArray[np.int64] | None) -> int:

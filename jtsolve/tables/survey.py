@@ -23,7 +23,7 @@ from jtsolve.tables.parquet import read_frame, read_slice, require_same
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
 from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
 from jtsolve.tables.table import DataTable
-from jtsolve.tables.values import Kind, label_of  # msgspec reads the annotation
+from jtsolve.tables.values import ValueKind, label_of  # msgspec reads the annotation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ class PartitionSurvey:
     values: dict[str, dict[str, int]]
     gaps: dict[str, int]
     states: dict[str, tuple[str, ...] | None]
-    kinds: dict[str, Kind | None]
+    kinds: dict[str, ValueKind | None]
     remarks: dict[str, Any]
 
 

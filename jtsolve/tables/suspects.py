@@ -72,7 +72,7 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
         return False
     rows = DistinctRows()
     rows.add(codes)
-    return rows.taken()[1].size == codes[0].size
+    return rows.distinct_rows()[1].size == codes[0].size
 
 
 def header_is_row(raw: RawTable) -> bool:

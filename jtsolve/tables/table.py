@@ -343,7 +343,7 @@ def with_cells(table: Table, cells: NDArray[Any]) -> Table:
     return replace(table, discrete=discrete, real=replace(table.real, values=cells[real]))
 
 
-def taken(table: ContinuousTable | MixedTable, rows: NDArray[np.int64]) -> ContinuousTable | MixedTable:
+def rows_at(table: ContinuousTable | MixedTable, rows: NDArray[np.int64]) -> ContinuousTable | MixedTable:
     """Returns some rows of a table, by their positions, without its gaps."""
     if isinstance(table, ContinuousTable):
         return replace(table, values=table.values[:, rows], gaps=None)

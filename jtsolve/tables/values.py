@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-Kind: TypeAlias = Literal["text", "number", "boolean", "time"]
+ValueKind: TypeAlias = Literal["text", "number", "boolean", "time"]
 
 GAP_STATE = "?"
 """The label of the state for a missing value, unless a value has it."""
@@ -51,7 +51,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
 
 
-def kind_of(value: Any) -> Kind:
+def kind_of(value: Any) -> ValueKind:
     """Returns the kind of a value that is not missing."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
@@ -132,7 +132,7 @@ def _instant_in(text: str) -> tuple[bool, int] | None:
     return zone is not None, seconds_since * 10**9 + int((fraction or "").ljust(9, "0"))
 
 
-_READERS: dict[Kind, Callable[[str], Hashable]] = {
+_READERS: dict[ValueKind, Callable[[str], Hashable]] = {
     "number": number_in,
     "boolean": _TRUTH.get,
     "time": _instant_in,
@@ -140,13 +140,13 @@ _READERS: dict[Kind, Callable[[str], Hashable]] = {
 """The value in a text by kind; None if there is none. Equal values are equal and have the same hash."""
 
 
-def kind_of_texts(labels: Collection[str]) -> Kind:
+def kind_of_texts(labels: Collection[str]) -> ValueKind:
     """Returns the kind of a column of a text file: text, unless no two texts are the same value.
 
     >>> [kind_of_texts(labels) for labels in (["1", "2.50"], ["01067", "2"], ["1.1", "1.10"], ["TRUE"])]
     ['number', 'text', 'text', 'boolean']
     """
-    found: Kind = "text"
+    found: ValueKind = "text"
     if all(map(_is_plain, labels)):
         found = "number"
     elif all(label in _TRUTH for label in labels):
@@ -156,7 +156,7 @@ def kind_of_texts(labels: Collection[str]) -> Kind:
     return found if labels and are_of(found, labels) else "text"
 
 
-def are_of(kind: Kind, labels: Collection[str]) -> bool:
+def are_of(kind: ValueKind, labels: Collection[str]) -> bool:
     """Tells whether texts are different values of a kind."""
     if kind == "text":
         return True
@@ -179,7 +179,7 @@ def gap_label(labels: Collection[str]) -> str:
     return label
 
 
-def kind_of_type(dtype: pl.DataType) -> Kind:
+def kind_of_type(dtype: pl.DataType) -> ValueKind:
     """Returns the kind of the values in a column of polars."""
     if dtype.is_numeric():
         return "number"
@@ -209,7 +209,7 @@ class Words:
         return label in self._words or (bool(self._numbers) and number_in(str(label)) in self._numbers)
 
 
-def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], Kind | None]:
+def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], ValueKind | None]:
     """Returns the labels of values, the position of the label of each (-1 if missing), and their kind.
 
     Values of several kinds are texts; the kind is None if all are missing.
@@ -217,7 +217,7 @@ def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], Kind |
     held = list(values)
     gaps = [is_missing(value) for value in held]
     kinds = {kind_of(value) for value, gap in zip(held, gaps, strict=True) if not gap}
-    kind: Kind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
+    kind: ValueKind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
     read = _READERS.get(kind or "text", str)
     place: dict[Hashable, int] = {}
     labels: list[str] = []
@@ -235,7 +235,7 @@ def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], Kind |
 
 
 @dataclass(frozen=True, slots=True)
-class States:
+class ColumnStates:
     """The states of a column.
 
     Args:
@@ -245,7 +245,7 @@ class States:
     """
 
     labels: tuple[str, ...]
-    kind: Kind = "text"
+    kind: ValueKind = "text"
     gap: bool = False
 
     @property
@@ -253,7 +253,7 @@ class States:
         """The labels of values."""
         return self.labels[:-1] if self.gap else self.labels
 
-    def places(self, labels: Sequence[str], kind: Kind | None = None) -> list[int]:
+    def places(self, labels: Sequence[str], kind: ValueKind | None = None) -> list[int]:
         """Returns the state of each value; -1 where there is none, or more than one.
 
         Args:
@@ -287,7 +287,7 @@ class States:
     def codes(self, values: Sequence[Any]) -> list[int]:
         """Returns the state of each value; -1 where there is none, more than one, or the value is missing."""
         found = [-1] * len(values)
-        of_kind: dict[Kind, list[int]] = defaultdict(list)
+        of_kind: dict[ValueKind, list[int]] = defaultdict(list)
         for at, value in enumerate(values):
             if not is_missing(value):
                 of_kind[kind_of(value)].append(at)
@@ -297,7 +297,7 @@ class States:
                 found[at] = code
         return found
 
-    def values(self, kind: Kind | None = None) -> dict[str, Any]:
+    def values(self, kind: ValueKind | None = None) -> dict[str, Any]:
         """Returns the value of each label that is not missing; empty if they are texts.
 
         Numbers that are written otherwise than numbers are, such as 0.50, stay as they are.

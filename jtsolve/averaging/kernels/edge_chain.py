@@ -461,7 +461,7 @@ def run_chain(
         rounds: the number of rounds.
         steps: proposals at a temperature in a round, beta 1 excepted.
         scores: see `moves.ChainScores`.
-        proposals: see `tempering.Proposals`.
+        proposals: see `tempering.ProposalMix`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln of the weight; written.
         counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1; added to, the

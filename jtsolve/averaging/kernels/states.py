@@ -281,7 +281,7 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
 
 
 @kernel
-def among(states, kept):
+def restrict_states(states, kept):
     """Returns the states that are kept, with the children that are; the root's has to be among them."""
     count = states.family.size
     position = np.cumsum(kept) - 1

@@ -91,8 +91,8 @@ _PRUNING_NANOSECONDS = 5.0
 """For each set and pair of variables: four rounds with 22 variables took 14 s."""
 
 
-class Survey(NamedTuple):
-    """Families and gap remaining after the first dual ascent; see `ClutterCuts.survey`.
+class ProofForecast(NamedTuple):
+    """Families and gap remaining after the first dual ascent; see `ClutterCuts.forecast`.
 
     Attributes:
         families: of the problem.
@@ -134,7 +134,7 @@ class ClutterCuts:
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`.
 
-        The seconds are a rough guess by sizes; `survey` gives a better one, after the first ascent.
+        The seconds are a rough guess by sizes; `forecast` gives a better one, after the first ascent.
         """
         families = predicted_sets(problem) * problem.max_clique_size
         memory = self._memory(problem)
@@ -204,7 +204,7 @@ class ClutterCuts:
         problem = tabulated_and_bounded(problem, limits, report, _LIBRARIES + memory_of_ascent(problem))
         return bound_by_ascent(problem, root, first, limits, report)
 
-    def survey(self, problem: Problem, limits: Limits, report: Report) -> Survey:
+    def forecast(self, problem: Problem, limits: Limits, report: Report) -> ProofForecast:
         """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
 
         Raises:
@@ -222,7 +222,7 @@ class ClutterCuts:
             if search.best.tree is None
             else max(0.0, search.scale.nats(subproblem.units) - search.best.score)
         )
-        return Survey(families, left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
+        return ProofForecast(families, left, gap, limits.elapsed + left / _LEFT_PER_SECOND)
 
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
@@ -306,7 +306,7 @@ class ClutterCuts:
         if first is not None:
             search.best.offer(first)
         else:  # a tree found without scores is a poor target: LPs would go on where branching does more
-            search.incumbents.take()
+            search.incumbents.new()
         return search, count, again, completions
 
     def _prunes(self, problem: Problem, limits: Limits) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.backends.clutter.inequalities import Rows, RowVector
+    from jtsolve.backends.clutter.inequalities import CutRows, RowVector
     from jtsolve.families.families import Families
 
 _BITS = 61
@@ -126,7 +126,7 @@ class Bound(NamedTuple):
 def bound_of(
     families: Families,
     scores: NDArray[np.int64],
-    rows: Rows,
+    rows: CutRows,
     multipliers: RowVector,
     *,
     pool: ThreadPoolExecutor | None = None,

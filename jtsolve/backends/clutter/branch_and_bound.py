@@ -24,7 +24,7 @@ import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
 from jtsolve.backends.clutter.bound import least_sum, scaled
-from jtsolve.backends.clutter.inequalities import Clutter, Rows, RowVector
+from jtsolve.backends.clutter.inequalities import Clutter, CutRows, RowVector
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.backends.clutter.simplex import CuttingPlanes
@@ -154,7 +154,7 @@ class BranchAndBound:
             BestTree(problem, report, scale, floor, flat=flat),
             families,
             scores,
-            Rows(families, cuts),
+            CutRows(families, cuts),
             RowVector(np.zeros(len(cuts)), np.zeros(0)),
             [*range(1, n + 1), *edges],
             [] if keep_stages else None,
@@ -332,7 +332,7 @@ class BranchAndBound:
 
     def _adopt(self, subproblem: Subproblem) -> None:
         """Offers the report's incumbent."""
-        tree = self.incumbents.take()
+        tree = self.incumbents.new()
         if tree is not None and self.best.offer(tree):
             subproblem.set_centre()
 

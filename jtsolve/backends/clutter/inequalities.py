@@ -67,7 +67,7 @@ def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
     return SetRow((), tuple(signs), 1 - len(graph))
 
 
-class Rows:
+class CutRows:
     """Clutter inequalities and set rows over a collection of sets.
 
     The up-sets are bits, 64 of them in a word for each set, so that one pass over the sets adds the
@@ -91,7 +91,7 @@ class Rows:
         self.set_rows.extend(set_rows)
         self.known.update(clutters, set_rows)
 
-    def keep(self, which: NDArray[np.bool_]) -> None:
+    def keep_cuts(self, which: NDArray[np.bool_]) -> None:
         """Keeps some of the cuts, and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.set_rows}
@@ -116,7 +116,7 @@ class Rows:
         self._words = np.zeros((0, self.families.sizes.size), dtype=np.uint64)
         self._written = 0
 
-    def moved(self, families: Families, position: NDArray[np.int64]) -> Rows:
+    def moved(self, families: Families, position: NDArray[np.int64]) -> CutRows:
         """Returns the rows over fewer sets; `position` is -1 for sets that are gone.
 
         Generators that are gone are dropped: the sets that contain them are gone too.
@@ -125,7 +125,7 @@ class Rows:
         ends = list(accumulate(map(len, self.clutters), initial=0))
         flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
         there = position[flat].tolist()
-        return Rows(
+        return CutRows(
             families,
             [tuple(at for at in there[first:last] if at >= 0) for first, last in pairwise(ends)],
             [
@@ -134,13 +134,13 @@ class Rows:
             ],
         )
 
-    def among(self, families: Families, kept: NDArray[np.int64]) -> Rows:
+    def restricted_to(self, families: Families, kept: NDArray[np.int64]) -> CutRows:
         """Returns the rows as functions of some of the sets, `kept`, which are those of `families`.
 
         Their up-sets are as before, whether or not their generators are kept. No rows can be added to them.
         """
         # The words are cut to the columns of the sets; an up-set among fewer sets is still one.
-        rows = Rows(families)
+        rows = CutRows(families)
         rows.clutters, rows.set_rows, rows._written = self.clutters, self.set_rows, len(self.clutters)
         rows._words = self.words[:, kept]
         rows._functions = [function[kept] for function in self.functions]

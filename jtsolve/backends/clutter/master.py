@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.core.scores import UNSTOPPABLE, Stoppable
 
 if TYPE_CHECKING:
@@ -66,12 +66,12 @@ class Master:
         escape: the price of the escape, as a multiple of the largest score and the number of variables.
     """
 
-    def __init__(self, families: Families, columns: NDArray[np.bool_], rows: Rows, escape: float) -> None:
+    def __init__(self, families: Families, columns: NDArray[np.bool_], rows: CutRows, escape: float) -> None:
         import highspy
 
         self.highspy = highspy
         self.families = families
-        self.rows = Rows(families)
+        self.rows = CutRows(families)
         self.union = self.slot = np.zeros(0, dtype=np.int64)
         self.parents = self.vertex = np.zeros(0, dtype=np.int32)
         self.flips = np.zeros((0, families.n), dtype=np.bool_)  # of cuts and vertices
@@ -232,7 +232,7 @@ class Master:
             for cut, number in self.order
             if not (cut and old[number])
         ]
-        self.rows.keep(~old)
+        self.rows.keep_cuts(~old)
         self.age, self.flips = self.age[~old], self.flips[~old]
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 

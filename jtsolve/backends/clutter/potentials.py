@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.bound import Bound, best_bound
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.backends.clutter.separation import Point
 from jtsolve.errors import InternalError
 
@@ -118,7 +118,7 @@ class Potentials:
     """
 
     def __init__(
-        self, subproblem: Subproblem, multipliers: RowVector | None = None, rows: Rows | None = None
+        self, subproblem: Subproblem, multipliers: RowVector | None = None, rows: CutRows | None = None
     ) -> None:
         self.subproblem = subproblem
         self.random = np.random.default_rng(_SEED)
@@ -221,7 +221,9 @@ class Potentials:
         """Makes cuts of the potentials, at even distances, the rows of the subproblem."""
         subproblem, cuts = self.subproblem, self._cuts(POTENTIALS.levels)
         multipliers = subproblem.multipliers._replace(cuts=np.array(list(cuts.values())))
-        subproblem.take(multipliers, Rows(subproblem.families, list(cuts), subproblem.rows.set_rows))
+        subproblem.set_multipliers(
+            multipliers, CutRows(subproblem.families, list(cuts), subproblem.rows.set_rows)
+        )
 
     def _take_round(self, report: Stoppable) -> bool:
         """Takes a round of turns; returns False if it was interrupted."""
@@ -276,7 +278,7 @@ class Potentials:
             if not (families.sizes[at] == 1 and families.members[at, 0] == families.root)
         ]
 
-    def _from_cuts(self, rows: Rows, units: NDArray[np.int64]) -> NDArray[np.int32]:
+    def _from_cuts(self, rows: CutRows, units: NDArray[np.int64]) -> NDArray[np.int32]:
         """Returns the potentials that cuts and their multipliers add up to, shape (sinks, sets)."""
         from jtsolve.backends.clutter.kernels.potentials import LARGEST, add_cuts
 

@@ -66,7 +66,7 @@ class Point(NamedTuple):
     slot: NDArray[np.int64]
     value: NDArray[np.float64]
 
-    def among(self, families: Families, position: NDArray[np.int64]) -> Point:
+    def restricted_to(self, families: Families, position: NDArray[np.int64]) -> Point:
         """Returns what is left of it among fewer families; `position` is -1 for sets that are gone."""
         union = position[self.union]
         there = (union >= 0) & (self.slot < families.width)

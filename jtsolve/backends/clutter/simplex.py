@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.bound import NO_FAMILY
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.backends.clutter.master import LPFailure, Master
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import InOutPoint, Point, separate
@@ -110,13 +110,13 @@ class CuttingPlanes:
                 [rows.clutters[k] for k in sorted(part)]
                 for part in (order[: SIMPLEX.first], order[SIMPLEX.first :])
             )
-            self.waiting = Rows(families, others)
+            self.waiting = CutRows(families, others)
             columns = np.zeros_like(families.allowed)
             columns[_nearest(families, bound, families.allowed, SIMPLEX.columns)] = True
             columns[bound.union, bound.slot] = True  # every vertex has one
             if subproblem.centre is not None:  # the best tree: the rows have a solution
                 columns[subproblem.centre] = True
-            master = Master(families, columns, Rows(families, first, rows.set_rows), SIMPLEX.escape)
+            master = Master(families, columns, CutRows(families, first, rows.set_rows), SIMPLEX.escape)
             master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
             return self._rounds(master, bound.units, on_point, report)
         except LPFailure:  # the best multipliers stay, and branching goes on from them
@@ -188,7 +188,7 @@ class CuttingPlanes:
             self._follow(master, position)
         if self.polishes and not subproblem.closed:
             if position is None:  # or improve has taken them
-                subproblem.take(multipliers, rows)
+                subproblem.set_multipliers(multipliers, rows)
             potentials = Potentials(subproblem, master.multipliers, master.rows)
             potentials.polish(report)
             if potentials.position is not None and subproblem.feasible:
@@ -213,7 +213,7 @@ class CuttingPlanes:
             master.add_cuts([self.waiting.clutters[k] for k in joining.tolist()])
             stays = np.ones(violation.size, dtype=np.bool_)
             stays[joining] = False
-            self.waiting.keep(stays)
+            self.waiting.keep_cuts(stays)
             return True
         for where in SIMPLEX.points:
             found = separate(
@@ -226,7 +226,7 @@ class CuttingPlanes:
                 report=report,
             )
             # A cut that is deep inside may hold at the solution.
-            violation = Rows(families, found.clutters).violation(point.union, parents, point.value).cuts
+            violation = CutRows(families, found.clutters).violation(point.union, parents, point.value).cuts
             deep = [found.clutters[k] for k in np.flatnonzero(violation > SIMPLEX.tolerance)]
             if deep or found.set_rows:
                 master.add_cuts(deep)
@@ -265,10 +265,10 @@ def _improving(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray
     return _nearest(families, bound, absent, master.union.size)
 
 
-def _with_multiplier(rows: Rows, multipliers: RowVector) -> tuple[Rows, RowVector]:
+def _with_multiplier(rows: CutRows, multipliers: RowVector) -> tuple[CutRows, RowVector]:
     """Returns the rows that have a multiplier, and the multipliers."""
     cuts, set_rows = np.flatnonzero(multipliers.cuts > 0), np.flatnonzero(multipliers.set_rows > 0)
     return (
-        Rows(rows.families, [rows.clutters[k] for k in cuts], [rows.set_rows[k] for k in set_rows]),
+        CutRows(rows.families, [rows.clutters[k] for k in cuts], [rows.set_rows[k] for k in set_rows]),
         RowVector(multipliers.cuts[cuts], multipliers.set_rows[set_rows]),
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing
-from jtsolve.backends.clutter.inequalities import Rows, RowVector
+from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.core.varset import members
 from jtsolve.families.families import families_of_tree
@@ -108,7 +108,7 @@ class Subproblem:
     best: BestTree
     families: Families
     scores: NDArray[np.int64]
-    rows: Rows
+    rows: CutRows
     multipliers: RowVector
     sinks: list[int]
     stages: list[Stage] | None = None
@@ -144,14 +144,14 @@ class Subproblem:
         return (units - self.best.target) * self.best.scale.unit
 
     def evaluate(
-        self, multipliers: RowVector, rows: Rows | None = None, pool: ThreadPoolExecutor | None = None
+        self, multipliers: RowVector, rows: CutRows | None = None, pool: ThreadPoolExecutor | None = None
     ) -> Bound:
         """Returns the bound of multipliers of the rows, by default the subproblem's own; changes nothing."""
         units = RowVector(*map(self.best.scale.units_of, multipliers))
         return bound_of(self.families, self.scores, rows or self.rows, units, pool=pool)
 
     def improve(
-        self, bound: Bound, multipliers: RowVector, rows: Rows | None = None, *, fix_all: bool = False
+        self, bound: Bound, multipliers: RowVector, rows: CutRows | None = None, *, fix_all: bool = False
     ) -> tuple[Bound, NDArray[np.int64] | None]:
         """Takes multipliers with a bound that is no worse, and drops the families that it rules out.
 
@@ -184,8 +184,8 @@ class Subproblem:
             self.units = min(self.units, bound.units)  # a bound of potentials may be better
         return bound, position
 
-    def take(self, multipliers: RowVector, rows: Rows) -> None:
-        """Takes multipliers of rows whatever their bound: that of `potentials` stands."""
+    def set_multipliers(self, multipliers: RowVector, rows: CutRows) -> None:
+        """Sets the rows and their multipliers without computing their bound: that of `potentials` stands."""
         self.multipliers, self.rows = multipliers, rows
 
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
@@ -210,7 +210,7 @@ class Subproblem:
     def drop_cuts(self, which: NDArray[np.bool_]) -> None:
         """Drops cuts; their multipliers have to be 0, or the bound would not hold without them."""
         assert not self.multipliers.cuts[which].any(), "the bound rests on the cuts"
-        self.rows.keep(~which)
+        self.rows.keep_cuts(~which)
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~which])
 
     def set_centre(self) -> None:
@@ -241,7 +241,7 @@ class Subproblem:
             self.best,
             families,
             self.scores,
-            Rows(families, clutters, self.rows.set_rows),
+            CutRows(families, clutters, self.rows.set_rows),
             RowVector(cuts, self.multipliers.set_rows),
             [*self.sinks, pair] if present else self.sinks,
             None if self.stages is None else [],

@@ -52,12 +52,12 @@ def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need
     The bound may take half of the time that is left.
     """
 
-    def look() -> None:
+    def check_stop() -> None:
         if report.stop is not None:
             raise StoppedError
 
     table = tabulated(problem, limits, report, need)
     if table is not problem:
         left = inf if limits.time is None else limits.time - limits.elapsed
-        report(bound=problem_bound(table, left / 2, look))
+        report(bound=problem_bound(table, left / 2, check_stop))
     return table

@@ -195,9 +195,9 @@ class Volume:
         self.near, position = subproblem.near(chosen)
         self.kept = np.flatnonzero(position >= 0)
         self.scores = subproblem.scores[self.kept]
-        self.rows = subproblem.rows.among(self.near, self.kept)
+        self.rows = subproblem.rows.restricted_to(self.near, self.kept)
         self.multipliers, self.units = subproblem.multipliers, subproblem.units
-        union, slot, value = point.among(self.near, position)
+        union, slot, value = point.restricted_to(self.near, position)
         self.x = np.zeros(self.near.allowed.shape)
         self.x[union, slot] = value
         # The violation at x̄, once in full; each step then updates it as the same average as x̄ itself.
@@ -282,7 +282,7 @@ class Volume:
         if position is None or not subproblem.feasible:
             return
         families = subproblem.families
-        union, slot, value = self.point.among(families, position)
+        union, slot, value = self.point.restricted_to(families, position)
         vertex = families.members[union, slot]
         # Σ_P x̄(v,P) = 1 has to hold again for every vertex: what is left is scaled up.
         total = np.bincount(vertex, value, families.n)

@@ -18,7 +18,7 @@ import numpy as np
 
 from jtsolve.backends.consistent.kernels import decompose as kernel
 from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, unrank
-from jtsolve.core.permitted import Rows, permitted_cliques, permitted_separators
+from jtsolve.core.permitted import MemberRows, permitted_cliques, permitted_separators
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, varset
@@ -227,7 +227,7 @@ def _state(problem: Problem, graphs: HyperedgeGraphs) -> kernel.State:
     )
 
 
-def _all_of_size(n: int, size: int) -> Rows:
+def _all_of_size(n: int, size: int) -> MemberRows:
     """Returns the sets of a size in colex order."""
     rows = unrank(np.arange(comb(n, size)), n, size)
-    return Rows(rows, np.full(len(rows), size))
+    return MemberRows(rows, np.full(len(rows), size))

@@ -35,13 +35,13 @@ from jtsolve.options import MEMORY, SEED, THREADS, TIME
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jtsolve.core.problem import Feature, Problem
+    from jtsolve.core.problem import Problem, ProblemFeature
     from jtsolve.core.result import Outcome
     from jtsolve.core.run import Limits
 
 _KIND = "ortools"
 _SOLVER = "jtsolve.backends.cpsat.process"
-_FEATURES: Mapping[str, frozenset[Feature]] = {
+_FEATURES: Mapping[str, frozenset[ProblemFeature]] = {
     "family": family.FEATURES,
     "balancing": balancing.FEATURES,
 }

@@ -43,7 +43,7 @@ from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.cuda import DeviceChoice, choose_device, lacks_device, not_on_device
 from jtsolve.core.lazy_kernels import LazyKernels
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.problem import LOCAL_FEATURES, Feature, Problem
+from jtsolve.core.problem import LOCAL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.renaming import rename
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import DenseScores, StoppedError
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 _KERNELS = LazyKernels("jtsolve.backends.dp.kernels.recurrence")
 
 _SECOND_TABLE = {
-    Feature.MIN_SEPARATOR_SIZE,
-    Feature.MAX_SEPARATOR_SIZE,
-    Feature.ALLOWED_SEPARATORS,
-    Feature.FORBIDDEN_SEPARATORS,
-    Feature.FORBIDDEN_CLIQUES,
+    ProblemFeature.MIN_SEPARATOR_SIZE,
+    ProblemFeature.MAX_SEPARATOR_SIZE,
+    ProblemFeature.ALLOWED_SEPARATORS,
+    ProblemFeature.FORBIDDEN_SEPARATORS,
+    ProblemFeature.FORBIDDEN_CLIQUES,
 }
 """Constraints under which a subset of a clique may be no clique or no separator, so that F needs a table."""
 

@@ -53,7 +53,7 @@ from jtsolve.backends.support.required_edges import triangulated
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
-from jtsolve.core.problem import ALL_FEATURES, Feature
+from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
@@ -97,7 +97,7 @@ class Forward:
     def capabilities(self) -> Capabilities:
         """All constraints but `forbidden_graphs`; a test of significance needs the numbers of states."""
         rules = () if self.significance is None else (_knows_all_states,)
-        return Capabilities(features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS}, rules=rules)
+        return Capabilities(features=ALL_FEATURES - {ProblemFeature.FORBIDDEN_GRAPHS}, rules=rules)
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: measured bytes and seconds per pair of variables."""
@@ -141,7 +141,7 @@ def _knows_all_states(problem: Problem) -> str | None:
 
 def _is_plain(problem: Problem) -> bool:
     """Tells whether treewidth is the only constraint and every set has a score."""
-    others = problem.constraints.features - {Feature.MAX_TREEWIDTH}
+    others = problem.constraints.features - {ProblemFeature.MAX_TREEWIDTH}
     return not others and not isinstance(problem.scores, SparseScores)
 
 

@@ -405,7 +405,7 @@ class _RegionSearch:
 
     def adopt(self) -> None:
         """Makes the report's incumbent the best tree if it scores more."""
-        tree = self.incumbents.take()
+        tree = self.incumbents.new()
         if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.idle_kicks = MutableTree(tree), score, 0
             self.found = tree

@@ -75,7 +75,7 @@ def region_problem(problem: Problem, region: Region, noise: Noise | None = None)
         max_clique_cells=None,
         forbidden_cliques=limits.forbidden_cliques - boundary,
         forbidden_graphs=frozenset(),
-    ).onto(variables)
+    ).restricted_to(variables)
     width = min(len(variables), problem.max_clique_size)
     place = {v: i for i, v in enumerate(variables)}
     covered = frozenset(renumbered(mask, place) for mask in region.covered)
@@ -88,7 +88,7 @@ def _names(n: int) -> tuple[Variable, ...]:
     return tuple(Variable(str(v)) for v in range(n))
 
 
-class Shape(NamedTuple):
+class RegionShape(NamedTuple):
     """The sets of at most `width` of m variables in colex order, shared by all regions of this shape.
 
     Attributes:
@@ -104,7 +104,7 @@ class Shape(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def shape_of(m: int, width: int) -> Shape:
+def shape_of(m: int, width: int) -> RegionShape:
     """Returns the sets of at most `width` of m variables."""
     masks = np.array(list(bounded_subsets(m, width)), dtype=np.int64)
     sizes = np.bitwise_count(masks)
@@ -113,7 +113,7 @@ def shape_of(m: int, width: int) -> Shape:
         places = np.flatnonzero(sizes == size)
         chosen = [list(members(int(mask))) for mask in masks[places]]
         rows.append((places, np.array(chosen, dtype=np.intp)))
-    return Shape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
+    return RegionShape(masks, tuple(rows), (masks[:, None] >> np.arange(m) & 1).astype(np.float64))
 
 
 def region_scores(

@@ -15,7 +15,7 @@ import numpy as np
 from jtsolve.backends.lns.region import Noise, region_problem, region_scores, shape_of
 from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.backend import Backend, Report, SmallTask, SolvesSmall
-from jtsolve.core.problem import Feature, Problem
+from jtsolve.core.problem import Problem, ProblemFeature
 from jtsolve.core.run import Limits
 from jtsolve.core.varset import VarSet, is_subset, members, renumbered
 
@@ -47,8 +47,8 @@ class RegionOptimum(NamedTuple):
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
     """Returns the solver for groups of regions of at most `region` variables, or None if there is none."""
     if not isinstance(exact, SolvesSmall) or problem.constraints.features - {
-        Feature.MAX_TREEWIDTH,
-        Feature.MAX_CLIQUE_CELLS,
+        ProblemFeature.MAX_TREEWIDTH,
+        ProblemFeature.MAX_CLIQUE_CELLS,
     }:
         return None
     solver = exact.small_solver(problem.max_clique_size)

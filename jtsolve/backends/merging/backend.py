@@ -56,7 +56,7 @@ from jtsolve.backends.merging.lifting import lifted
 from jtsolve.backends.merging.starts import favouring, grown_tree, perturbed
 from jtsolve.backends.merging.union import union_problem
 from jtsolve.backends.support.report import DerivedReport, NewIncumbents
-from jtsolve.backends.support.starts import Known
+from jtsolve.backends.support.starts import KnownTree
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.problem import ALL_FEATURES, Problem
@@ -242,7 +242,7 @@ class _Rounds:
                 bound = self.improve(otherwise, self.best, self.until_stalled()).bound
                 self.last_gain = self.elapsed
             else:
-                if self.offer(self.incumbents.take()) or not self.has_trajectories:
+                if self.offer(self.incumbents.new()) or not self.has_trajectories:
                     self.current = self.best
                 self.step(self.current or self.best)
         return Outcome(self.best, bound, self.report.stop or Stop.FINISHED, self.stats())
@@ -368,7 +368,9 @@ class _Rounds:
         began = thread_time()
         inner = Limits(memory=self.limits.memory_bytes, threads=1, seed=self.limits.seed)
         exact: Any = self.options.exact
-        outcome: Outcome = replace(exact, start=Known(best)).solve(problem, inner, self.part(_TUNING.seconds))
+        outcome: Outcome = replace(exact, start=KnownTree(best)).solve(
+            problem, inner, self.part(_TUNING.seconds)
+        )
         self.merges += 1
         # Adapt the size of merges: first the number of recent trees, then that of new ones.
         most = self.recent.maxlen or 0
@@ -463,7 +465,7 @@ class _Rounds:
 
     def search(self, search: Any, tree: JunctionTree, problem: Problem, report: Report) -> Outcome:
         """Runs a local search from a tree."""
-        start = (Known(tree),) if isinstance(search.start, tuple) else Known(tree)
+        start = (KnownTree(tree),) if isinstance(search.start, tuple) else KnownTree(tree)
         outcome: Outcome = replace(search, start=start).solve(problem, self.inner(), report)
         return outcome
 

@@ -32,7 +32,7 @@ from math import inf
 from random import Random
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from jtsolve.backends.search.moves import MOVES, Move, Proposals
+from jtsolve.backends.search.moves import MOVES, Move, MoveProposals
 from jtsolve.backends.search.scores import BYTES_PER_SCORE, CACHED_SCORES, CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
 from jtsolve.backends.support.remembered import remembered
@@ -40,7 +40,7 @@ from jtsolve.backends.support.report import NewIncumbents
 from jtsolve.backends.support.starts import best_start, least_gain
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.estimates import estimate_of
-from jtsolve.core.problem import ALL_FEATURES, Feature, Problem
+from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.varset import is_subset, key_of
 
@@ -115,7 +115,7 @@ class LocalSearch:
     def capabilities(self) -> Capabilities:
         """All constraints but `forbidden_graphs`; it improves the trees of others."""
         return Capabilities(
-            features=ALL_FEATURES - {Feature.FORBIDDEN_GRAPHS},
+            features=ALL_FEATURES - {ProblemFeature.FORBIDDEN_GRAPHS},
             rank=1 + max(one.capabilities.rank for one in self.start),
         )
 
@@ -147,7 +147,7 @@ class _MoveSearch:
         self.random = Random(limits.seed)  # noqa: S311 - nothing here is secret
         self.scores = CachedScores(problem.scores, self.random)
         partners = self.scores.partners(_TUNING.partners) if problem.n <= _TUNING.most_paired else []
-        self.proposals = Proposals(self.random, problem.max_clique_size, partners)
+        self.proposals = MoveProposals(self.random, problem.max_clique_size, partners)
         self.good_clique = remembered(problem.permits_clique, problem.n)
         self.good_separator = remembered(problem.permits_separator, problem.n)
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
@@ -190,7 +190,7 @@ class _MoveSearch:
 
     def adopt(self) -> None:
         """Makes the report's incumbent the best tree if it scores more."""
-        tree = self.incumbents.take()
+        tree = self.incumbents.new()
         if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.reported = MutableTree(tree), score, score
 

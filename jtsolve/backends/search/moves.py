@@ -16,7 +16,7 @@ once as a separator, so the gains are right no matter which nodes are merged aft
   side. In T', y replaces x, where y is in a clique next to T' and in none of T'. The cliques with x are still
   connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
 
-`relocate` and `replace` give up where more than `Proposals.most` cliques would change.
+`relocate` and `replace` give up where more than `MoveProposals.most` cliques would change.
 
 References:
     `join`, `split`: Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika, 1999.
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Proposals:
+class MoveProposals:
     """How moves are drawn: the random numbers, the problem, and the probabilities.
 
     Attributes:
@@ -94,7 +94,7 @@ def draw(mask: VarSet, random: Random) -> int:
     return (mask & -mask).bit_length() - 1
 
 
-def join(tree: MutableTree, by: Proposals) -> Move | None:
+def join(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the addition of a random edge."""
     random = by.random
     a = tree.random_node(random)
@@ -109,7 +109,7 @@ def join(tree: MutableTree, by: Proposals) -> Move | None:
     return Move([one | other, separator], [one, other], change)
 
 
-def split(tree: MutableTree, by: Proposals) -> Move | None:
+def split(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the removal of a random edge, if the graph stays chordal."""
     random = by.random
     node = tree.random_node(random)
@@ -130,7 +130,7 @@ def split(tree: MutableTree, by: Proposals) -> Move | None:
     return Move([clique ^ u, clique ^ v], [clique ^ u ^ v, clique], change)
 
 
-def relocate(tree: MutableTree, by: Proposals) -> Move | None:
+def relocate(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the move of a random variable to a random place."""
     random = by.random
     start = tree.random_node(random)
@@ -141,7 +141,7 @@ def relocate(tree: MutableTree, by: Proposals) -> Move | None:
     return _moved(tree, by, nodes, 1 << v)
 
 
-def regraft(tree: MutableTree, by: Proposals) -> Move | None:
+def regraft(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the move of all variables that only one clique contains, or of one of them."""
     random = by.random
     node = tree.random_node(random)
@@ -153,7 +153,7 @@ def regraft(tree: MutableTree, by: Proposals) -> Move | None:
     return _moved(tree, by, [node], own if random.random() < by.all_own else 1 << draw(own, random))
 
 
-def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> Move | None:
+def _moved(tree: MutableTree, by: MoveProposals, nodes: list[int], rest: VarSet) -> Move | None:
     """Returns the move of the set R, which exactly these nodes contain, to a random set S'."""
     host = _host(tree, nodes[0], rest, by)
     masks = {node: tree.cliques[node] & ~rest for node in nodes}
@@ -171,7 +171,7 @@ def _moved(tree: MutableTree, by: Proposals, nodes: list[int], rest: VarSet) -> 
     return Move(plus, minus, Change(masks, rest | base, (), (host,)))
 
 
-def _host(tree: MutableTree, start: int, rest: VarSet, by: Proposals) -> int:
+def _host(tree: MutableTree, start: int, rest: VarSet, by: MoveProposals) -> int:
     """Returns a node that contains a partner of some variable, or one reached by a random walk, or any."""
     random = by.random
     turn = random.random()
@@ -190,7 +190,7 @@ def _host(tree: MutableTree, start: int, rest: VarSet, by: Proposals) -> int:
     return node
 
 
-def _some(mask: VarSet, most: int, by: Proposals) -> VarSet:
+def _some(mask: VarSet, most: int, by: MoveProposals) -> VarSet:
     """Returns a random subset of at most `most` members; large ones are more likely."""
     random = by.random
     while mask.bit_count() > most:
@@ -200,7 +200,7 @@ def _some(mask: VarSet, most: int, by: Proposals) -> VarSet:
     return mask
 
 
-def replace(tree: MutableTree, by: Proposals) -> Move | None:
+def replace(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the replacement of a variable by another in a connected part, or only a removal or addition."""
     random = by.random
     b = tree.random_node(random)
@@ -227,7 +227,7 @@ def replace(tree: MutableTree, by: Proposals) -> Move | None:
     return _changed(tree, part, leaving, entering)
 
 
-def _entering(tree: MutableTree, by: Proposals, part: list[int], a: int) -> VarSet:
+def _entering(tree: MutableTree, by: MoveProposals, part: list[int], a: int) -> VarSet:
     """Returns {y} for a random y of a clique next to the part that the part does not contain; ∅ for none."""
     random = by.random
     inside = 0
@@ -258,7 +258,7 @@ def _changed(tree: MutableTree, part: list[int], leaving: VarSet, entering: VarS
     return Move(plus, minus, Change(masks))
 
 
-MOVES: tuple[Callable[[MutableTree, Proposals], Move | None], ...] = (
+MOVES: tuple[Callable[[MutableTree, MoveProposals], Move | None], ...] = (
     join, split, relocate, regraft, replace, replace
 )  # fmt: skip
 """All equally likely; `replace` twice, since it alone keeps full cliques full."""

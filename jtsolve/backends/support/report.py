@@ -21,13 +21,13 @@ class DerivedReport:
 
     Args:
         report: on the whole.
-        hear: takes the news of the part.
+        forward: receives the news of the part.
         ends: returns a reason to stop that holds for the part only, or None.
         same_problem: whether the incumbent of the whole is a tree of the part's problem.
     """
 
     report: Report
-    hear: Callable[[News], object]
+    forward: Callable[[News], object]
     ends: Callable[[], Stop | None] = lambda: None
     same_problem: bool = True
 
@@ -43,7 +43,7 @@ class DerivedReport:
 
     def __call__(self, **news: Unpack[News]) -> bool:
         """See `backend.Report`."""
-        self.hear(news)
+        self.forward(news)
         return self.stop is None
 
 
@@ -54,7 +54,7 @@ class NewIncumbents:
         self.report = report
         self.last: JunctionTree | None = None
 
-    def take(self) -> JunctionTree | None:
+    def new(self) -> JunctionTree | None:
         """Returns the incumbent, or None if there is no other than last time."""
         last, self.last = self.last, self.report.incumbent
         return None if self.last is last else self.last
@@ -70,7 +70,7 @@ def ending_at(report: Report, limits: Limits, end: float, *, bounds: bool = True
         bounds: whether bounds are passed on; not where they hold for some of the trees only.
     """
 
-    def hear(news: News) -> None:
+    def forward(news: News) -> None:
         report(**(news if bounds else {**news, "bound": None}))
 
-    return DerivedReport(report, hear, lambda: Stop.TIME if limits.elapsed >= end else None)
+    return DerivedReport(report, forward, lambda: Stop.TIME if limits.elapsed >= end else None)

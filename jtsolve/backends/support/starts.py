@@ -71,7 +71,7 @@ def problem_for(backend: Backend, problem: Problem) -> Problem | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownTree:
     """A known tree, as a backend that others start from."""
 
     tree: JunctionTree = field(repr=False)

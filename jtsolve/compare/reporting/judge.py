@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 
     from jtsolve.compare.spec import InstanceFile, Row
 
-Kind = Literal["wrong answer", "not verified", "score above bound", "infeasible but solved", "two optima"]
+FaultKind = Literal[
+    "wrong answer", "not verified", "score above bound", "infeasible but solved", "two optima"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A contradiction: its kind, one sentence, and the ids of the runs concerned."""
 
-    kind: Kind
+    kind: FaultKind
     message: str
     runs: tuple[str, ...]
 

@@ -71,6 +71,6 @@ def _row_of(workers: Workers, future: Future, spec: Spec) -> Row:
     """Returns the row of a future; it is a crash if the workers died."""
     error = future.exception()
     if error is None:
-        row: Row = workers.taken(future)
+        row: Row = workers.result_of(future)
         return row
     return new_row(spec, RunStatus.CRASHED, f"{type(error).__name__}: {error}")

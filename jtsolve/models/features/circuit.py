@@ -185,7 +185,7 @@ class _CircuitBuilder:
     kid_counts: list[Any] = field(default_factory=list)
     kids: list[Any] = field(default_factory=list)
     selectors: list[tuple[int, int, int]] = field(default_factory=list)  # first, last, features' length
-    looks: list[tuple[int, int]] = field(default_factory=list)  # variable, start in `steps`
+    lookups: list[tuple[int, int]] = field(default_factory=list)  # variable, start in `steps`
     steps: list[Any] = field(default_factory=list)
     step_count: int = 0
 
@@ -200,14 +200,14 @@ class _CircuitBuilder:
         self.kid_counts.append([len(one) for one in kids])
         self.kids.append([kid for one in kids for kid in one])
         if len(logs) == 1:
-            self.selectors.append((len(self.looks), len(self.looks), 0))
+            self.selectors.append((len(self.lookups), len(self.lookups), 0))
 
     def select_feature(self, feature: Feature) -> None:
         """Lets the last node choose its second branch where a feature holds."""
-        first = len(self.looks)
+        first = len(self.lookups)
         for v, state in feature:
-            self._look(v, np.arange(self.states[v + 1] - self.states[v]) == state)
-        self.selectors.append((first, len(self.looks), len(feature)))
+            self._add_lookup(v, np.arange(self.states[v + 1] - self.states[v]) == state)
+        self.selectors.append((first, len(self.lookups), len(feature)))
 
     def add_cells(
         self,
@@ -238,16 +238,16 @@ class _CircuitBuilder:
         self.literals.append(np.tile(fixed, (nodes, 1)).ravel())
         self.kid_counts.append(np.full(logs.size, kids.shape[1]))
         self.kids.append(kids.ravel())
-        first, stride = len(self.looks), cells
+        first, stride = len(self.lookups), cells
         for v, states in zip(variables, allowed, strict=True):
             stride //= len(states)
             steps = np.zeros(self.states[v + 1] - self.states[v], dtype=np.int64)
             steps[states] = np.arange(len(states)) * stride
-            self._look(v, steps)
-        self.selectors.extend([(first, len(self.looks), 0)] * nodes)
+            self._add_lookup(v, steps)
+        self.selectors.extend([(first, len(self.lookups), 0)] * nodes)
 
-    def _look(self, v: int, steps: NDArray[Any]) -> None:
-        self.looks.append((v, self.step_count))
+    def _add_lookup(self, v: int, steps: NDArray[Any]) -> None:
+        self.lookups.append((v, self.step_count))
         self.steps.append(steps)
         self.step_count += len(steps)
 
@@ -262,7 +262,7 @@ class _CircuitBuilder:
             return np.concatenate([[0], np.cumsum(joined(pieces))]).astype(np.int64)
 
         selectors = np.array(self.selectors, dtype=np.int64).reshape(-1, 3)
-        looks = np.array(self.looks, dtype=np.int64).reshape(-1, 2)
+        lookups = np.array(self.lookups, dtype=np.int64).reshape(-1, 2)
         arrays = Arrays(
             starts(self.branches),
             starts(self.literal_counts),
@@ -270,7 +270,7 @@ class _CircuitBuilder:
             starts(self.kid_counts),
             joined(self.kids),
             np.ascontiguousarray(selectors),
-            np.ascontiguousarray(looks),
+            np.ascontiguousarray(lookups),
             joined(self.steps),
         )
         return arrays, np.concatenate([np.asarray(logs, dtype=np.float64) for logs in self.weights])

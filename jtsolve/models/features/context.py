@@ -82,7 +82,7 @@ class Context:
         """Returns the numbers of states left to open variables."""
         return tuple(self.domains[v].bit_count() for v in variables)
 
-    def onto(self, variables: Collection[int]) -> Context:
+    def restricted_to(self, variables: Collection[int]) -> Context:
         """Returns the context of some open variables, which no clause ties to others."""
         kept = set(variables)
         return Context(

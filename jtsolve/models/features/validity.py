@@ -92,7 +92,7 @@ def _after(node: Node, context: Context, mentioned: list[frozenset[int]]) -> lis
         if not part <= left:
             raise ValueError("its parts share a variable, or a clause ties them together")
         left -= part
-        parts.append((f"part {len(parts)}", context.onto(part)))
+        parts.append((f"part {len(parts)}", context.restricted_to(part)))
     if left:
         raise ValueError(f"no part holds the variables {sorted(left)}")
     return parts

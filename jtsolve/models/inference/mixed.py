@@ -283,7 +283,7 @@ def above_of(cliques: Sequence[MixedClique], i: int) -> NDArray[np.int64]:
     return cell
 
 
-class Moments(NamedTuple):
+class CliqueMoments(NamedTuple):
     """The exact moments of a clique in each row: P(cell), and means and covariances of its real members."""
 
     weights: NDArray[np.float64]
@@ -293,9 +293,9 @@ class Moments(NamedTuple):
 
 def moments(
     cliques: Sequence[MixedClique], kept: Sequence[Message], rows: NDArray[np.float64]
-) -> list[Moments]:
+) -> list[CliqueMoments]:
     """Returns the moments of all cliques given what each row observes, after `collect`."""
-    found: list[Moments] = []
+    found: list[CliqueMoments] = []
     count = rows.shape[1]
     for i, (clique, message) in enumerate(zip(cliques, kept, strict=True)):
         r, k, q = clique.free, len(clique.real), clique.cells
@@ -324,7 +324,7 @@ def moments(
             covariances[:, :, :r, r:] = cross
             covariances[:, :, r:, :r] = np.swapaxes(cross, 2, 3)
             covariances[:, :, :r, :r] = message.spread + cross @ np.swapaxes(message.slope, 2, 3)
-        found.append(Moments(weights[:, of] * np.exp(message.own), means, covariances))
+        found.append(CliqueMoments(weights[:, of] * np.exp(message.own), means, covariances))
     return found
 
 
@@ -399,7 +399,7 @@ def joint(
 def margin(
     cliques: Sequence[MixedClique],
     kept: Sequence[Message],
-    given: Sequence[Moments],
+    given: Sequence[CliqueMoments],
     row: NDArray[np.float64],
     v: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:

@@ -1,6 +1,6 @@
 """The most probable completion of rows with missing values: max-product messages, row by row.
 
-For the layout of the tables, see `layout.Shape`. Messages go up as in `rows.partial_rows`, over the cells
+For the tables, see `layout.LayoutArrays`. Messages go up as in `rows.partial_rows`, over the cells
 consistent with the row, with the maximum in place of the sum; each cell of a separator remembers its best
 cell below, which is followed from the root down. Time for a row: all cells once, plus those consistent with
 it twice.
@@ -24,7 +24,7 @@ def complete(codes, families, shape):
     Args:
         codes: (n, rows).
         families: ln P(C) - ln P(S) for every cell.
-        shape: see `layout.Shape`.
+        shape: see `layout.LayoutArrays`.
     """
     count = shape.parent.size
     widest = shape.member.shape[1]

@@ -1,7 +1,7 @@
 """`models.messages` for many small cliques, where numpy spends its time between the tables.
 
 Loops over a table carry an odometer of the members' states and the matching cell of a separator, so that no
-index map is stored. For the layout of the tables, see `layout.Shape`.
+index map is stored. For the layout of the tables, see `layout.LayoutArrays`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Log-likelihoods of rows of states, and sampling of rows.
 
-For the layout of the tables, see `layout.Shape`. codes[v, r] is the state of variable v in row r. Complete
+Tables: see `layout.LayoutArrays`. codes[v, r] is the state of variable v in row r. Complete
 rows are processed in blocks, clique by clique, so that the inner loops run along the rows.
 """
 
@@ -56,7 +56,7 @@ def complete_rows(codes, families, shape, out):
     Args:
         codes: (n, rows).
         families: ln P(C) - ln P(S) for every cell.
-        shape: see `layout.Shape`.
+        shape: see `layout.LayoutArrays`.
         out: (rows,).
     """
     cells = np.empty(BLOCK, np.int64)

@@ -36,7 +36,7 @@ from jtsolve.models.features.nodes import Product, Split, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import Counts, count
-from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, onto, pieces, rows_of
+from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, pieces, rows_of, tree_on
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.options import SMOOTHING
 from jtsolve.scoring.scores.aic import Aic
@@ -279,7 +279,7 @@ class _Growth:
             return []
         variables = sorted(part.context.domains)
         return [
-            self.leaf(part.context.onto([variables[v] for v in inside]), part.rows, own)
+            self.leaf(part.context.restricted_to([variables[v] for v in inside]), part.rows, own)
             for inside, own in pieces(part.counts.tree)
         ]
 
@@ -337,11 +337,11 @@ class _Growth:
             own = (
                 learner
                 if table.n == self.table.n
-                else replace(learner, constraints=learner.constraints.onto(variables))
+                else replace(learner, constraints=learner.constraints.restricted_to(variables))
             )
             tree = own(table, self.run.part(silent=True))
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
-            tree = onto(tree, variables)
+            tree = tree_on(tree, variables)
         counts = count(tree, table)
         value, parameters = likelihood(counts)
         return _Part(context, rows, counts, total, value, parameters)

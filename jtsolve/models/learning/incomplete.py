@@ -20,7 +20,7 @@ from jtsolve.tables.table import DataTable, with_cells
 
 if TYPE_CHECKING:
     from jtsolve.core.run import Run
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.table import Table
 
 _ROUNDS = 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.starts import Known
+from jtsolve.backends.support.starts import KnownTree
 from jtsolve.core.marks import with_star
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import require_tree
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.partitions import AnyTable
 
 
@@ -48,7 +48,7 @@ class Learner:
     (3,)
     """
 
-    score: LocalScore = field(default_factory=Bic)
+    score: ScoreFunction = field(default_factory=Bic)
     backend: Backend | None = field(default_factory=lambda: REGISTRY["forward"])
     treewidth: int = 2
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value
@@ -93,7 +93,7 @@ class Learner:
         if start is not None and isinstance(getattr(backend, "start", None), tuple):
             real = problem.constraints.real_variables
             known = with_star(start, real) if problem.with_star().star else start
-            backend = replace(backend, start=(Known(known), *backend.start))
+            backend = replace(backend, start=(KnownTree(known), *backend.start))
         result = solve(problem, backend, run)
         require_tree(result)
         return result

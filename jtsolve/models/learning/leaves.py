@@ -105,7 +105,7 @@ def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
     return out
 
 
-def onto(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:
+def tree_on(tree: JunctionTree, variables: Sequence[int]) -> JunctionTree:
     """Returns the junction tree of the subgraph on some variables."""
     kept = varset(variables)
     place = {v: k for k, v in enumerate(variables)}

@@ -265,7 +265,9 @@ class _Growth:
             kids = tuple(at + 1 + k for k in range(len(parts)))
             self.nodes[at] = Product(kids)
             self.nodes += [Product(())] * len(parts)
-            self.waiting += [(kid, context.onto(part), rows) for kid, part in zip(kids, parts, strict=True)]
+            self.waiting += [
+                (kid, context.restricted_to(part), rows) for kid, part in zip(kids, parts, strict=True)
+            ]
         return at
 
     def fill(self, at: int, context: Context, rows: NDArray[np.int64]) -> None:
@@ -305,7 +307,7 @@ class _Growth:
         groups = context.groups()
         kids = tuple(len(self.nodes) + k for k in range(len(groups)))
         self.nodes[at] = Product(kids)
-        self.nodes += [self.leaf(context.onto(group), rows) for group in groups]
+        self.nodes += [self.leaf(context.restricted_to(group), rows) for group in groups]
 
     def full_table(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
         """Returns the table of Algorithm 2 over all open variables."""

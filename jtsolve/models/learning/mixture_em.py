@@ -39,7 +39,7 @@ from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.tables.distinct import distinct_rows
-from jtsolve.tables.table import DataTable, MixedTable, cells_of, taken
+from jtsolve.tables.table import DataTable, MixedTable, cells_of, rows_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -311,7 +311,7 @@ class _EmRun:
         if isinstance(rows, DataTable):
             part = replace(rows, codes=rows.codes[:, kept], weights=drawn[kept])
         else:
-            part = taken(rows, kept)
+            part = rows_at(rows, kept)
         self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
         try:
             new = self.searched(part, old)

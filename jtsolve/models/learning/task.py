@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jtsolve.models.files.document import AnyModel
     from jtsolve.models.protocol import Rows
     from jtsolve.scoring.problem import Tabulation
-    from jtsolve.scoring.score import DiscreteScore, LocalScore
+    from jtsolve.scoring.score import DiscreteScore, ScoreFunction
     from jtsolve.tables.partitions import AnyTable
     from jtsolve.tables.table import Table
 
@@ -49,7 +49,7 @@ class FitTask:
     """
 
     table: AnyTable
-    score: LocalScore
+    score: ScoreFunction
     treewidth: int | None = None
     backend: Backend | None = None
     constraints: Constraints = Constraints()  # noqa: RUF009 - a frozen value

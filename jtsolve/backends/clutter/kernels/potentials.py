@@ -269,8 +269,8 @@ def _first_largest(runs):
 
 
 @kernel(allocates=False)
-def _look(distance, before, limit, runs, largest, fell):
-    """Notes the runs where a distance fell below a limit since the last look; tells whether any did.
+def _note_falls(distance, before, limit, runs, largest, fell):
+    """Notes the runs where a distance fell below a limit since the last call; returns whether any did.
 
     Of the runs before those of the largest sets.
     """
@@ -302,7 +302,7 @@ def distances_from_empty(cost, runs, sink, distance):
     while goes_on:
         _climb(cost, distance, runs, largest, fell)
         _lower_facets(distance, runs, largest)
-        goes_on = _look(distance, before, distance[sink], runs, largest, fell)
+        goes_on = _note_falls(distance, before, distance[sink], runs, largest, fell)
     for r in range(largest, runs.size.size):
         a, length = runs.first[r], runs.length[r]
         for j in range(runs.size[r]):
@@ -324,7 +324,7 @@ def distances_to_sink(cost, runs, distance):
     while goes_on:
         _descend(cost, distance, runs, largest, fell)
         _lower_to_facets(distance, runs, largest)
-        goes_on = _look(distance, before, distance[0], runs, largest, fell)
+        goes_on = _note_falls(distance, before, distance[0], runs, largest, fell)
     for r in range(largest, runs.size.size):
         a, length = runs.first[r], runs.length[r]
         for j in range(runs.size[r]):

@@ -87,7 +87,7 @@ def put(mask, v):
 
 
 @kernel(allocates=False)
-def within(inner, outer):
+def is_subset(inner, outer):
     """Tells whether a mask is a subset of another."""
     outside = 0
     for w in range(inner.size):
@@ -151,7 +151,11 @@ def cover(state):
         for side in range(state.around.size):
             s = state.around[side]
             q = state.leader[s, v]
-            if q < 0 or not state.components[s, q].decomposable or not within(state.members[s, q], uncovered):
+            if (
+                q < 0
+                or not state.components[s, q].decomposable
+                or not is_subset(state.members[s, q], uncovered)
+            ):
                 continue
             is_held = True
             if v == q:  # once for each candidate: insert it by size, then by side
@@ -170,7 +174,7 @@ def cover(state):
     used = 0
     for i in range(count):
         mask = state.members[pieces[i].s, pieces[i].q]
-        if within(mask, uncovered):
+        if is_subset(mask, uncovered):
             for w in range(mask.size):
                 uncovered[w] &= ~mask[w]
             pieces[used] = pieces[i]
@@ -237,7 +241,7 @@ def mark_stale(state, s, q):
         for i in range(state.clique.size):
             x, other = state.clique[i], state.around[i]
             whole = state.leader[other, x]
-            if whole >= 0 and within(state.members[s, q], state.members[other, whole]):
+            if whole >= 0 and is_subset(state.members[s, q], state.members[other, whole]):
                 put(state.stale[other, whole], x)
                 add_to_agenda(state, other, whole)
 
