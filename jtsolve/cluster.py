@@ -206,7 +206,12 @@ class Workers:
 
     @contextmanager
     def reaching(self) -> Iterator[None]:
-        """Turns what Dask raises of a call that its scheduler does not answer into ClusterLostError."""
+        """Translates the errors of Dask calls whose scheduler does not answer.
+
+        Raises:
+            ClusterLostError: the scheduler cannot be reached.
+            ClusterLostError: the scheduler cannot be reached.
+        """
         try:
             yield
         except OSError:

@@ -78,6 +78,14 @@ def words(progress: "Progress", seconds: float, limit: float | None = None) -> s
     >>> from jtsolve.core.run import Progress
     >>> words(Progress("dp", 0.5, -12.5, -12.25, 10.0), 3.4, 60)
     'dp  50 %  3 of 60 s  score -12.5  gap 2.5 %'
+
+    Args:
+        progress: the state.
+        seconds: since the start of the run.
+        limit: time limit of the run in seconds, if any.
+        progress: the state.
+        seconds: since the start of the run.
+        limit: time limit of the run in seconds, if any.
     """
     done = "" if progress.done is None else f"{100 * progress.done:.0f} %"
     time = f"{seconds:.0f} s" if limit is None else f"{seconds:.0f} of {limit:g} s"
@@ -86,12 +94,20 @@ def words(progress: "Progress", seconds: float, limit: float | None = None) -> s
 
 
 def figures(score: float | None, bound: float, gain: float | None = None) -> str:
-    """Returns the score, and the gap as a share of the gain; if that is unknown, bound and gap in nats.
+    """Returns the score, and the gap as a share of the gain; if the gain is unknown, bound and gap in nats.
 
     >>> figures(-12.5, -12.25), figures(-12.5, -12.25, 10.0)
     ('score -12.5  bound -12.25  gap 0.25', 'score -12.5  gap 2.5 %')
     >>> figures(-12.5, 80.0, 10.0)
     'score -12.5  no useful bound yet'
+
+    Args:
+        score: of the incumbent, in nats; None without one.
+        bound: upper bound on every score, in nats; inf if unknown.
+        gain: of the incumbent over the graph without edges, in nats; None if unknown.
+        score: of the incumbent, in nats; None without one.
+        bound: upper bound on every score, in nats; inf if unknown.
+        gain: of the incumbent over the graph without edges, in nats; None if unknown.
     """
     parts = [] if score is None else [f"score {score:.8g}"]
     if bound == inf:

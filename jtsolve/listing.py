@@ -21,6 +21,11 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str 
      ──────────
      a       10
      b      2.5
+
+    Args:
+        headings: of the columns.
+        rows: a cell per column; see `shown` for their text.
+        title: a line above.
     """
     cells = [[printable(shown(cell)) for cell in row] for row in rows]
     columns = list(zip(headings, *cells, strict=True))

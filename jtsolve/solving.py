@@ -166,7 +166,11 @@ def solve(
 
 
 def require_backend(problem: Problem, backend: Backend) -> None:
-    """Raises a RefusedError with every reason why the backend cannot take the problem."""
+    """Checks that a backend can solve a problem.
+
+    Raises:
+        RefusedError: it cannot; with every reason.
+    """
     objections = backend.capabilities.objections(problem.with_star())
     if objections:
         raise RefusedError(backend.name, objections)

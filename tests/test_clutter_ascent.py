@@ -24,7 +24,7 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import CutRows, RowVector, SetRow
 from jtsolve.backends.clutter.restarts import search_with_restarts
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.problem import Feature, Problem
+from jtsolve.core.problem import Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import StoppedError
@@ -161,8 +161,8 @@ def test_a_tree_guides_the_ascent_to_a_proof_that_it_misses_otherwise(seed: int)
     assert guided <= subproblem.best.close < alone
 
 
-@pytest.mark.parametrize("feature", Feature)
-def test_the_bound_falls_by_exactly_the_raises_and_stays_valid(feature: Feature) -> None:
+@pytest.mark.parametrize("feature", ProblemFeature)
+def test_the_bound_falls_by_exactly_the_raises_and_stays_valid(feature: ProblemFeature) -> None:
     fell = 0
     for seed in range(12):
         problem = random_problem(4000 + seed, 3 + seed % 3, frozenset({feature}))
@@ -184,7 +184,7 @@ def test_the_bound_falls_by_exactly_the_raises_and_stays_valid(feature: Feature)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems(allowed=Feature))
+@given(problem=small_problems(allowed=ProblemFeature))
 def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
     subproblem = root_of(problem)
     if subproblem.feasible:

@@ -74,8 +74,8 @@ def _forecast_text(forecast: "ProofForecast") -> str:
         return "A quick tree and the first bound meet: the problem is as good as solved."
     gap = "there is no tree yet" if forecast.gap == inf else f"a gap of {forecast.gap:.4g} nats is left"
     return (
-        f"After a quick tree and a first bound, {forecast.left:,} of {forecast.families:,} families may be in "
-        f"a better tree, and {gap}: a proof may take about {forecast.seconds:.2g} s, less from a better tree."
+        f"After a quick tree and the first bound, {forecast.left:,} of {forecast.families:,} families may be "
+        f"in better trees; {gap}: a proof may take about {forecast.seconds:.2g} s, less from a better one."
     )
 
 

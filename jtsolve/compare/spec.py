@@ -162,7 +162,16 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def new_row(spec: Spec, status: RunStatus, message: str = "") -> Row:
-    """Returns a row without a result."""
+    """Returns a row without a result.
+
+    Args:
+        spec: the run.
+        status: how it ended.
+        message: why there is no result.
+        spec: the run.
+        status: how it ended.
+        message: why there is no result.
+    """
     return Row("jtsolve-row", 1, spec, status, message)
 
 

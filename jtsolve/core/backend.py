@@ -180,6 +180,14 @@ class Backend(Protocol):
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """Solves a problem without objections.
 
+        Args:
+            problem: to solve.
+            limits: time, memory and threads; the backend stops when `report.stop` is not None.
+            report: receives trees, bounds and progress while the backend runs.
+            problem: to solve.
+            limits: time, memory and threads; the backend stops when `report.stop` is not None.
+            report: receives trees, bounds and progress while the backend runs.
+
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.
         """

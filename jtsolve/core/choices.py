@@ -262,7 +262,12 @@ class Registry(MutableMapping[str, T]):
         return changes
 
     def require_no_files(self, value: T) -> None:
-        """Raises a ChoiceError if an option of a value, or of one within, names a file to write."""
+        """Checks that no option of a value, or of one within it, names a file to write.
+
+        Raises:
+            ChoiceError: an option does.
+            ChoiceError: an option does.
+        """
         for called, key, _ in self.files_of(value):
             raise ChoiceError(
                 f"the option '{key}' of {called} names a file, which runs of a comparison may not write; use "

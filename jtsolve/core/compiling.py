@@ -70,10 +70,18 @@ FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 63), None)  # noqa
 def kernel(
     function: Callable[..., Any] | None = None, *, inline: str = "never", allocates: bool = True
 ) -> Any:
-    """Compiles a function at its first call; inline="always" copies its body into its callers.
+    """Compiles a function at its first call, and caches the machine code on disk.
 
-    A small kernel that makes no arrays can say allocates=False: then it does not count references to those it
+    A small kernel that makes no arrays can say allocates=False: it does not count references to those it
     has, which is an atomic operation for each array at each call, and may take longer than the rest.
+
+    Args:
+        function: to compile; None where the decorator is called with options.
+        inline: "always" copies the body into the callers, "never" does not.
+        allocates: whether the kernel makes arrays.
+        function: to compile; None where the decorator is called with options.
+        inline: "always" copies the body into the callers, "never" does not.
+        allocates: whether the kernel makes arrays.
     """
     # `_nrt` is a private option of numba. Nothing calls a kernel through a C pointer; the wrapper for it is a
     # fifth of the time to compile.

@@ -39,7 +39,16 @@ def objections_of(backend: Backend, problem: Problem) -> tuple[str, ...]:
 
 
 def estimate_of(backend: Backend, problem: Problem, limits: Limits) -> Estimate:
-    """Returns the predicted cost of a problem; see `Backend.estimate`."""
+    """Returns the predicted cost of a problem, computed once; see `Backend.estimate`.
+
+    Args:
+        backend: that would solve it.
+        problem: to solve.
+        limits: of the run.
+        backend: that would solve it.
+        problem: to solve.
+        limits: of the run.
+    """
     return _once((backend, limits), problem, lambda: backend.estimate(problem, limits))
 
 

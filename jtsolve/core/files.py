@@ -198,11 +198,19 @@ def opened(path: str | Path) -> Iterator[BinaryStream]:
 
 
 def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) -> None:
-    """Writes a file completely or not at all, packed if its name ends in .gz; for `numbers` see `pack`.
+    """Writes a file completely or not at all, compressed if its name ends in .gz.
 
     The data go to a temporary file in the same folder, which is flushed to disk and then renamed. If anything
     fails, the temporary file is removed and an existing file is unchanged. A device or a pipe, such as
     /dev/stdout, is written directly: replacing it would destroy it.
+
+    Args:
+        path: the file.
+        data: its contents.
+        numbers: whether they are mostly numbers; see `pack`.
+        path: the file.
+        data: its contents.
+        numbers: whether they are mostly numbers; see `pack`.
 
     Raises:
         InputError: the file cannot be written; says why.

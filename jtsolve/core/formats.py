@@ -45,7 +45,12 @@ class FileKind:
         return self.read.get(suffix_of(path) or _suffix_inside(path))
 
     def require(self, to: str) -> None:
-        """Raises ChoiceError if a format is none of those that are written."""
+        """Checks that a format is one of those that are written.
+
+        Raises:
+            ChoiceError: it is not.
+            ChoiceError: it is not.
+        """
         if to not in self.formats:
             raise ChoiceError(f"there is no format '{to}'; there are {', '.join(self.formats)}")
 

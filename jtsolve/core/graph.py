@@ -110,7 +110,7 @@ class UndirectedGraph:
 
     @classmethod
     def from_matrix(cls, names: Sequence[str], matrix: NDArray[np.bool_]) -> UndirectedGraph:
-        """Returns the graph of a symmetric adjacency matrix."""
+        """Returns the graph of a symmetric adjacency matrix, shape (n, n)."""
         return cls(tuple(names), tuple(varset(np.flatnonzero(row).tolist()) for row in matrix))
 
     def matrix(self) -> NDArray[np.bool_]:
@@ -241,7 +241,15 @@ class UndirectedGraph:
     def from_networkx(
         cls, graph: nx.Graph, source: str = "graph", written: Callable[[Any], str] = str
     ) -> UndirectedGraph:
-        """Returns the graph of networkx; its nodes, in their order, are the variables, named as written.
+        """Returns the undirected graph of a networkx graph; its nodes, in their order, are the variables.
+
+        Args:
+            graph: a simple undirected graph.
+            source: names it in errors.
+            written: turns a node into the name of its variable.
+            graph: a simple undirected graph.
+            source: names it in errors.
+            written: turns a node into the name of its variable.
 
         Raises:
             InputError: it is directed, a multigraph, or no graph, or has loops or nodes of the same name.

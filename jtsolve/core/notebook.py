@@ -24,9 +24,17 @@ def show_with(drawing: Drawing) -> None:
 
 
 def as_html(lines: Sequence[str], tree: Any = None, names: Sequence[str] = ()) -> str | None:
-    """Returns HTML; None, for which a notebook shows the text of a value, if there is no drawing.
+    """Returns text and a tree as HTML; None if no drawing is installed: notebooks then show the plain text.
 
     >>> as_html(["a < b"])
     '<div><p>a &lt; b</p></div>'
+
+    Args:
+        lines: of text.
+        tree: the junction tree to draw below; None for none.
+        names: of its variables.
+        lines: of text.
+        tree: the junction tree to draw below; None for none.
+        names: of its variables.
     """
     return _drawings[0](lines, tree, names) if _drawings else None

@@ -203,7 +203,19 @@ def ordered_matrix(
     names: Sequence[str],
     source: str = "scores",
 ) -> NDArray[np.float64]:
-    """Returns a matrix with labels in the order of the names.
+    """Returns a matrix with labelled rows and columns in the order of the names, shape (n, n).
+
+    Args:
+        values: shape (n, n).
+        rows: the label of each row, a name.
+        columns: the label of each column, a name.
+        names: the order.
+        source: names the matrix in errors.
+        values: shape (n, n).
+        rows: the label of each row, a name.
+        columns: the label of each column, a name.
+        names: the order.
+        source: names the matrix in errors.
 
     Raises:
         InputError: the labels are other names.

@@ -93,7 +93,16 @@ class MemberRows:
 
 
 def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArray[np.bool_]:
-    """Tells which sets have at most this many joint states, at most 2^53; shape (K,)."""
+    """Returns which sets have at most so many joint states; shape (K,).
+
+    Args:
+        variables: all of the problem.
+        sets: the K sets.
+        cells: maximum number of joint states, at most 2^53.
+        variables: all of the problem.
+        sets: the K sets.
+        cells: maximum number of joint states, at most 2^53.
+    """
     # Products are exact up to 2^53; one beyond rounds to no smaller number.
     return sets.products(np.array([variable.arity or 1 for variable in variables], dtype=float)) <= cells
 

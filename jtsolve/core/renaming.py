@@ -19,7 +19,16 @@ PIECE = 9
 
 
 def rename(mask: Any, among: Any, tables: Any) -> Any:
-    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits."""
+    """Returns `mask`, a subset of `among`, with the members of `among` renamed 0, 1, 2, …; up to 27 bits.
+
+    Args:
+        mask: a subset of `among`.
+        among: the set whose members get the new numbers.
+        tables: see `RenamingTables`.
+        mask: a subset of `among`.
+        among: the set whose members get the new numbers.
+        tables: see `RenamingTables`.
+    """
     low, middle = among & 511, (among >> PIECE) & 511
     below = tables.ones[low]
     return (

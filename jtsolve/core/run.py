@@ -124,7 +124,16 @@ class Display(Protocol):
     """Shows the state of a run; the run calls it at most four times a second, in one thread at a time."""
 
     def show(self, progress: Progress, seconds: float, limit: float | None = None) -> None:
-        """Draws a state in place of the last one, `seconds` after the start of a run of at most `limit`."""
+        """Draws a state in place of the last one.
+
+        Args:
+            progress: the state.
+            seconds: since the start of the run.
+            limit: time limit of the run in seconds, if any.
+            progress: the state.
+            seconds: since the start of the run.
+            limit: time limit of the run in seconds, if any.
+        """
         ...
 
     def clear(self) -> None:

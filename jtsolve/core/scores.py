@@ -149,7 +149,7 @@ class DenseScores:
         """Yields, for each position, s(A) − s(A∖v) of the sets, v being their member there.
 
         Args:
-            sets: as for `batch`, of at most `max_size` members.
+            sets: shape (K, k), k ≤ `max_size`; see `batch`.
         """
         # Without v, the members below it have one fewer above them.
         whole, lower = self._ranks(sets, 0), self._ranks(sets, -1)
@@ -302,7 +302,7 @@ class Tabulating(Protocol):
         ...
 
     def tabulated(self, max_size: int, workers: int | None = None) -> NDArray[np.float64]:
-        """Returns the scores of all sets of at most `max_size` members in colex order, in nats.
+        """Returns the scores of all sets of at most `max_size` members in colex order, in nats, shape (K,).
 
         `workers` is the number of threads; None for all cores.
         """

@@ -44,10 +44,20 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
 def run_tasks(
     pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
 ) -> None:
-    """Runs tasks on all threads; asks `after`, given the position of a finished task, whether to continue.
+    """Runs tasks on all threads of a pool; the rest is cancelled if one fails or is the last wanted.
+
+    Args:
+        pool: the threads.
+        tasks: independent of each other.
+        after: called with the position of each finished task; returns whether to continue.
+        pool: the threads.
+        tasks: independent of each other.
+        after: called with the position of each finished task; returns whether to continue.
 
     Raises:
         StoppedError: it answered no.
+        StoppedError: `after` returned False.
+        StoppedError: `after` returned False.
     """
     futures = {pool.submit(task): i for i, task in enumerate(tasks)}
     try:

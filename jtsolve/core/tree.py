@@ -206,7 +206,12 @@ class RootedClique(NamedTuple):
 
 
 def rooted_cliques(families: Iterable[tuple[int, VarSet]]) -> list[RootedClique]:
-    """Returns the rooted junction tree of a graph built vertex by vertex; see `from_families`."""
+    """Returns the rooted junction tree of a graph built vertex by vertex; see `from_families`.
+
+    Raises:
+        ValueError: a parent arrives after its child, or the graph is not chordal.
+        ValueError: a parent arrives after its child, or the graph is not chordal.
+    """
     rank: dict[int, int] = {}
     node_of: list[int] = []  # by rank, the node in which a vertex arrived: it and its parents are there
     nodes: list[RootedClique] = []

@@ -117,9 +117,19 @@ def neighbours_of(n: int, edges: Iterable[Iterable[int]]) -> list[VarSet]:
 
 
 def connects(neighbours: Sequence[VarSet], u: int, v: int, without: VarSet) -> bool:
-    """Tells whether some path joins two vertices outside a set.
+    """Returns whether some path joins two vertices outside a set.
 
     Searches from both ends in turn, so it ends once the smaller of the two components is explored.
+
+    Args:
+        neighbours: of each vertex.
+        u: one end.
+        v: the other end.
+        without: the vertices that the path avoids.
+        neighbours: of each vertex.
+        u: one end.
+        v: the other end.
+        without: the vertices that the path avoids.
     """
     seen = [1 << u, 1 << v]
     frontiers = [1 << u, 1 << v]
@@ -206,10 +216,18 @@ def largest_within(arities: Sequence[int], cells: int) -> int:
 
 
 def count_within(arities: Sequence[int], cells: int, size: int) -> int:
-    """Returns the number of sets of at most `size` variables with at most this many joint states, with ∅.
+    """Returns the number of small sets of variables with few joint states, including ∅.
 
     >>> count_within([5, 2, 3], 10, 2)  # ∅, three of one, {5, 2} and {2, 3}
     6
+
+    Args:
+        arities: the number of states of each variable.
+        cells: maximum number of joint states.
+        size: maximum number of variables.
+        arities: the number of states of each variable.
+        cells: maximum number of joint states.
+        size: maximum number of variables.
     """
     found = Counter({(0, 1): 1})  # sets by their size and joint states
     for arity in arities:

@@ -157,7 +157,10 @@ def _route(
 
 
 def least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns places whose distances are near those given, weighted by d^-2, from classical scaling."""
+    """Returns places in the plane whose distances are near those given, weighted by d^-2; shape (n, 2).
+
+    Stress majorisation, starting from classical scaling. `distances` has shape (n, n).
+    """
     n = len(distances)
     if n == 1:
         return np.zeros((1, 2))
@@ -181,7 +184,7 @@ def least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the places turned so that they are widest from left to right."""
+    """Returns places, shape (n, 2), rotated so that they extend mainly from left to right."""
     centred = places - places.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     return np.asarray(centred @ axes.T) if len(places) > 1 else centred

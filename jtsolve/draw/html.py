@@ -63,9 +63,15 @@ def graph_html(
     *,
     below: str = "",
 ) -> str:
-    """Returns lines of text, a graph, which zooms if it is large, and what stands below it, as HTML.
+    """Returns lines of text and a graph as HTML; a large graph can be zoomed.
 
-    For the graph, see `picture.edges_figure`.
+    Args:
+        lines: above the graph.
+        edges: see `picture.edges_figure`.
+        names: see `picture.edges_figure`.
+        strengths: see `picture.edges_figure`.
+        arcs: see `picture.edges_figure`.
+        below: HTML below the graph.
     """
     count = len({v for edge in edges for v in edge})
     if count <= _READABLE:

@@ -104,7 +104,12 @@ class TreeLayout:
 
 
 def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
-    """Returns the layout, growing downwards or to the right, whichever suits a page better.
+    """Returns the layout of a junction tree that fits a page better: growing downwards or to the right.
+
+    Args:
+        tree: its empty separators are left out.
+        names: of the variables.
+        notes: a text for each clique and separator.
 
     Raises:
         ChoiceError: there are more than 150 cliques.

@@ -62,7 +62,7 @@ def draw_mosaic(
     """Draws a table of counts into a file.
 
     Args:
-        counts: an axis for each variable, `require_drawable`; not all 0.
+        counts: shape (arity, …), an axis for each variable; `require_drawable`; not all 0.
         names: of the variables.
         states: of each variable.
         path: the file to write, atomically: .svg or .png.

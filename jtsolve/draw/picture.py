@@ -73,9 +73,12 @@ def draw_graph(
     names: Sequence[str],
     path: str | Path,
 ) -> None:
-    """Draws the chordal graph of the tree into a file: variables as nodes, joined if a clique has both.
+    """Draws the chordal graph of a junction tree into a file.
 
-    Raises: as `draw_edges`.
+    Args:
+        tree: variables are adjacent if a clique has both.
+        names: of the variables.
+        path: the file to write, atomically; see `draw_edges` for formats and errors.
     """
     draw_edges(sorted(tree.graph_edges), names, path)
 
@@ -89,11 +92,18 @@ def draw_edges(
     groups: Sequence[int | None] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
 ) -> None:
-    """Draws any graph into a file; see `edges_figure`. An .html page shows no arcs.
+    """Draws any graph into a file. An .html page shows no arcs.
+
+    Args:
+        edges: see `edges_figure`.
+        names: see `edges_figure`.
+        strengths: see `edges_figure`.
+        groups: see `edges_figure`.
+        arcs: see `edges_figure`.
+        path: the file to write, atomically: .svg, .png, .dot or .html.
 
     Raises:
-        ChoiceError: the suffix is another, or there are more than 400 variables with edges, and the file is
-            no .html page, nor .dot.
+        ChoiceError: the suffix is unknown, or a picture would have more than 400 variables with edges.
         InputError: the file cannot be written.
     """
     kind = PICTURE.format_to_write(path)
@@ -159,7 +169,13 @@ def edges_figure(
 
 
 def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> Any:
-    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`."""
+    """Returns the drawing of `draw_tree` as a `matplotlib.figure.Figure`.
+
+    Args:
+        tree: the junction tree.
+        names: of the variables.
+        notes: a text for each clique and separator.
+    """
     layout = arrange(tree, names, notes)
     figure, axes = page(layout.extent, layout.remarks)
     for box in layout.boxes:
@@ -189,7 +205,11 @@ def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]
 
 
 def render(figure: Any, kind: str) -> bytes:
-    """Returns the bytes of the picture."""
+    """Returns the bytes of the picture.
+
+    Raises:
+        ChoiceError: the picture is too large for PNG.
+    """
     longest = max(figure.get_size_inches())
     dpi = min(_PNG_DPI, _PNG_SIDE / longest)
     if kind == "png" and dpi < _PNG_LEAST_DPI:
@@ -228,7 +248,15 @@ def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
 
 
 def draw_box(axes: Any, x: float, y: float, size: Sequence[float], fill: str = _CLIQUE_FILL) -> None:
-    """Draws a box with round corners around a point."""
+    """Draws a box with round corners centred at a point.
+
+    Args:
+        axes: of matplotlib, in inches.
+        x: the centre.
+        y: the centre.
+        size: width and height.
+        fill: colour.
+    """
     from matplotlib.patches import FancyBboxPatch
 
     width, height = size
@@ -284,7 +312,16 @@ def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
 
 
 def write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **style: Any) -> None:
-    """Writes lines of text centred at a point; dollar signs do not start mathematics."""
+    """Writes lines of text centred at a point; dollar signs do not start mathematics.
+
+    Args:
+        axes: of matplotlib, in inches.
+        x: the centre.
+        y: the centre.
+        lines: from top to bottom.
+        points: font size.
+        style: passed to `axes.text`.
+    """
     # One text per line: in an SVG that keeps text, matplotlib would not centre the lines of a single text.
     step = points * LINE / 72
     for i, line in enumerate(lines):

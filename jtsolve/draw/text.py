@@ -107,7 +107,13 @@ def r_formula(tree: JunctionTree, names: Sequence[str]) -> str:
 
 
 def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
-    """Returns the tree in the DOT language of Graphviz, without the edges of empty separators."""
+    """Returns the tree in the DOT language of Graphviz, without the edges of empty separators.
+
+    Args:
+        tree: the junction tree.
+        names: of the variables.
+        notes: a text for each clique and separator.
+    """
     of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
     of_edges = [""] * len(tree.edges) if notes is None else notes.separators
     lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
@@ -146,9 +152,13 @@ def edges_dot(
     strengths: Sequence[float] | None = None,
     arcs: Sequence[tuple[int, int]] | None = None,
 ) -> str:
-    """Returns any graph in the DOT language of Graphviz; strengths from -1 to 1 give colour and width.
+    """Returns any graph in the DOT language of Graphviz.
 
-    With arcs, edges (u, v) from u to v, the graph is directed; the other edges have `dir=none`.
+    Args:
+        edges: pairs of positions in `names`.
+        names: of the vertices.
+        strengths: of each edge, from -1 to 1, shown as colour and width.
+        arcs: the edges that are directed, (u, v) from u to v; the others get `dir=none`.
     """
     nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(len(names))]
     styles = [""] * len(edges)

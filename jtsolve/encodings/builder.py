@@ -129,7 +129,13 @@ class FormulaBuilder:
             self.clauses.append(tuple(-number if pair in graph else number for number, pair in pairs))
 
     def variable(self, name: str, meaning: Meaning, largest: int = 1) -> int:
-        """Adds a variable and returns its number."""
+        """Adds a variable and returns its number.
+
+        Args:
+            name: as written to files.
+            meaning: what the variable says about a tree.
+            largest: its upper bound; the lower is 0.
+        """
         self.names.append(name)
         self.largest.append(largest)
         self.meanings.append(meaning)

@@ -34,6 +34,11 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 def wcnf(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     """Returns the formula as WCNF.
 
+    Args:
+        formula: to write.
+        unit: of the weights.
+        remarks: lines of the comment at the top.
+
     Raises:
         ChoiceError: it has rows that clauses cannot express; see `encodings.cnf`.
         LimitError: the weights' sum exceeds 64 bits.
@@ -120,6 +125,11 @@ def mps(formula: Formula, remarks: Sequence[str]) -> str:
 
 def cpsat_proto(formula: Formula, unit: Unit, remarks: Sequence[str]) -> str:
     """Returns the formula as a CpModelProto in text form.
+
+    Args:
+        formula: to write.
+        unit: of the weights.
+        remarks: lines of the comment at the top.
 
     Raises:
         LimitError: the weights' sum exceeds 64 bits.

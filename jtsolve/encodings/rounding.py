@@ -40,7 +40,7 @@ class Unit:
     slack: float
 
     def whole(self, weights: NDArray[np.float64]) -> list[int]:
-        """Returns weights, in nats, as multiples of the unit.
+        """Returns weights, in nats, shape (m,), as multiples of the unit.
 
         Raises:
             ValueError: one is not, so the weights do not come from rounded families.

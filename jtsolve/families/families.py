@@ -209,8 +209,13 @@ class Families:
 def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lambda: False) -> Families:
     """Returns the families of a problem with the root first.
 
+    Args:
+        problem: its scores and constraints.
+        root: the first vertex.
+        stop: polled while sets are listed and scored.
+
     Raises:
-        StoppedError: `stop` answered True; it is asked again and again.
+        StoppedError: `stop` returned True.
 
     >>> from jtsolve.core.problem import Problem, Variable
     >>> from jtsolve.core.scores import DenseScores
@@ -334,7 +339,14 @@ def rows(families: Families) -> Iterator[FamilyRow]:
 
 
 def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:
-    """Returns the positions in the listing of the families that make a and b adjacent."""
+    """Returns the positions of the families that make two vertices adjacent, shape (m,).
+
+    Args:
+        families: of a problem.
+        listed: their listing.
+        a: the vertices.
+        b: the vertices.
+    """
     both = (families.members == a).any(axis=1) & (families.members == b).any(axis=1)
     return np.flatnonzero(both[listed.union] & ~both[listed.parents])
 
@@ -358,7 +370,7 @@ def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
 def _scores_of(
     problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], check_stop: Callable[[], object]
 ) -> NDArray[np.float64]:
-    """Returns s of every set, in one batch for each size; `check_stop` is called before each, and may raise."""
+    """Returns s of every set, in a batch per size; `check_stop` is called before each batch."""
     scores = np.zeros(sizes.size)
     for size in range(1, rows.shape[1] + 1):
         check_stop()

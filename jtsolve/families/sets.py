@@ -32,7 +32,12 @@ def watched(items: Iterable[_Item], check_stop: Callable[[], object]) -> Iterato
 
 
 def masks_of(rows: NDArray[np.int32], sizes: NDArray[np.int32]) -> list[VarSet]:
-    """Returns sets as bit masks."""
+    """Returns sets as bit masks.
+
+    Args:
+        rows: the members of each set, shape (K, width), padded.
+        sizes: the number of members, shape (K,).
+    """
     return [varset(row[:size]) for row, size in zip(rows.tolist(), sizes.tolist(), strict=True)]
 
 
@@ -83,7 +88,13 @@ def subsets_of(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
 
-    `check_stop` is called after every few sets; raises to stop.
+    The shapes are (K, width), (K, width) and (K,); members are padded with n.
+
+    Args:
+        masks: the sets.
+        n: the number of variables.
+        width: maximum size of the sets.
+        check_stop: called at every thousandth set; raises to stop.
     """
     key = key_of(n)
     closed = {key(mask): mask for mask in (0, *(1 << v for v in range(n)))}
@@ -103,7 +114,10 @@ def subsets_of(
 
 
 def groups(keys: NDArray[np.int32], count: int) -> Callable[[int], NDArray[np.int64]]:
-    """Returns a function from a key to the indices that have it."""
+    """Returns a function from a key to the positions that have it.
+
+    `keys` has shape (m,), with values below `count`.
+    """
     order = np.argsort(keys, kind="stable")
     start = np.searchsorted(keys[order], np.arange(count + 1))
 

@@ -76,7 +76,16 @@ def constraints_from_document(
 
 @contextmanager
 def with_names(names: Sequence[str], source: str, place: str) -> Iterator[None]:
-    """Puts names in place of the numbers in an error of `Constraints`, and adds the source."""
+    """Restates errors of `Constraints` with names in place of numbers, and with the source.
+
+    Args:
+        names: of the variables.
+        source: the file, for the error.
+        place: where the constraints are in it.
+
+    Raises:
+        InputError: the body raised one.
+    """
     try:
         yield
     except InputError as error:

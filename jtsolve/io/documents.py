@@ -33,7 +33,13 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, place: str) -> VarSet:
-    """Returns the set of the variables named.
+    """Returns the set of the variables with these names.
+
+    Args:
+        entry: the names.
+        index: the position of each variable by its name.
+        source: the file, for errors.
+        place: where the set is in it, as a JSON path.
 
     Raises:
         InputError: a name is unknown or occurs twice.
@@ -121,7 +127,11 @@ def _without_collector() -> Iterator[None]:
 
 
 def require_utf8(data: bytes, source: str) -> None:
-    """Raises InputError if a text is not UTF-8."""
+    """Checks that a text is UTF-8.
+
+    Raises:
+        InputError: it is not; gives the position.
+    """
     try:
         data.isascii() or data.decode()
     except UnicodeDecodeError as error:
@@ -208,7 +218,11 @@ _STEP = re.compile(
 
 
 def require_unique_keys(data: bytes, source: str) -> None:
-    """Raises InputError if an object has a key twice: parsers silently keep one of them."""
+    """Checks that no object has a key twice: parsers silently keep one of the two.
+
+    Raises:
+        InputError: an object has; gives the position.
+    """
     objects: list[set[str]] = []
     path: list[str] = []
     for step in _STEP.finditer(data, 0, data.rfind(b"}") + 1):

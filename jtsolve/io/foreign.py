@@ -103,7 +103,13 @@ _ADJUNCT = re.compile(rb"\s*DMST\s+(\d{1,9})\s+subset_scores\s+colex_order\s+(\d
 
 
 def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
-    """Returns the problem in a Junctor `.score` or Adjunct DMST file; the variables are called "0", "1", ….
+    """Returns the problem in a Junctor `.score` or Adjunct DMST file; the variables are named "0", "1", ….
+
+    Args:
+        data: the text.
+        source: the file, for errors.
+        name: of the problem.
+        run: polled for interruption; receives progress.
 
     Raises:
         InputError: the text violates the format.
@@ -207,6 +213,12 @@ def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     A parent set is a line `score k parent…`; parents are names, or else positions from 0. Lines that begin
     with # are comments.
 
+    Args:
+        data: the text.
+        source: the file, for errors.
+        name: of the problem.
+        run: polled for interruption; receives progress.
+
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.
     """
@@ -258,6 +270,12 @@ def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
 
     It has META lines, then per variable `VAR name` and the parent sets, `score parent…` each. The scores are
     32-bit numbers.
+
+    Args:
+        data: the text.
+        source: the file, for errors.
+        name: of the problem.
+        run: polled for interruption; receives progress.
 
     Raises:
         InputError: the text violates the format, is pruned, or its scores are not score-equivalent.

@@ -231,10 +231,17 @@ def edges_of(
     source: str,
     place: str,
 ) -> UndirectedGraph:
-    """Returns the graph of edges by names.
+    """Returns the graph with the edges between these names.
+
+    Args:
+        pairs: the edges.
+        names: of the variables.
+        index: the position of each variable by its name.
+        source: the file, for errors.
+        place: where the edges are in it, as a JSON path.
 
     Raises:
-        InputError: an edge occurs twice, or names no variable, or one twice.
+        InputError: an edge occurs twice, is a loop, or names no variable.
     """
     seen: dict[int, int] = {}
     for i, pair in enumerate(pairs):

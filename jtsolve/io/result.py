@@ -100,7 +100,12 @@ def read_result(path: str | Path) -> ResultDocument:
 
 
 def require_total(seconds: Mapping[str, float], source: str, place: str) -> None:
-    """Checks that the duration of a run is there.
+    """Checks that the duration of a run is given.
+
+    Args:
+        seconds: of each phase of the run.
+        source: the file, for errors.
+        place: where the result is in it, as a JSON path.
 
     Raises:
         InputError: it is not.

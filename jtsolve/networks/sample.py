@@ -58,7 +58,14 @@ def configurations(
     codes: Mapping[int, NDArray[np.integer[Any]]] | NDArray[np.int32],
     rows: int,
 ) -> NDArray[np.int64]:
-    """Returns the row of a node's table for each row of codes; the last parent varies fastest."""
+    """Returns the row of a node's table for each row of codes, shape (rows,); the last parent varies fastest.
+
+    Args:
+        network: to which the node belongs.
+        node: its parents' states index the table.
+        codes: the states of every node, shape (nodes, rows), or of some by position, shape (rows,) each.
+        rows: their number.
+    """
     configuration = np.zeros(rows, dtype=np.int64)
     for parent in node.parents:
         configuration *= len(network.nodes[parent].states)

@@ -41,9 +41,14 @@ def verify(
 ) -> tuple[str, ...]:
     """Returns the faults of a certificate of a result's bound; none if it holds.
 
-    The result itself is verified by `jtsolve.verify.result`; here, that no tree under its constraints scores
-    more than its bound, or that there is none if its bound is null and its status "infeasible". Of a ranking,
-    that no tree but its own does.
+    `jtsolve.verify.result` verifies the result itself. The certificate proves that no tree under the result's
+    constraints scores more than its bound, or that there is none if the bound is null and the status
+    "infeasible"; for a ranking, no tree other than those listed.
+
+    Args:
+        problem: the scores and constraints that were given.
+        result: of a run, or a ranking of several.
+        certificate: of the bound.
     """
     try:
         constraints = declared_constraints(problem, result)

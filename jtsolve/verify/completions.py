@@ -38,7 +38,14 @@ def work_of(n: int, rounds: int) -> int:
 
 
 def target_of(bound: float, shift: int, offset: int, n: int) -> int:
-    """Returns the largest τ with U(G) > τ for every graph that scores more than a bound."""
+    """Returns the largest τ with U(G) > τ for every graph that scores more than a bound.
+
+    Args:
+        bound: in nats.
+        shift: weights are multiples of 2^-shift nats.
+        offset: constant part of the score in that unit.
+        n: the number of variables, which may lose a unit each by rounding.
+    """
     return floor(Fraction(bound) * Fraction(2) ** shift) - offset - n
 
 

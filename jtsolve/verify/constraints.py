@@ -46,11 +46,16 @@ def graph_of(problem: Problem, result: ResultDocument) -> frozenset[VarSet]:
 
 
 def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
-    """Yields a sentence for each constraint of a result that does not answer the problem.
+    """Yields a sentence for each constraint of a result that contradicts the problem's.
 
-    Bounds and forbidden graphs may be tighter than the problem's; all else has to be equal. Without a tree
-    only the treewidth, which commands bound too, may be tighter: that there is no tree under further
-    constraints says nothing about the problem.
+    Bounds and forbidden graphs may be tighter than the problem's; the rest has to be equal. Without a tree
+    only the treewidth, which commands bound too, may be tighter: infeasibility under further constraints says
+    nothing about the problem.
+
+    Args:
+        asked: the problem's constraints.
+        own: the result's.
+        found: whether the result has a tree.
     """
     for name in _tighter(own, asked):
         kept, wanted = getattr(own, name), getattr(asked, name)
@@ -94,7 +99,15 @@ def broken(
     separators: Sequence[Set],
     holders: Sequence[Sequence[int]],
 ) -> Iterator[str]:
-    """Yields a sentence for every constraint that the tree breaks."""
+    """Yields a sentence for every constraint that a junction tree violates.
+
+    Args:
+        problem: names and states of the variables.
+        constraints: that the tree should meet.
+        cliques: of the tree.
+        separators: of its edges.
+        holders: of each variable, the positions of the cliques that contain it.
+    """
     names, largest = problem.names, max(map(len, cliques), default=0)
     if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
         yield f"A clique has {largest} members, too many for treewidth {constraints.max_treewidth}."

@@ -27,7 +27,11 @@ class Wrong(Exception):  # noqa: N818 - a finding, not an error of ours
 
 
 def require(holds: bool, sentence: str) -> None:  # noqa: FBT001 - reads like an assertion
-    """Raises Wrong with the sentence unless the condition holds."""
+    """Checks a condition of a certificate.
+
+    Raises:
+        Wrong: it does not hold; with the sentence.
+    """
     if not holds:
         raise Wrong(sentence)
 

@@ -61,12 +61,12 @@ class SetTable:
         self.layers = [slice(ends[size], ends[size + 1]) for size in range(self.width + 1)]
 
     def holding(self, u: int, v: int) -> NDArray[np.bool_]:
-        """Returns which sets hold two variables."""
+        """Returns which sets contain two variables, shape (K,)."""
         found: NDArray[np.bool_] = (self.member == u).any(axis=1) & (self.member == v).any(axis=1)
         return found
 
     def spread_up(self, bits: NDArray[np.uint64]) -> None:
-        """Gives every set the bits of all its subsets."""
+        """Gives every set the bits of all its subsets; `bits` has shape (K,) or (K, words)."""
         for size, layer in enumerate(self.layers[1:], start=1):
             for j in range(size):
                 bits[layer] |= bits[self.facet[layer, j]]

@@ -102,7 +102,16 @@ def _value(comparison: Comparison, key: ProblemKey, name: str) -> float:
 
 
 def rank_test(treewidth: int | None, names: Sequence[str], table: Sequence[Sequence[float]]) -> RankTest:
-    """Returns the tests on a table with a row per instance and a column per backend; less is better."""
+    """Returns the rank tests of a table of results in which less is better.
+
+    Args:
+        treewidth: the bound shared by the instances; None without one. Only for the report.
+        names: of the k backends.
+        table: a row per instance, with the k values that are ranked.
+        treewidth: the bound shared by the instances; None without one. Only for the report.
+        names: of the k backends.
+        table: a row per instance, with the k values that are ranked.
+    """
     rows = [mid_ranks(row) for row in table]
     count, k = len(rows), len(names)
     means = {name: fmean(row[j] for row in rows) for j, name in enumerate(names)}

@@ -91,7 +91,18 @@ def supervise(
 
 
 def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
-    """The child's side: does a run in this process, and writes its trace and its row."""
+    """Does a run in this process, the child of `run`, and writes its trace and its row.
+
+    Args:
+        spec: the run.
+        row: the JSON file to write, atomically.
+        trace: the file to which every improvement is appended: seconds, score and bound.
+        started: `time.monotonic()` at the start of the run.
+        spec: the run.
+        row: the JSON file to write, atomically.
+        trace: the file to which every improvement is appended: seconds, score and bound.
+        started: `time.monotonic()` at the start of the run.
+    """
     end_with_parent()
     os.dup2(2, 1)  # the output of solvers goes to the log too
     with trace.open("a", encoding="utf-8", buffering=1) as stream:
