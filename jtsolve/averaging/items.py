@@ -112,7 +112,7 @@ def frame_of(
         if kept.all():
             break
         lost += float(mass[~kept].sum()) * (1 + mass.size * UNIT)
-        forest = forest.among(kept)
+        forest = forest.restricted_to(kept)
         found = forest.sums(lattice.cuts, lattice.heights)
     if found is None:
         return None

@@ -213,12 +213,12 @@ class Forest:
         if sums > room / 2:
             self.states = build(thresholds, 0, entries)
 
-    def among(self, kept: NDArray[np.bool_]) -> Forest:
+    def restricted_to(self, kept: NDArray[np.bool_]) -> Forest:
         """Returns the trees of some of the states; the root's has to be one."""
-        from jtsolve.averaging.kernels.states import among
+        from jtsolve.averaging.kernels.states import restrict_states
 
         smaller = copy(self)
-        smaller.states = among(self.states, kept)
+        smaller.states = restrict_states(self.states, kept)
         return smaller
 
     def weights(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable, PartitionedTable
     from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.table import Codes, DataTable
-    from jtsolve.tables.values import Kind
+    from jtsolve.tables.values import ValueKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ class SelectionPlan:
     def of(
         cls,
         method: str | SelectionMethod | None = None,
-        kind: Kind | None = None,
+        kind: ColumnKind | None = None,
         screen: str | Screen | None = None,
         over: str | Framework | None = None,
         *,

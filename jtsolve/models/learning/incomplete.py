@@ -32,7 +32,7 @@ _SECONDS = 5.0
 alarm and insurance, and imputed worse: held-out rows lost up to 0.25 nats each."""
 
 
-def imputed(table: Table, score: LocalScore, treewidth: int, run: Run) -> Table:
+def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Table:
     """Returns a table whose gaps are drawn given the observed cells of their row, each time that it counts.
 
     Args:

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.mixture import Component
     from jtsolve.models.protocol import Rows
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.partitions import AnyTable
 
 
 def by_prior(
     tree: JunctionTree,
     table: AnyTable,
-    score: LocalScore | None = None,
+    score: ScoreFunction | None = None,
     weights: NDArray[np.float64] | None = None,
     run: Run | None = None,
 ) -> Callable[[float], Component]:
@@ -60,7 +60,7 @@ def fit_validated(
     table: AnyTable,
     validation: DataTable | Rows,
     *,
-    score: LocalScore | None = None,
+    score: ScoreFunction | None = None,
     candidates: Sequence[float] = PRIORS,
     weights: NDArray[np.float64] | None = None,
     run: Run | None = None,
