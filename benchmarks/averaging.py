@@ -39,7 +39,7 @@ from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
 from jtsolve.averaging.draws import arrange, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws
-from jtsolve.averaging.plan import SumsPlan
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.chowliu import ChowLiu
@@ -82,7 +82,7 @@ def sums(sizes: list[str]) -> None:
         n, _, width = size.partition("/")
         problem = named(gaussian(1, int(n), int(width or n), scale=5.0))
         limits = Limits()
-        plan = SumsPlan(problem.n, problem.max_clique_size)
+        plan = TableSizes(problem.n, problem.max_clique_size)
         weights = weights_of(problem)
         predicted = plan.estimate(limits.workers)
         found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, Run(lim)))

@@ -20,7 +20,7 @@ from jtsolve.averaging.average import average
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.features import GraphFeatures, features_of
 from jtsolve.averaging.method import remark_on_scores
-from jtsolve.averaging.plan import SumsPlan
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
 from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
@@ -262,7 +262,7 @@ def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does
 def test_the_predicted_memory_is_that_of_the_tables() -> None:
     for n, width in ((1, 1), (6, 6), (9, 3)):
         sums = summed(named(gaussian(1, n, width)))
-        plan = SumsPlan(n, width)
+        plan = TableSizes(n, width)
         assert sum(table.size for table in sums.tables) <= plan.words + 8
         assert plan.memory >= sum(table.nbytes for table in sums.tables)
         assert plan.estimate(2).seconds > 0

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.plan import SumsPlan
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import compute
 from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees, meets_constraints
@@ -141,11 +141,11 @@ def test_more_trees_than_the_memory_holds_are_refused() -> None:
 
 
 def test_the_table_that_draws_need_is_predicted() -> None:
-    sums, draws = SumsPlan(14, 14), SumsPlan(14, 14, drawn=True)
+    sums, draws = TableSizes(14, 14), TableSizes(14, 14, drawn=True)
     table = 8 * sums.cells(14)
     assert draws.memory - sums.memory == pytest.approx(table / 3, rel=0.05)  # P° in place of X, two thirds
     problem = named(DenseScores(16, 16, np.zeros(1 << 16)))
-    needs = [SumsPlan(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
+    needs = [TableSizes(16, 16, drawn=drawn).estimate(1).memory for drawn in (False, True)]
     between = Limits(memory=sum(needs) // 2)
     with pytest.raises(LimitError, match=r"need [0-9.]+ GB for 16 variables"):
         draw_trees(problem, 1, method="exact", run=Run(between))

@@ -25,7 +25,7 @@ from jtsolve.averaging.running import best_tree, ended, require_room
 from jtsolve.averaging.score_table import has_every_score
 from jtsolve.averaging.weights import GRAPHS
 from jtsolve.core.backend import Capabilities
-from jtsolve.core.problem import Feature
+from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import DenseScores, StoppedError, colex_table
 from jtsolve.core.varset import bounded_subsets, members, varset

@@ -46,7 +46,6 @@ from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
 from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
-from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
@@ -113,7 +112,9 @@ def _numbers_sets(problem: Problem) -> str | None:
 
 
 MOVABLE = Capabilities(
-    features=frozenset({Feature.MAX_TREEWIDTH, Feature.FORBIDDEN_EDGES, Feature.REAL_VARIABLES}),
+    features=frozenset(
+        {ProblemFeature.MAX_TREEWIDTH, ProblemFeature.FORBIDDEN_EDGES, ProblemFeature.REAL_VARIABLES}
+    ),
     rules=(has_every_score, _numbers_sets),
 )
 """What chains support: from any graph that meets these constraints, edges can be removed one by one."""

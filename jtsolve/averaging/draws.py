@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, SumsPlan
+from jtsolve.averaging.plan import LANES, TableSizes
 from jtsolve.averaging.sums import pieces_of
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.tree import JunctionTree
@@ -67,7 +67,7 @@ def arrange(sums: Sums, run: Run) -> Arranged:
     from jtsolve.averaging.kernels.sums import NO_SEPARATOR
 
     layout, local, tables = sums.layout, sums.local, sums.tables
-    n, plan = sums.weights.n, SumsPlan(sums.weights.n, sums.weights.width)
+    n, plan = sums.weights.n, TableSizes(sums.weights.n, sums.weights.width)
     sizes = np.bitwise_count(np.arange(1 << n)).astype(np.int64)
     small, bounded = (
         np.where(sizes <= most, np.cumsum(sizes <= most) - 1, -1) for most in (plan.width - 1, plan.width)

@@ -14,7 +14,7 @@ from jtsolve.averaging.diagnostics import distribution
 from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws, Tabulated
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
 from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, ROOTED, weights_of
@@ -92,7 +92,7 @@ class Exact(Tabulated):
         if n > MOST_VARIABLES:
             return False
         drawn = drawn or self.draws > 0
-        plan = Plan(n, min(largest, n), drawn=drawn)
+        plan = TableSizes(n, min(largest, n), drawn=drawn)
         if plan.estimate(limits.workers).memory <= limits.memory_bytes:
             return True
         if drawn or not plain or self.device == "cpu":

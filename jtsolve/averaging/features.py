@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, SumsPlan
+from jtsolve.averaging.plan import LANES, TableSizes
 from jtsolve.averaging.sums import compute, marked
 from jtsolve.core.threads import run_tasks
 
@@ -70,7 +70,7 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
     if sums.weights.rooted:
         return _of_rooted(sums, run)
     n, width = sums.weights.n, sums.weights.width
-    plan = SumsPlan(n, width)
+    plan = TableSizes(n, width)
     masks = sums.layout.masks
     out = np.zeros((3, masks.size))
     number, exponent = sums.total

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits, Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.scoring.score import LocalScore
+    from jtsolve.scoring.score import ScoreFunction
     from jtsolve.tables.partitions import AnyTable
 
 MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")

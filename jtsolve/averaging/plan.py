@@ -42,7 +42,7 @@ _WORD_BYTES = 8
 
 
 @dataclass(frozen=True, slots=False)
-class SumsPlan:
+class TableSizes:
     """The sizes of the tables of the sums.
 
     Args:
@@ -123,7 +123,7 @@ class SumsPlan:
         return Estimate(resident_memory() + COSTS.kernels + self.memory + lists, seconds)
 
 
-def widest_fitting(plan: SumsPlan, room: int) -> int | None:
+def widest_fitting(plan: TableSizes, room: int) -> int | None:
     """Returns the largest width below that of a plan whose tables take at most `room` bytes, or None."""
     widths = range(plan.width - 1, 0, -1)
     return next((w for w in widths if replace(plan, width=w).memory + COSTS.kernels <= room), None)

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jtsolve.averaging.plan import COSTS, LANES, SumsPlan, widest_fitting
+from jtsolve.averaging.plan import COSTS, LANES, TableSizes, widest_fitting
 from jtsolve.core.threads import run_tasks
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import LimitError
@@ -72,7 +72,7 @@ class _ThreadCall(NamedTuple):
     call: Callable[[], object]
 
 
-def require_room(plan: Plan, limits: Limits, need: int | None = None) -> None:
+def require_room(plan: TableSizes, limits: Limits, need: int | None = None) -> None:
     """Refuses sums whose tables the memory limit has no room for.
 
     Args:
@@ -166,7 +166,7 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """
-    plan = SumsPlan(weights.n, weights.width, weights.rooted, drawn)
+    plan = TableSizes(weights.n, weights.width, weights.rooted, drawn)
     require_room(plan, run.limits)
     recurrence = _Recurrence(weights, plan, run)
     began = time.perf_counter()
@@ -186,7 +186,7 @@ def marked(sums: Sums, run: Run) -> Any:
     Raises:
         StoppedError: the run has to stop.
     """
-    plan = SumsPlan(sums.weights.n, sums.weights.width, rooted=True)
+    plan = TableSizes(sums.weights.n, sums.weights.width, rooted=True)
     recurrence = _Recurrence(sums.weights, plan, run)
     recurrence.base = sums.tables
     recurrence.all_layers()
@@ -196,7 +196,7 @@ def marked(sums: Sums, run: Run) -> Any:
 class _Recurrence:
     """The tables and the layers."""
 
-    def __init__(self, weights: SetWeights, plan: SumsPlan, run: Run) -> None:
+    def __init__(self, weights: SetWeights, plan: TableSizes, run: Run) -> None:
         self.weights, self.plan, self.run = weights, plan, run
         self.workers = run.threads
         self.layout = layout_of(plan, weights)
@@ -390,7 +390,7 @@ def _with_last(n: int, size: int) -> NDArray[np.int64]:
     return _of_size(n - 1, size - 1) | 1 << (n - 1)
 
 
-def _tables(plan: SumsPlan) -> Any:
+def _tables(plan: TableSizes) -> Any:
     """Returns the `kernels.sums.Tables`, of zeros."""
     from jtsolve.averaging.kernels.sums import Tables
 
@@ -405,7 +405,7 @@ def word_format(weights: SetWeights) -> tuple[int, int]:
     return min(52, 62 - (weights.highest - base + 2).bit_length()), base
 
 
-def layout_of(plan: Plan, weights: SetWeights) -> Any:
+def layout_of(plan: TableSizes, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
     from jtsolve.core.renaming import renaming_tables

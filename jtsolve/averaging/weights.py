@@ -56,7 +56,7 @@ EXACT = Capabilities(
 graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the
 digits."""
 
-ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({Feature.FORBIDDEN_CLIQUES}), _has_star))
+ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({ProblemFeature.FORBIDDEN_CLIQUES}), _has_star))
 """What a device takes: c = s for all sets that may be separators."""
 
 _GRAPHS_SLACK = 128

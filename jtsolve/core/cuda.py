@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
     from jtsolve.core.backend import Rule
-    from jtsolve.core.problem import Feature, Problem
+    from jtsolve.core.problem import Problem, ProblemFeature
 
 _REFERENCE_PROCESSORS = 132
 """Multiprocessors of the device on which rates were measured, an H100."""
@@ -205,12 +205,12 @@ def lacks_device(_problem: Problem) -> str | None:
     return None
 
 
-def not_on_device(features: AbstractSet[Feature]) -> Rule:
+def not_on_device(features: AbstractSet[ProblemFeature]) -> Rule:
     """Returns a rule: objects to constraints that the processor alone takes."""
     return partial(_excluded, features)
 
 
-def _excluded(features: AbstractSet[Feature], problem: Problem) -> str | None:
+def _excluded(features: AbstractSet[ProblemFeature], problem: Problem) -> str | None:
     found = sorted(feature.value for feature in problem.constraints.features & features)
     return f"On a device it does not support {', '.join(found)}; device=cpu does." if found else None
 

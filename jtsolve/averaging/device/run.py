@@ -10,9 +10,9 @@ import numpy as np
 
 from jtsolve.averaging.device.plan import THREADS, SumsPlan
 from jtsolve.averaging.device.source import ARGUMENTS, source
-from jtsolve.averaging.features import Features, ratio, shares
+from jtsolve.averaging.features import GraphFeatures, ratio, shares
 from jtsolve.averaging.plan import LANES as HOST_LANES
-from jtsolve.averaging.plan import Plan
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import (
     Sums,
     compute,
@@ -54,7 +54,7 @@ def summed(
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """
-    plan = Plan(weights.n, weights.width, weights.rooted, drawn)
+    plan = TableSizes(weights.n, weights.width, weights.rooted, drawn)
     estimate = plan.estimate(run.limits.workers)
     spent = estimate.seconds if estimate.memory <= run.limits.memory_bytes else inf
     plans = [SumsPlan(weights.n, weights.width)] if plain and not weights.rooted else []
@@ -112,7 +112,7 @@ class DeviceSums:
         """See `Sums.precision`."""
         return float(2.0 ** -self.format[0])
 
-    def features(self) -> Features:
+    def features(self) -> GraphFeatures:
         """Returns the probabilities, as `kernels.features` has them; the tables are of no more use.
 
         Raises:
@@ -133,13 +133,13 @@ class DeviceSums:
         complete += bounded * full
         complete[0], separator[0] = 1.0, max(0.0, full[0] - 1.0)
         connected = min(1.0, ratio(self.connected_total, self.total))
-        return Features(self.masks, complete, np.minimum(alone, 1.0), separator, connected)
+        return GraphFeatures(self.masks, complete, np.minimum(alone, 1.0), separator, connected)
 
     def on_host(self) -> Sums:
         """Returns the sums with their tables in the memory of the process, for draws."""
         from jtsolve.averaging.kernels.sums import Tables
 
-        plan = Plan(self.plan.n, self.plan.width)
+        plan = TableSizes(self.plan.n, self.plan.width)
         layout, local = layout_of(plan, self.weights), local_of(self.weights)
         f, links, parts = (
             self._table(name, plan, most)
@@ -200,7 +200,7 @@ class DeviceSums:
     def _shares(self, words: NDArray[np.uint64], exponents: Any = 0) -> NDArray[np.float64]:
         return shares(words, self.format, self.total, exponents)
 
-    def _table(self, name: str, plan: Plan, most: int) -> NDArray[np.uint64]:
+    def _table(self, name: str, plan: TableSizes, most: int) -> NDArray[np.uint64]:
         """Returns a table over the pairs (S, R) with |S| ≤ most as `kernels.sums` has it."""
         parts = []
         for size in range(most + 1):
