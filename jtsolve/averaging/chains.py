@@ -46,6 +46,7 @@ from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
 from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
+from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.threads import run_tasks
