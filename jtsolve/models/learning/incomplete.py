@@ -51,7 +51,8 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
     found = table = _apart(table)
     for step in range(_ROUNDS):
         run.progress(note=f"imputing, tree {step + 1} of {_ROUNDS}", done=step / _ROUNDS)
-        tree = learner(found, run.part(min(_SECONDS, run.left / (2 * _ROUNDS)), silent=True))
+        seconds = min(_SECONDS, run.left / (2 * (_ROUNDS - step)))
+        tree = learner(found, run.part(seconds, silent=True))
         estimates = estimated(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
         found = with_cells(table, drawn(estimates.cliques, table, generator))
         if run.stop is not None:
