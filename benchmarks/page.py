@@ -200,9 +200,14 @@ def mixed(folder: Path) -> str:
     for name, same in groupby(read(folder, "mixed"), key=lambda row: row["set"]):
         runs = {row["model"]: row for row in same}
         models |= dict.fromkeys(runs)
-        cells = [f"{number(one['nats'], 2) or '–'}, {one['accuracy']}" for one in runs.values()]
+        cells = [f"{_nats(one['nats'])}, {one['accuracy']}" for one in runs.values()]
         rows.append([name, *cells])
     return table(["data", *models], rows) + source(folder, "mixed")
+
+
+def _nats(text: str) -> str:
+    """Returns nats a row; a density of 0, and one that vanishes for cells of a single training row, as −∞."""
+    return "−∞" if text and float(text) < -1e6 else number(text, 2) or "–"
 
 
 def queries(folder: Path) -> str:

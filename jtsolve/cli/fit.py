@@ -110,7 +110,7 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
         facts |= {name: remarks[name] for name in ("status", "tree_score", "bound")}
         facts["gap"] = remarks["bound"] - remarks["tree_score"]
     chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by", "hidden_tree")
-    facts |= {name: remarks[name] for name in chosen if name in remarks}
+    facts |= {name: remarks[name] for name in ("real", "spiked", *chosen) if name in remarks}
     if json:
         emit(json_text(facts))
     elif not quiet:
@@ -125,8 +125,12 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
 
 
 def _of_parts(facts: dict[str, Any]) -> dict[str, Any]:
-    """Returns what a mixture, and a choice by validation rows, have of several parts, in words."""
+    """Returns, in words, the facts that have several parts: of columns, mixtures, and validation rows."""
     found = {}
+    if "real" in facts:
+        found["real"] = ", ".join(facts["real"])
+    if "spiked" in facts:
+        found["cut_into_ranges"] = "; ".join(f"{name}: {why}" for name, why in facts["spiked"].items())
     if "parts" in facts:
         found["weights"] = ", ".join(f"{part['weight']:.4g}" for part in facts["parts"])
     if "sizes_tried" in facts:
