@@ -21,7 +21,6 @@ def report(
         typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/."),
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but faults and errors.")] = False,
 ) -> None:
     """Report a comparison: report.html, runs.csv, tables.tex.
 
@@ -32,7 +31,7 @@ def report(
     place = output or folder
     if output is not None and not output.is_dir():
         raise InputError(str(output), "", "there is no such folder", "create it first")
-    if finish(Folder(folder), place, runs=runs, quiet=quiet):
+    if finish(Folder(folder), place, runs=runs):
         raise typer.Exit(FAULTY)
 
 
