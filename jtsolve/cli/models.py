@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
     """Returns the pairs in "A=x,B=y"; a comma that is not followed by "variable=" belongs to the state.
 
+    Args:
+        texts: of the option.
+        names: of the variables.
+        option: its name, for errors.
+
     Raises:
         InputError: a part is not NAME=VALUE, or a name is unknown or repeated.
     """
@@ -51,6 +56,11 @@ def evidence(
     model: "Distribution", given: Sequence[str] | None, likelihood: Sequence[str] | None
 ) -> dict[str, Any]:
     """Returns hard and soft evidence.
+
+    Args:
+        model: whose variables are named.
+        given: pairs NAME=STATE, and files of evidence.
+        likelihood: pairs NAME=LIKELIHOODS, soft evidence.
 
     Raises:
         ChoiceError: there is soft evidence on real numbers.
@@ -111,6 +121,11 @@ def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
     """Returns rows of a model as the contents of a table, a format of `formats.TABLE`.
 
     Text is written as the data of the model were.
+
+    Args:
+        model: whose columns the rows have.
+        rows: codes or numbers.
+        kind: the format.
     """
     import polars as pl
 
@@ -132,7 +147,13 @@ def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
 
 
 def put_rows(model: "Distribution", rows: Iterable[Any], output: str | Path | None) -> None:
-    """Writes rows of a model to a file in the format of its suffix, or prints them as CSV."""
+    """Writes rows of a model to a file in the format of its suffix, or prints them as CSV.
+
+    Args:
+        model: whose columns the rows have.
+        rows: codes or numbers.
+        output: the file; None to print.
+    """
     if output is None:
         emit(rows_of(model, rows, "csv"))
     else:

@@ -36,7 +36,14 @@ def report(
 
 
 def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
-    """Judges and reports a comparison; returns whether there is a fault."""
+    """Judges and reports a comparison; returns whether there is a fault.
+
+    Args:
+        folder: of the runs.
+        place: the folder to write to.
+        runs: whether every run is printed.
+        quiet: whether only faults are printed.
+    """
     from jtsolve.compare.reporting import exports
     from jtsolve.compare.reporting.report import ComparisonReport
     from jtsolve.listing import table

@@ -36,7 +36,15 @@ def run_of(
     seed: int,
     show_progress: bool | None,  # noqa: FBT001 - as the public functions have it
 ) -> Run:
-    """Returns the run of a Python call: messages are logged, and progress is shown if somebody watches."""
+    """Returns the run of a Python call: messages are logged, progress is shown in terminals and notebooks.
+
+    Args:
+        time: limit in seconds.
+        memory: limit in GB.
+        threads: maximum number.
+        seed: for everything random.
+        show_progress: True or False; None to show it in interactive sessions only.
+    """
     display = display_here() if show_progress is None else TerminalLine() if show_progress else None
     if show_progress and display_here() is not None:
         display = display_here()
@@ -46,7 +54,13 @@ def run_of(
 
 
 def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:
-    """Returns a registered value, see `Registry.chosen`; claims the files that it writes."""
+    """Returns a registered value, see `Registry.chosen`; claims the files that it writes.
+
+    Args:
+        registry: of the values.
+        given: a value, a text, or None.
+        attribute: the option's name, for errors.
+    """
     found = registry.chosen(given, attribute)
     claim_outputs(*(file for _, _, file in registry.files_of(found)))
     return found
@@ -77,7 +91,11 @@ def model_kind_of(given: str | ModelKind) -> ModelKind:
 
 
 def treewidth_of(given: Any) -> int | None:
-    """Returns a treewidth given as any whole number from 0 on, or None."""
+    """Returns a treewidth given as any whole number from 0 on, or None.
+
+    Raises:
+        ChoiceError: it is not.
+    """
     if given is not None and (isinstance(given, bool) or not isinstance(given, Integral)):
         raise ChoiceError(f"treewidth={given!r} is not a whole number; give one, or None for no bound")
     if given is not None and given < 0:
@@ -87,6 +105,11 @@ def treewidth_of(given: Any) -> int | None:
 
 def data_of(source: Frame, reading: Mapping[str, Any], cluster: Cluster | None) -> Data:
     """Returns data, with the options of `tables.options.DATA` by their names.
+
+    Args:
+        source: a file or a frame; None for a covariance.
+        reading: options by name.
+        cluster: counts the data, if any.
 
     Raises:
         ChoiceError: an option is invalid, or there are neither data nor a covariance, or both.
@@ -116,6 +139,9 @@ def held_cluster(executor: Any, threads: int | None, data: Frame | None = None) 
         executor: see `jtsolve.learn`.
         threads: workers of a cluster on this machine; None for one a core.
         data: a Dask DataFrame is counted by the client of Dask; None for no data.
+
+    Raises:
+        ChoiceError: a Dask DataFrame has no client.
     """
     from jtsolve.tables.partitions import is_dask_frame
 

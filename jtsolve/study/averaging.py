@@ -62,6 +62,14 @@ def posterior(
 def drawn(
     problem: Problem, count: int, method: AveragingMethod, run: Run, *, edge_odds: float = 1.0
 ) -> Draws | None:
-    """Returns trees drawn from the posterior; None if no graph meets the constraints."""
+    """Returns trees drawn from the posterior; None if no graph meets the constraints.
+
+    Args:
+        problem: its scores and constraints.
+        count: number of trees.
+        method: of averaging.
+        run: limits, seed and progress.
+        edge_odds: prior odds of each edge.
+    """
     with run.phase("drawing trees"):
         return draw_trees(problem, count, method=method, run=run, edge_odds=edge_odds)

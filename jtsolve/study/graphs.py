@@ -57,7 +57,13 @@ def labels_of_graph(given: Any) -> dict[str, Any]:
 
 
 def graph_for(given: Any, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
-    """Returns a graph over variables of these names, in their order; None for None. See `graph_in`."""
+    """Returns a graph over variables of these names, in their order; None for None. See `graph_in`.
+
+    Args:
+        given: a graph or a file, see `graph_in`.
+        names: of the variables.
+        screened: for a selection, return the edges left by its screen, not the selected ones.
+    """
     if given is None:
         return None
     graph, _, source = graph_in(given, screened=screened)

@@ -19,6 +19,11 @@ _MATRICES = 12
 def selected(plan: SelectionPlan, table: DataTable | ContinuousTable, run: Run) -> Selection:
     """Returns the graph that a plan selects.
 
+    Args:
+        plan: the method and its options.
+        table: its columns are the vertices.
+        run: limits, seed and progress.
+
     Raises:
         LimitError: the time is over, or the memory does not suffice.
     """

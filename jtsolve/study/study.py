@@ -88,6 +88,11 @@ class Study:
     def problem(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> Problem:
         """Returns the problem of a table under the restrictions; see `plan`.
 
+        Args:
+            table: the data.
+            run: limits and progress.
+            tabulation: whether the backend needs a table of scores.
+
         Raises:
             LimitError: a table of scores is required and does not fit the limits.
         """

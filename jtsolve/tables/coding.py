@@ -59,9 +59,13 @@ _OF_NUMBERS = ("em", "drop-rows", "drop-columns")
 def to_states(raw: RawTable, coding: Coding, source: str) -> DataTable:
     """Returns a table of states.
 
+    Args:
+        raw: the columns as read.
+        coding: options of states and missing values.
+        source: the file, for errors.
+
     Raises:
-        InputError: a column is continuous, has too many states, or has missing or undeclared values; all
-            continuous columns are named.
+        InputError: a column is continuous, has too many states, or has missing or undeclared values.
     """
     if coding.real:
         raise ChoiceError(f"{REAL(coding.real)} is for scores of mixed tables, such as cg; leave it out")
@@ -107,10 +111,15 @@ def kinds_remarks(states: Mapping[str, ColumnStates]) -> dict[str, Any]:
 
 
 def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) -> None:
-    """Checks that no column is to be cut that the coding does not cut.
+    """Checks that every continuous column is cut by the coding.
+
+    Args:
+        columns: as read.
+        coding: options of states.
+        source: the file, for errors.
 
     Raises:
-        InputError: some are; all are named.
+        InputError: some are not; all are named.
     """
     if coding.discretise is not None:
         return
@@ -128,6 +137,11 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
 
 def to_numbers(raw: RawTable, coding: Coding, source: str) -> ContinuousTable:
     """Returns a table of real numbers.
+
+    Args:
+        raw: the columns as read.
+        coding: options of missing values.
+        source: the file, for errors.
 
     Raises:
         InputError: a value is missing or not a number.
@@ -170,6 +184,11 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
     Columns of many different numbers are real, unless the coding cuts them or declares their states; those in
     which one value has a quarter of the rows or more are cut. The remarks say which, under "real" and
     "spiked".
+
+    Args:
+        raw: the columns as read.
+        coding: options of states and missing values.
+        source: the file, for errors.
 
     Raises:
         InputError: a column that is declared real holds a word, or a real one has gaps that become states;
@@ -304,7 +323,14 @@ def coded_column(
     cuts: dict[str, tuple[float, ...]],
     selection: Subtable,
 ) -> tuple[ColumnStates, NDArray[np.signedinteger[Any]]]:
-    """Returns the states of a column and the code of each row; records the cuts in `cuts`.
+    """Returns the states of a column and the code of each row, shape (rows,).
+
+    Args:
+        column: as read.
+        coding: options of states.
+        source: the file, for errors.
+        cuts: receives the cuts of the column, by name.
+        selection: the columns and weights, for cuts at quantiles or by class.
 
     Raises:
         InputError: it has too many states, undeclared values, or a class that cannot cut it.

@@ -104,6 +104,11 @@ def in_rows(data: Any) -> Any:
 def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding]:
     """Returns a wide table as rows with counts, and the coding of these; others as they are.
 
+    Args:
+        raw: the columns as read.
+        coding: its crosstab names the new variable.
+        source: the file, for errors.
+
     Raises:
         InputError: there is no such column, no column is left for another variable, a name repeats, or the
             table has its margins.

@@ -38,7 +38,17 @@ _MOST_STATES = 1 << 24
 
 
 def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str | None) -> RawTable:
-    """Returns the table in delimited text; see `reading.read_raw`."""
+    """Returns the table in delimited text; see `reading.read_raw`.
+
+    Args:
+        lines: of the file.
+        intake: the memory limit.
+        header: whether the first line names the columns.
+        separator: None to detect it.
+
+    Raises:
+        InputError: there are no rows, or the text violates the format.
+    """
     number, first = lines.first()
     ahead = lines.ahead(_LINES_AHEAD)
     separator = separator or _guess_separator(first, ahead)
@@ -228,6 +238,9 @@ def read_dat(lines: Lines, intake: Intake) -> RawTable:
 
     The declared numbers of states hold even where some do not occur. Lines above them that begin with # are
     comments.
+
+    Raises:
+        InputError: the text violates the format.
     """
     source = lines.name
     heads: list[tuple[int, list[str]]] = []

@@ -57,8 +57,8 @@ class DistinctRows:
         """Counts rows.
 
         Args:
-            columns: integers, column by column.
-            weights: multiplicity of each row; None for 1.
+            columns: integers, shape (rows,) each.
+            weights: multiplicity of each row, shape (rows,); None for 1.
         """
         import polars as pl
 
@@ -82,7 +82,7 @@ class DistinctRows:
         self._added = 0
 
     def distinct_rows(self) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-        """Returns the values of each column, and the counts; there must be rows."""
+        """Returns the values of each column, and the counts, shape (distinct,) each; there must be rows."""
         if self._added:
             self._merge()
         *columns, times = self._frames.pop().iter_columns()

@@ -129,7 +129,11 @@ def labels_in(data: Frame) -> dict[str, Any]:
 
 
 def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
-    """Returns the names, of any type, and the columns of a frame, uncopied; an array has V1, V2, …."""
+    """Returns the names, of any type, and the columns of a frame, uncopied; an array has V1, V2, ….
+
+    Raises:
+        InputError: the value is no table.
+    """
     import polars as pl
 
     if is_pandas(data) and data.ndim == 2:  # noqa: PLR2004 - no single column
@@ -232,7 +236,13 @@ def _checked(name: str, values: Iterable[Any]) -> list[Any]:
 
 
 def not_a_state(source: str, name: str, kind: object) -> InputError:
-    """Returns the error for a column of binary or nested values."""
+    """Returns the error for a column of binary or nested values.
+
+    Args:
+        source: of the data, for errors.
+        name: of the column.
+        kind: type of its values.
+    """
     return InputError(
         source,
         f"column '{name}'",
@@ -304,6 +314,11 @@ class FrameStyle:
 
         Texts that are none of the original values, such as ranges, become ordered categories. The state for
         a missing value is missing again.
+
+        Args:
+            name: of the column.
+            states: of the column.
+            codes: shape (rows,).
         """
         codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
@@ -352,7 +367,7 @@ class FrameStyle:
         return pd.Series(cells, name="variable").infer_objects()
 
     def numbers(self, name: str, values: NDArray[np.float64]) -> Any:
-        """Returns a column of numbers."""
+        """Returns a column of numbers, shape (rows,)."""
         if self.pandas:
             import pandas as pd
 

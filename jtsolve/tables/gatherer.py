@@ -205,7 +205,10 @@ class Encoder:
         return self.known.setdefault(label, len(self.known)) if label else GAP
 
     def codes(self, values: pl.Series) -> NDArray[Any]:
-        """Returns the codes of values in the smallest type; null is a gap. Values may share a label."""
+        """Returns the codes of values, shape (rows,), in the smallest type; null is a gap.
+
+        Values may share a label.
+        """
         import polars as pl
 
         different = values.drop_nulls().unique(maintain_order=True)

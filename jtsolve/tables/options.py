@@ -430,7 +430,13 @@ class Habits:
 
     @classmethod
     def over(cls, data: Any, how: Reading, given: Container[str]) -> Habits:
-        """Returns those of a model, or those of a reading where its options are given by name."""
+        """Returns the habits of a model, replaced by the options of a reading that are given by name.
+
+        Args:
+            data: the model.
+            how: the reading.
+            given: the names of its options.
+        """
         own, dialect = cls.of(data), how.dialect
         said = {one.name: getattr(dialect, one.name) for one in options_of(Dialect) if one.name in given}
         return cls(
@@ -478,6 +484,9 @@ def names_in(text: str) -> tuple[str, ...]:
 
     >>> names_in('a, b,"c,d"')
     ('a', 'b', 'c,d')
+
+    Raises:
+        ChoiceError: the text is not a list of names.
     """
     rows = csv.reader([text], skipinitialspace=True)
     try:

@@ -41,6 +41,11 @@ _VALUES = 1 << 24
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
     """Returns the table in a file, or that of several Parquet files.
 
+    Args:
+        source: one or more files.
+        suffix: of their format.
+        intake: the memory limit.
+
     Raises:
         InputError: a file cannot be read, has other columns or types than the first, or a needed column is of
             a nested or binary type.
@@ -66,6 +71,12 @@ def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
 
 def read_slice(path: Path, start: int, rows: int, intake: Intake) -> RawTable:
     """Returns consecutive rows of a Parquet file.
+
+    Args:
+        path: the file.
+        start: the first row, from 0.
+        rows: their number.
+        intake: the memory limit.
 
     Raises:
         InputError: as `read_columnar`.
@@ -123,7 +134,11 @@ def require_same(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
 
 @contextmanager
 def readable(name: str, suffix: str) -> Iterator[None]:
-    """Turns what polars says of a file into an InputError."""
+    """Translates the errors of polars.
+
+    Raises:
+        InputError: polars cannot read the file.
+    """
     import polars as pl
 
     try:

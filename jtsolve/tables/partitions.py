@@ -90,7 +90,7 @@ class PartitionedTable:
 
     @property
     def arities(self) -> NDArray[np.int64]:
-        """The number of states of each column."""
+        """The number of states of each column, shape (n,)."""
         return np.array([len(column.states) for column in self.columns], dtype=np.int64)
 
     @property

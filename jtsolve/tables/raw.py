@@ -48,21 +48,21 @@ class RawColumn:
     commas: bool = False
 
     def gaps(self, times: NDArray[np.int64] | None) -> int:
-        """Returns the number of missing values; `times` are the multiplicities of the rows."""
+        """Returns the number of missing values; `times`, shape (rows,), are the multiplicities of the rows."""
         empty = self.codes == GAP
         return int(empty.sum() if times is None else times[empty].sum())
 
     def occurring(self) -> NDArray[np.intp]:
-        """Returns the codes that occur, in increasing order."""
+        """Returns the codes that occur, in increasing order, shape (m,)."""
         return np.flatnonzero(np.bincount(self.codes[self.codes != GAP], minlength=len(self.labels)))
 
     def present(self) -> NDArray[np.bool_]:
-        """Returns which rows have a value."""
+        """Returns which rows have a value, shape (rows,)."""
         present: NDArray[np.bool_] = self.codes != GAP
         return present
 
     def numbers(self) -> NDArray[np.float64]:
-        """Returns each label as a number; NaN where it is not a finite number."""
+        """Returns each label as a number, shape (labels,); NaN where it is not a finite number."""
         return np.array([_number(label) for label in self.labels], dtype=np.float64)
 
     def first_word(self) -> str | None:
@@ -94,7 +94,7 @@ class RawColumn:
         return replace(recoded, labels=tuple(place), kind=None if always else "number", commas=True)
 
     def recoded(self, codes: NDArray[np.int32]) -> RawColumn:
-        """Returns the column with code i replaced by `codes[i]`, which may be `GAP`."""
+        """Returns the column with code i replaced by `codes[i]`, shape (labels,), which may be `GAP`."""
         kind = signed_type(int(codes.max(initial=0)) + 1)
         if np.array_equal(codes, np.arange(codes.size)):
             return replace(self, codes=self.codes.astype(kind))
@@ -102,7 +102,7 @@ class RawColumn:
         return replace(self, codes=np.append(codes, GAP).astype(kind)[self.codes])
 
     def where(self, rows: NDArray[np.bool_]) -> RawColumn:
-        """Returns the column restricted to the chosen rows."""
+        """Returns the column restricted to the chosen rows, a mask of shape (rows,)."""
         return replace(self, codes=self.codes[rows])
 
 
@@ -168,7 +168,14 @@ def require_distinct(names: Sequence[str], source: str, *, index: bool = False) 
 
 
 def ragged(source: str, line: int, found: int, wanted: int) -> InputError:
-    """Returns the error for a row with too few or too many values."""
+    """Returns the error for a row with too few or too many values.
+
+    Args:
+        source: the file.
+        line: its number.
+        found: number of values.
+        wanted: number of columns.
+    """
     return InputError(
         source,
         f"line {line}",

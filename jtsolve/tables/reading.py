@@ -178,6 +178,16 @@ def checked(
 ) -> Table:
     """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings").
 
+    Args:
+        raw: the columns as read.
+        coding: options of states and missing values.
+        source: the file, for errors.
+        cells: states, numbers, or both.
+        size: the largest size of a clique, for the check of sparse tables.
+        kinds: of findings to report.
+        strict: whether findings are errors.
+        run: receives the findings; its memory limit applies.
+
     Raises:
         InputError: a column cannot be coded; `strict`, and there are findings.
     """

@@ -45,11 +45,11 @@ class Subtable:
 
     @property
     def times(self) -> NDArray[np.int64] | None:
-        """How often each row occurs, for numbers of values; fractional weights do not count rows."""
+        """The multiplicity of each row, shape (rows,); None for once, and for fractional weights."""
         return self.weights if self.unit == 1 else None
 
     def where(self, rows: NDArray[np.bool_]) -> Subtable:
-        """Returns the selection restricted to the chosen rows."""
+        """Returns the selection restricted to the chosen rows, a mask of shape (rows,)."""
         return replace(
             self,
             columns=[column.where(rows) for column in self.columns],
@@ -73,7 +73,16 @@ def selected(
 
 
 def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
-    """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows."""
+    """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows.
+
+    Args:
+        raw: the columns as read.
+        coding: names the columns to keep or to drop, and the weights.
+        source: the file, for errors.
+
+    Raises:
+        InputError: a column is unknown or named twice, or none is left.
+    """
     special = [name for name in (coding.weights, coding.classes) if name is not None]
     unknown = [
         name
@@ -118,7 +127,13 @@ def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
 
 
 def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
-    """Returns the column with gaps in place of words for missing values, except declared states."""
+    """Returns the column with gaps in place of words for missing values, except declared states.
+
+    Args:
+        column: as read.
+        raw: its table.
+        coding: the words for missing values.
+    """
     words = gap_words(coding.missing_values, typed=raw.typed)
     if coding.decimal == "comma":
         column = column.with_decimal_point(words)
@@ -133,7 +148,16 @@ def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
 def row_weights(
     column: RawColumn, times: NDArray[np.int64] | None, source: str
 ) -> tuple[NDArray[np.int64], float]:
-    """Returns the weight of each row, multiplied by how often it occurs in the file; see `in_units`."""
+    """Returns the weight of each row, times its multiplicity, in units, shape (rows,), and the unit.
+
+    Args:
+        column: of the weights.
+        times: multiplicity of each row, shape (rows,); None for once.
+        source: the file, for errors.
+
+    Raises:
+        InputError: a weight is no number or negative, or the sum is 0 or too large.
+    """
     by_label = column.numbers()
     valid = column.gaps(None) == 0 and bool((by_label >= 0).all())
     numbers = by_label[column.codes] if valid else np.zeros(1)
@@ -152,7 +176,7 @@ def row_weights(
 
 
 def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Returns weights as whole counts of a unit, and the unit.
+    """Returns weights, shape (rows,), as whole counts of a unit, and the unit.
 
     The unit is 1 for whole weights; otherwise 2^-40 of their sum, rounded up to a power of two.
 
@@ -165,7 +189,17 @@ def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
 
 
 def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: Sequence[str]) -> Subtable:
-    """Treats missing values as the coding says; the remarks record their number by column."""
+    """Treats missing values as the coding says; the remarks record their number by column.
+
+    Args:
+        selection: the columns, with gaps.
+        coding: the treatment.
+        source: the file, for errors.
+        treatments: those allowed.
+
+    Raises:
+        InputError: gaps are not treated, or every row has some.
+    """
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.times))}
     if not counts:
@@ -186,7 +220,7 @@ def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: S
 
 
 def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:
-    """Returns which rows have a value in every column."""
+    """Returns which rows have a value in every column, shape (rows,)."""
     full: NDArray[np.bool_] = np.logical_and.reduce([column.present() for column in columns])
     return full
 

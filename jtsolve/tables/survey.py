@@ -138,7 +138,13 @@ def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[st
 
 
 def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
-    """Returns the summary of a partition."""
+    """Returns the summary of a partition.
+
+    Args:
+        part: its name and place.
+        frame: its rows.
+        coding: options of the columns.
+    """
     found = _selected(part, frame, coding)
     if found is None:
         return PartitionSurvey(part.name, 0, {}, {}, {}, {}, {})
@@ -156,7 +162,11 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
 
 
 def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
-    """Returns the survey of all partitions of several."""
+    """Returns the summary of several partitions.
+
+    Raises:
+        InputError: the categories of a column differ between partitions.
+    """
     first, *others = [survey for survey in surveys if survey.values] or surveys[:1]
     values: dict[str, Counter[str]] = {name: Counter(counts) for name, counts in first.values.items()}
     gaps = Counter(first.gaps)
@@ -233,7 +243,16 @@ def settled_columns(
     strict: bool,
     run: Run | None,
 ) -> tuple[tuple[CodedColumn, ...], dict[str, Any]]:
-    """Returns the coding of the columns, and remarks; checks the columns as `reading.checked` does."""
+    """Returns the coding of the columns, and remarks; checks the columns as `reading.checked` does.
+
+    Args:
+        survey: of all partitions.
+        coding: options of the columns.
+        source: the data, for errors.
+        size: the largest size of a clique, for the check of sparse tables.
+        strict: whether findings are errors.
+        run: receives the findings.
+    """
     remarks = dict(survey.remarks)
     raws = [_raw_column(name, survey) for name in survey.values]
     findings = tuple(

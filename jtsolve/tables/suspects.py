@@ -36,7 +36,7 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
 
     Args:
         labels: that occur in a column.
-        numbers: the same as numbers; NaN where one is a word.
+        numbers: the same as numbers, shape (labels,); NaN where one is a word.
 
     >>> missing_codes(["1", "2", "3", "99"], np.array([1, 2, 3, 99.0]))
     ['99']
@@ -59,7 +59,7 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
 
     Args:
         name: of the column.
-        numbers: its different values.
+        numbers: its distinct values, shape (m,).
         others: the other columns; of a table of counts, no two rows agree in them.
     """
     whole = numbers.size > 1 and (numbers % 1 == 0).all() and numbers.min() >= 0

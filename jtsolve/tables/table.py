@@ -127,7 +127,7 @@ class DataTable:
 
     @property
     def arities(self) -> NDArray[np.int64]:
-        """The number of states of each column."""
+        """The number of states of each column, shape (n,)."""
         return np.array([len(labels) for labels in self.states], dtype=np.int64)
 
     def digest(self) -> str:
@@ -300,7 +300,7 @@ class MixedTable:
 
     @property
     def gaps(self) -> NDArray[np.bool_] | None:
-        """Which cells are missing; see `DataTable`."""
+        """Which cells are missing, shape (n, rows); see `DataTable`."""
         parts = [part for part in (self.discrete, self.real) if part is not None and part.gaps is not None]
         if not parts:
             return None
@@ -344,7 +344,7 @@ def with_cells(table: Table, cells: NDArray[Any]) -> Table:
 
 
 def rows_at(table: ContinuousTable | MixedTable, rows: NDArray[np.int64]) -> ContinuousTable | MixedTable:
-    """Returns some rows of a table, by their positions, without its gaps."""
+    """Returns some rows of a table, by their positions, shape (m,), without its gaps."""
     if isinstance(table, ContinuousTable):
         return replace(table, values=table.values[:, rows], gaps=None)
     discrete = table.discrete and replace(table.discrete, codes=table.discrete.codes[:, rows], gaps=None)

@@ -29,7 +29,12 @@ def rows_as(
 ) -> bytes:
     """Returns the contents of a file with the frame, a format of `formats.TABLE`.
 
-    The word for a missing value, and whether there is a header, are for text; the separator for .csv.
+    Args:
+        frame: the rows.
+        kind: the format.
+        null: the word for a missing value in text.
+        header: whether text begins with the names.
+        separator: of .csv.
     """
     if kind in ("csv", "tsv"):
         mark = separator if kind == "csv" else "\t"

@@ -85,6 +85,8 @@ def ascend(
     New cuts are appended to the rows. If it ends early, and no certificate needs the multipliers, they are
     left out: with millions of families, evaluating them takes seconds, and the bound has been reported.
 
+    The second result has shape (K,), the number of sets.
+
     Args:
         subproblem: feasible.
         multipliers: of its rows, in nats.

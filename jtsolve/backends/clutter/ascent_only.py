@@ -89,6 +89,12 @@ def bound_by_ascent(
 def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits, report: Report) -> Outcome:
     """Returns the first tree with the best bound that the scores know; see `core.scores.Bounding`.
 
+    Args:
+        problem: whose scores are `Bounding`.
+        first: a tree, if one is known.
+        limits: the number of threads.
+        report: receives each bound; ends the computation.
+
     Raises:
         StoppedError: the report asked to end.
     """

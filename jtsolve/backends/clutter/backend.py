@@ -170,6 +170,11 @@ class ClutterCuts:
     def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
         """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.
 
+        Args:
+            problem: to solve.
+            limits: time, memory and threads.
+            report: receives trees and bounds; its incumbent is the start.
+
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated; or
                 there was no time for a bound.
@@ -205,7 +210,12 @@ class ClutterCuts:
         return bound_by_ascent(problem, root, first, limits, report)
 
     def forecast(self, problem: Problem, limits: Limits, report: Report) -> ProofForecast:
-        """Bounds a problem by a quick tree and one dual ascent: how far it is from a proof.
+        """Bounds a problem by a quick tree and one dual ascent, to predict the time of a proof.
+
+        Args:
+            problem: to bound.
+            limits: time, memory and threads.
+            report: ends the ascent.
 
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.

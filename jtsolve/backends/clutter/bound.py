@@ -74,7 +74,7 @@ class FixedPoint:
         return rounded if rounded >= exact else nextafter(rounded, inf)
 
     def units_of(self, nats: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Returns multipliers in units: none below 0, and all scaled down where sums would overflow."""
+        """Returns multipliers, shape (m,), in units: none below 0, scaled down where sums would overflow."""
         # λ ≥ 0 is all that validity asks of multipliers: both clipping and scaling down keep it.
         units = np.ldexp(np.maximum(nats, 0.0), self.shift)
         if float(units.sum()) > 0.9 * self.room:
@@ -90,7 +90,7 @@ def _power(shift: int) -> Fraction:
 
 
 def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
-    """Returns the scale and s(A) of every set in units, normalised; 0 for sets without a score."""
+    """Returns the scale and s(A) of every set in units, normalised, shape (K,); 0 for sets without a score."""
     known = families.scores > -inf
     n = families.n
     _, exponent = frexp(float(np.abs(families.scores[known]).max()))
@@ -131,12 +131,26 @@ def bound_of(
     *,
     pool: ThreadPoolExecutor | None = None,
 ) -> Bound:
-    """Returns D(λ) for multipliers in units; every vertex has to have a family. The pool shares the work."""
+    """Returns D(λ); every vertex has to have a family.
+
+    Args:
+        families: of the problem.
+        scores: s of every set in units, shape (K,).
+        rows: the dualised inequalities.
+        multipliers: λ in units.
+        pool: threads that share the sets; None for this thread alone.
+    """
     return best_bound(families, *rows.weighted(scores, multipliers, pool))
 
 
 def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bound:
-    """Returns the bound of a set function t, less Σ λ·limit; every vertex has to have a family."""
+    """Returns the bound of a set function t, less Σ λ·limit; every vertex has to have a family.
+
+    Args:
+        families: of the problem.
+        values: t of every set in units, shape (K,).
+        price: Σ λ·limit in units.
+    """
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
     best, union, slot = best_families(
@@ -146,7 +160,10 @@ def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bou
 
 
 def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
-    """Returns the sum of the least weights of the vertices' families; a vertex without one counts 2^62."""
+    """Returns the sum of the least weights of the vertices' families; a vertex without one counts 2^62.
+
+    `scores` holds s of every set in units, shape (K,).
+    """
     from jtsolve.backends.clutter.kernels.clutters import best_families
 
     best, _, _ = best_families(
@@ -157,12 +174,24 @@ def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
 
 
 def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
-    """Returns which families may be in a tree that scores more than the target: D − r(v,P) > target."""
+    """Returns which families may be in a tree above the target, D − r(v,P) > target; shape (K, width).
+
+    Args:
+        families: of the problem.
+        bound: D and the maxima of the vertices.
+        target: score of the incumbent in units.
+    """
     return within_reduced_cost(families, bound, bound.units - target - 1)
 
 
 def within_reduced_cost(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
-    """Returns which families have a reduced cost of at most so many units."""
+    """Returns which families have a reduced cost of at most so many units, shape (K, width).
+
+    Args:
+        families: of the problem.
+        bound: the maxima of the vertices, from which reduced costs are measured.
+        most: largest reduced cost, in units.
+    """
     from jtsolve.backends.clutter.kernels.clutters import within_reduced_cost as within
 
     return within(  # type: ignore[no-any-return]  # numba is untyped

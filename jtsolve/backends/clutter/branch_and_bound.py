@@ -137,6 +137,15 @@ class BranchAndBound:
         """Returns the search of a problem, with a cut for every required edge.
 
         A flat one takes all scores for 0: it ends with any tree, or with the proof that there is none.
+
+        Args:
+            problem: to solve.
+            families: of the problem.
+            limits: time, memory and threads.
+            report: receives trees and bounds; ends the search.
+            keep_stages: whether the proof of each node is kept, for a certificate.
+            few: number of families below which a node is solved by the simplex method.
+            flat: whether scores count as 0, to decide feasibility alone.
         """
         n = families.n
         families = families.flat() if flat else families

@@ -92,7 +92,7 @@ class CutRows:
         self.known.update(clutters, set_rows)
 
     def keep_cuts(self, which: NDArray[np.bool_]) -> None:
-        """Keeps some of the cuts, and all set rows."""
+        """Keeps some of the cuts, given as a mask of shape (cuts,), and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.set_rows}
         # Bits move when cuts leave: the words are written anew on the next use.
@@ -117,7 +117,7 @@ class CutRows:
         self._written = 0
 
     def moved(self, families: Families, position: NDArray[np.int64]) -> CutRows:
-        """Returns the rows over fewer sets; `position` is -1 for sets that are gone.
+        """Returns the rows over fewer sets; `position` has shape (K,), -1 for sets that are gone.
 
         Generators that are gone are dropped: the sets that contain them are gone too.
         """
@@ -135,9 +135,10 @@ class CutRows:
         )
 
     def restricted_to(self, families: Families, kept: NDArray[np.int64]) -> CutRows:
-        """Returns the rows as functions of some of the sets, `kept`, which are those of `families`.
+        """Returns the rows as functions of some of the sets, the positions `kept`, shape (m,).
 
-        Their up-sets are as before, whether or not their generators are kept. No rows can be added to them.
+        `families` has these sets. Up-sets are unchanged, whether or not their generators are kept. No rows
+        can be added to them.
         """
         # The words are cut to the columns of the sets; an up-set among fewer sets is still one.
         rows = CutRows(families)
@@ -189,7 +190,13 @@ class CutRows:
     def cut_coefficients(
         self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Returns the coefficients of families in a cut: 0 or 1."""
+        """Returns the coefficients of families in a cut, 0 or 1, shape (m,).
+
+        Args:
+            number: of the cut.
+            union: the positions of P∪v, shape (m,).
+            parents: the positions of P, shape (m,).
+        """
         row = self.words[number // _A_WORD]
         # The family enters F: P∪v ∈ F and P ∉ F.
         across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
@@ -199,14 +206,26 @@ class CutRows:
     def set_row_coefficients(
         self, number: int, union: NDArray[np.int64], parents: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Returns the coefficients of families in a set row."""
+        """Returns the coefficients of families in a set row, shape (m,).
+
+        Args:
+            number: of the set row.
+            union: the positions of P∪v, shape (m,).
+            parents: the positions of P, shape (m,).
+        """
         function = self.functions[number]
         return (function[union] - function[parents]).astype(np.float64)
 
     def weighted(
         self, scores: NDArray[Any], multipliers: RowVector, pool: ThreadPoolExecutor | None = None
     ) -> tuple[NDArray[Any], Any]:
-        """Returns t = s + Σ λ g for every set, and Σ λ·limit, in units or in nats; threads share the sets."""
+        """Returns t = s + Σ λ g for every set, shape (K,), and Σ λ·limit, in units or in nats.
+
+        Args:
+            scores: s of every set, shape (K,).
+            multipliers: λ, in the unit of the scores.
+            pool: threads that share the sets.
+        """
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
         total, words, cuts = scores.copy(), self.words, multipliers.cuts
@@ -230,7 +249,13 @@ class CutRows:
     def violation(
         self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
     ) -> RowVector:
-        """Returns by how much a point, given by its families and their values, falls short of the limits."""
+        """Returns by how much a point falls short of the limits of the rows.
+
+        Args:
+            union: the positions of P∪v of its families, shape (m,).
+            parents: the positions of P, shape (m,).
+            x: the values of the families, shape (m,).
+        """
         from jtsolve.backends.clutter.kernels.clutters import crossings
 
         cuts = crossings(self.words, len(self.clutters), union, parents, x)

@@ -106,7 +106,7 @@ class Master:
         self.solver.addCol(self.price, 0.0, highspy.kHighsInf, 0, none, nothing)
 
     def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
-        """Adds families, which are not yet there."""
+        """Adds families that the master lacks, given by the positions of P∪v and of v in it, shape (m,) each."""
         from scipy.sparse import csr_array  # loads in a fifth of a second
 
         families, count = self.families, union.size
@@ -237,7 +237,7 @@ class Master:
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
     def follow(self, families: Families, position: NDArray[np.int64]) -> None:
-        """Switches to fewer families; `position` is the new position of every set, -1 if it is gone."""
+        """Switches to fewer families; `position`, shape (K,), is -1 for sets that are gone."""
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]

@@ -255,7 +255,7 @@ class Potentials:
 
     @property
     def tops(self) -> NDArray[np.int64]:
-        """The potentials of the sinks at the sinks."""
+        """The potentials of the sinks at the sinks, shape (sinks,)."""
         tops = [p[at[0]] for p, at in zip(self.potentials, self.inside, strict=True)]
         return np.array(tops, dtype=np.int64)
 
@@ -415,7 +415,7 @@ class Stretching:
         self.lengths = np.minimum(np.repeat(tops, counts) - starts, 1 << self.bits) * self.step_unit
 
     def value(self, slopes: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """Returns the smoothed bound and its gradient."""
+        """Returns the smoothed bound and its gradient; slopes and gradient have shape (potentials,)."""
         from jtsolve.backends.clutter.kernels.potentials import add_stretched, covered, gathered
         from jtsolve.backends.clutter.kernels.smoothing import smoothed_maxima
 

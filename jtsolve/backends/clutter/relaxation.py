@@ -31,7 +31,15 @@ _TIE = 1e-6
 def solve_root(
     problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
 ) -> Relaxation:
-    """Solves the LP of a problem of which a tree is known; see `support.relaxation.Relaxes`."""
+    """Solves the linear relaxation of a problem with a known tree; see `support.relaxation.Relaxes`.
+
+    Args:
+        problem: to relax.
+        families: of the problem.
+        tree: the incumbent.
+        limits: time, memory and threads.
+        report: receives trees and bounds; ends the work.
+    """
     search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
     # Where scores are huge, a difference of 10^-6 is lost in rounding.
     search.best.margin = lambda score: max(_TIE, 4 * ulp(score))

@@ -67,7 +67,7 @@ class Point(NamedTuple):
     value: NDArray[np.float64]
 
     def restricted_to(self, families: Families, position: NDArray[np.int64]) -> Point:
-        """Returns what is left of it among fewer families; `position` is -1 for sets that are gone."""
+        """Returns the part among fewer families; `position`, shape (K,), is -1 for sets that are gone."""
         union = position[self.union]
         there = (union >= 0) & (self.slot < families.width)
         there[there] = families.allowed[union[there], self.slot[there]]
@@ -150,9 +150,14 @@ def separate(
 def nearest(
     families: Families, bound: Bound, gap: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Returns the families of least reduced cost (positions, slots) and how near they are; gap in units.
+    """Returns the families of least reduced cost as positions and slots, and their nearness, shape (m,) each.
 
     Nearness is 1 for a reduced cost of 0, and falls to 0 at the largest reduced cost among those returned.
+
+    Args:
+        families: of the subproblem.
+        bound: the maxima of the vertices.
+        gap: between the bound and the incumbent, in units.
     """
     best = np.append(bound.best, 0)
     # r(v,P) = max_v − (t(P∪v) − t(P)); the column of padding, member n, has the maximum 0.

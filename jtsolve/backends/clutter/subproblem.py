@@ -146,14 +146,20 @@ class Subproblem:
     def evaluate(
         self, multipliers: RowVector, rows: CutRows | None = None, pool: ThreadPoolExecutor | None = None
     ) -> Bound:
-        """Returns the bound of multipliers of the rows, by default the subproblem's own; changes nothing."""
+        """Returns the bound of multipliers; changes nothing.
+
+        Args:
+            multipliers: of the rows, in nats.
+            rows: by default the subproblem's own.
+            pool: threads that share the sets.
+        """
         units = RowVector(*map(self.best.scale.units_of, multipliers))
         return bound_of(self.families, self.scores, rows or self.rows, units, pool=pool)
 
     def improve(
         self, bound: Bound, multipliers: RowVector, rows: CutRows | None = None, *, fix_all: bool = False
     ) -> tuple[Bound, NDArray[np.int64] | None]:
-        """Takes multipliers with a bound that is no worse, and drops the families that it rules out.
+        """Adopts multipliers with a bound that is no worse, and drops the families that it rules out.
 
         Reduced-cost fixing rebuilds the collection of sets, and rows, sinks and stability centre with it. It
         is left out where it would drop few families.
@@ -164,9 +170,8 @@ class Subproblem:
             rows: their rows, where they are not the subproblem's own; the subproblem then takes these.
             fix_all: drop families however few they are.
 
-        Returns:
-            The bound of the multipliers over the families left, and the new position of every set, -1 if it
-            is gone; None if no family is dropped.
+        Returns: The bound of the multipliers over the families left, and the new position of every set, shape
+            (K,), -1 if it is gone; None if no family is dropped.
         """
         if bound.units > self.units:
             return bound, None
@@ -189,7 +194,9 @@ class Subproblem:
         self.multipliers, self.rows = multipliers, rows
 
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
-        """Returns some families, or all if closure leaves a vertex without, and where the sets are."""
+        """Returns some families, or all if a vertex would have none, and the positions of the sets, shape
+        (K,).
+        """
         families, position = self.families.restricted(chosen)
         arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
         return (families, position) if arrivals.all() else self.families.restricted(self.families.allowed)
@@ -208,7 +215,7 @@ class Subproblem:
         )
 
     def drop_cuts(self, which: NDArray[np.bool_]) -> None:
-        """Drops cuts; their multipliers have to be 0, or the bound would not hold without them."""
+        """Drops cuts by a mask of shape (cuts,); with multipliers other than 0 the bound would not hold."""
         assert not self.multipliers.cuts[which].any(), "the bound rests on the cuts"
         self.rows.keep_cuts(~which)
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~which])

@@ -47,9 +47,15 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
 
 
 def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need: int) -> Problem:
-    """Returns `tabulated`, and tells the bound of its best families, long before all sets are listed.
+    """Returns `tabulated`, and reports the bound of its best families, long before all sets are listed.
 
     The bound may take half of the time that is left.
+
+    Args:
+        problem: to tabulate.
+        limits: time, memory and threads.
+        report: receives the bound; ends the work.
+        need: bytes of the work after it.
     """
 
     def check_stop() -> None:

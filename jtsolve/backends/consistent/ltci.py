@@ -67,10 +67,15 @@ def binomials(n: int, most: int) -> NDArray[np.int64]:
 
 
 def unrank(ranks: NDArray[np.int64], n: int, size: int) -> NDArray[np.int64]:
-    """Returns the subsets of {0..n-1} of a size with these colex ranks as increasing rows.
+    """Returns the subsets of {0..n-1} with these colex ranks as increasing rows, shape (m, size).
 
     >>> unrank(np.arange(4), 4, 2).tolist()
     [[0, 1], [0, 2], [1, 2], [0, 3]]
+
+    Args:
+        ranks: shape (m,).
+        n: the number of elements.
+        size: of the subsets.
     """
     sets = np.empty((ranks.size, size), dtype=np.int64)
     for j in range(size, 0, -1):
@@ -121,7 +126,7 @@ class LTCI:
         """Merges the components that strong sets meet, by increasing size of the sets.
 
         Args:
-            separator: the members of S, increasing.
+            separator: the members of S, increasing, shape (|S|,).
             others: variables outside S, increasing.
             labels: the component of each of the others; changed.
             smallest: the size of the smallest sets to test.
@@ -171,6 +176,11 @@ class LTCI:
     ) -> NDArray[np.float64]:
         """Returns s(S∪B) for all sets B of `size` of the others, in colex order of B.
 
+        Args:
+            separator: the members of S, increasing, shape (|S|,).
+            others: variables outside S, increasing, shape (m,).
+            size: of B.
+
         Raises:
             StoppedError: the report asked to stop.
         """
@@ -186,7 +196,11 @@ class LTCI:
         return values
 
     def check(self) -> None:
-        """Raises StoppedError if the report asks to stop."""
+        """Checks whether the report asks to stop.
+
+        Raises:
+            StoppedError: it does.
+        """
         if self.report is not None and self.report.stop is not None:
             raise StoppedError
 

@@ -164,7 +164,12 @@ class DynamicProgramming:
         return self.forest
 
     def fitting(self, plan: TablePlan, held: int, limit: int) -> Precision:
-        """Returns the precision of a run beside `held` bytes.
+        """Returns the precision of a run in the memory left.
+
+        Args:
+            plan: the sizes of the tables.
+            held: bytes in use beside them.
+            limit: bytes in all.
 
         Raises:
             LimitError: no allowed precision fits the memory limit.

@@ -41,7 +41,14 @@ def seconds(plan: TablePlan) -> float:
 def layers(
     ranks: RankTables, local: LocalTables, offset: NDArray[np.int64], g: NDArray[Any]
 ) -> Iterator[int]:
-    """Fills g by the size of U; yields each size once it is finished."""
+    """Fills g by the size of U; yields each size once it is finished.
+
+    Args:
+        ranks: of the sets.
+        local: the scores.
+        offset: where g(C,·) begins, shape (2^m,); -1 for sets that are no cliques.
+        g: shape (cells,), filled here.
+    """
     m = ranks.m
     F = np.empty_like(g)
     known = offset >= 0

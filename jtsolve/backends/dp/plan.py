@@ -187,5 +187,11 @@ class TablePlan:
 
 @lru_cache(maxsize=64)
 def plan_of(n: int, width: int, *, layered: bool) -> TablePlan:
-    """Returns the plan, cached: large-neighbourhood search solves the same shape thousands of times."""
+    """Returns the plan, cached: large-neighbourhood search solves the same shape thousands of times.
+
+    Args:
+        n: the number of variables.
+        width: the size of the largest clique.
+        layered: whether F is kept in a table.
+    """
     return TablePlan(n, width, layered)

@@ -49,7 +49,13 @@ class RankTables(NamedTuple):
 
 
 def rank_tables(m: int, width: int, block: int) -> RankTables:
-    """Returns the rank tables of the sets of at most `width` of m variables."""
+    """Returns the rank tables of the sets of at most `width` of m variables.
+
+    Args:
+        m: the number of variables.
+        width: the size of the largest set.
+        block: the number of cells of a block.
+    """
     everything = np.arange(1 << m, dtype=np.int64)
     sizes = np.bitwise_count(everything)
     sets = np.argsort(sizes, kind="stable")

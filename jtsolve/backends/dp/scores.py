@@ -110,6 +110,11 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     those with the fewest parameters, can be the optimum. Parameters are left out where the states are
     unknown or all might cost more than `_FOR_PARAMETERS`, and edges where these might cost `_FOR_EDGES`; and
     either where it might cost half the span, which would exceed the gain of a required edge.
+
+    Args:
+        problem: its scores and constraints.
+        ranks: of the sets.
+        precision: of the numbers.
     """
     n, m = problem.n, problem.n - 1
     own = own_scores(problem.scores)

@@ -45,7 +45,11 @@ class Trace:
         return value.item(), int(inside[best]) | 1 << self.ranks.m
 
     def tree(self, root: VarSet) -> JunctionTree:
-        """Returns an optimal tree whose first clique is `root`."""
+        """Returns an optimal tree whose first clique is `root`.
+
+        Raises:
+            InternalError: no step attains the optimum of the tables.
+        """
         m = self.ranks.m
         full = (1 << m) - 1
         nodes = [root]

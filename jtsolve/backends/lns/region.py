@@ -63,7 +63,13 @@ class RegionProblem:
 
 
 def region_problem(problem: Problem, region: Region, noise: Noise | None = None) -> RegionProblem:
-    """Returns the problem over the region's variables U."""
+    """Returns the problem over the region's variables U.
+
+    Args:
+        problem: over all variables.
+        region: a subtree of the incumbent.
+        noise: added to the scores; None for none.
+    """
     variables = tuple(members(region.variables))
     # A clique at the boundary lies within one of the whole tree there.
     boundary = frozenset(mask for _, _, mask in region.boundary)
@@ -122,9 +128,15 @@ def region_scores(
     width: int,
     noises: Sequence[Noise | None],
 ) -> list[NDArray[np.float64]]:
-    """Returns the scores of each region's sets of at most `width` variables in colex order, with noise.
+    """Returns the noisy scores, shape (K,), of each region's small sets in colex order.
 
     There is one batch of scores for each size, over all regions.
+
+    Args:
+        problem: over all variables.
+        regions: the variables of each.
+        width: maximum size of the sets.
+        noises: added to the scores of each region; None for none.
     """
     scores = problem.scores
     arrays = [np.array(variables, dtype=np.intp) for variables in regions]

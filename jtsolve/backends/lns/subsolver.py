@@ -45,7 +45,13 @@ class RegionOptimum(NamedTuple):
 
 
 def small_solver(exact: Backend, problem: Problem, region: int) -> SmallSolver | None:
-    """Returns the solver for groups of regions of at most `region` variables, or None if there is none."""
+    """Returns the solver for groups of regions of at most `region` variables, or None if there is none.
+
+    Args:
+        exact: the backend that solves regions.
+        problem: over all variables.
+        region: maximum number of variables of a region.
+    """
     if not isinstance(exact, SolvesSmall) or problem.constraints.features - {
         ProblemFeature.MAX_TREEWIDTH,
         ProblemFeature.MAX_CLIQUE_CELLS,
@@ -89,6 +95,11 @@ class RegionSolver:
         """Returns the optimum of each region, with a tree if it exceeds the target in nats; None if stopped.
 
         Noise affects which tree is optimal, and the comparison with the target, but not the value.
+
+        Args:
+            regions: to optimise.
+            targets: scores in nats above which the tree of a region is wanted.
+            noises: added to the scores of each region; None for none.
         """
         if self.small is None:
             return [self._one(region, noise) for region, noise in zip(regions, noises, strict=True)]

@@ -46,6 +46,12 @@ def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Reg
     """Returns a region grown from a node by random neighbours, of at most `size` variables.
 
     The clique of `start` is in it even if it is larger.
+
+    Args:
+        tree: the incumbent.
+        start: the node to grow from.
+        size: maximum number of variables.
+        random: source of random numbers.
     """
     nodes, variables = {start: None}, tree.cliques[start]
     frontier = list(tree.adjacent[start])
@@ -63,7 +69,13 @@ def draw_region(tree: MutableTree, start: int, size: int, random: Random) -> Reg
 
 
 def region_of(tree: MutableTree, nodes: Collection[int], variables: VarSet) -> Region:
-    """Returns the region of some connected nodes, given the union of their cliques."""
+    """Returns the region of some connected nodes, given the union of their cliques.
+
+    Args:
+        tree: the incumbent.
+        nodes: connected.
+        variables: the union of their cliques.
+    """
     boundary = [
         (node, other, separator)
         for node in nodes
@@ -74,7 +86,13 @@ def region_of(tree: MutableTree, nodes: Collection[int], variables: VarSet) -> R
 
 
 def region_score(tree: MutableTree, region: Region, score: Callable[[VarSet], float]) -> float:
-    """Returns Σ s(C) − Σ s(S) over a region's cliques and the separators between them, in nats."""
+    """Returns Σ s(C) − Σ s(S) over a region's cliques and the separators between them, in nats.
+
+    Args:
+        tree: the incumbent.
+        region: a subtree of it.
+        score: of a set, in nats.
+    """
     value = 0.0
     for node in region.nodes:
         value += score(tree.cliques[node])
@@ -96,6 +114,13 @@ def splice(
     A neighbour o is linked to a random new clique that contains its B. As o ∩ U = B, running intersection
     holds and the boundary separators stay. A new clique equal to a B lies within o and is merged into it; no
     other nested pair can arise.
+
+    Args:
+        tree: the incumbent; changed.
+        region: to replace.
+        cliques: of the new junction tree over U.
+        edges: between their positions.
+        random: source of random numbers.
     """
     for node in region.nodes:
         tree.remove(node)

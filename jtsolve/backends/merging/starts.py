@@ -78,7 +78,13 @@ class PerturbedScores:
 
 
 def perturbed(scores: LocalScores, deviation: float, generator: np.random.Generator) -> PerturbedScores:
-    """Returns scores with a normal bonus for each edge, of a standard deviation in nats."""
+    """Returns scores with a normal bonus for each edge, of a standard deviation in nats.
+
+    Args:
+        scores: to perturb.
+        deviation: standard deviation of a bonus, in nats.
+        generator: source of random numbers.
+    """
     upper = np.triu(generator.normal(scale=deviation, size=(scores.n, scores.n)), 1)
     return PerturbedScores(scores, upper + upper.T)
 
@@ -87,6 +93,11 @@ def favouring(scores: LocalScores, deviation: float, generator: np.random.Genera
     """Returns scores that favour some variables: the bonus of an edge is the mean of its ends' bonuses.
 
     Those are normal, of a standard deviation in nats. The trees of such scores differ in their hubs.
+
+    Args:
+        scores: to perturb.
+        deviation: standard deviation of a variable's bonus, in nats.
+        generator: source of random numbers.
     """
     ends = generator.normal(scale=deviation, size=scores.n)
     # A high bonus of one end favours all its edges at once: the variable becomes a hub.

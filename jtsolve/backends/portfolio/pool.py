@@ -88,7 +88,14 @@ class Pool:
         self.shared, self.next_share = tree, monotonic() + _SHARE
 
     def start(self, job: Job, packed: bytes, room: int, best: Path) -> None:
-        """Starts a member; its share of the memory is that of its need among those that run at a time."""
+        """Starts a member with a share of the memory in proportion to its need.
+
+        Args:
+            job: the member and its need.
+            packed: the problem, as `member.pack` wrote it.
+            room: bytes for all members that run at a time.
+            best: the file of the best tree.
+        """
         tree, connection = start_python("jtsolve.backends.portfolio.member:main")
         needs = sorted([job.memory, *(one.job.memory for one in self.running), *self._next()], reverse=True)
         limits = self.limits

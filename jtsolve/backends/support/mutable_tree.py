@@ -173,6 +173,12 @@ class MutableTree:
         """Returns the nodes that contain v, found from `start` without passing the node `barred`.
 
         The search ends after `most` nodes: a longer list is incomplete.
+
+        Args:
+            start: a node that contains v.
+            v: the variable.
+            most: number of nodes after which the search ends.
+            barred: a node that the search does not pass.
         """
         found = [start]
         origin = {start: barred}

@@ -45,6 +45,13 @@ class Relaxes(Protocol):
         """Solves the relaxation of a problem with a known tree; reports trees and bounds as they come.
 
         Stopped by the report, it returns its result so far.
+
+        Args:
+            problem: to relax.
+            families: of the problem.
+            tree: the incumbent.
+            limits: time, memory and threads.
+            report: receives trees and bounds; ends the work.
         """
         ...
 

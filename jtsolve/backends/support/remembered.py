@@ -63,6 +63,11 @@ def remembered(function: Callable[[VarSet], T], n: int, most: int = 1 << 18) -> 
     >>> squared = remembered(lambda mask: asked.append(mask) or mask**2, 100)
     >>> squared(3), squared(3), asked
     (9, 9, [3])
+
+    Args:
+        function: of a set.
+        n: the number of variables.
+        most: values held at a time.
     """
     key, known = key_of(n), dict[int | bytes, T]()
 

@@ -157,6 +157,13 @@ def solve_prepared(
 ) -> Outcome:
     """Prepares a problem by the options of a backend and hands it to a solver.
 
+    Args:
+        backend: its options.
+        call: runs the solver.
+        problem: to solve.
+        limits: time, memory and threads.
+        report: receives trees and bounds; ends the run.
+
     Raises:
         LimitError: the run needs more memory than the limit.
     """
@@ -180,8 +187,17 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
     """Runs a solver on a prepared problem; reports trees and bounds as it finds them.
 
     The bound of a solver that finished exceeds its best tree by what rounding may hide. Where large scores
-    cancel, that is more than the tolerance of "optimal": the solver is asked again for the trees but those
-    found, as their scores are known, and the best of the rest is worse by more than rounding, or tied.
+    cancel, that is more than the tolerance of "optimal": the solver runs again without the trees found, as
+    their scores are known, and the best of the rest is worse by more than rounding, or tied.
+
+    Args:
+        call: runs the solver.
+        prepared: the problem, with the families that are left.
+        limits: time, memory and threads.
+        report: receives trees and bounds; ends the run.
+
+    Raises:
+        InternalError: the solver contradicts a known tree.
     """
     scores = prepared.problem.scores
     best, bound, families = prepared.tree, prepared.bound, prepared.families
@@ -230,6 +246,11 @@ def estimated(backend: SolverBackend, problem: Problem, limits: Limits) -> Estim
 
     The seconds are a rough guess, above those of the relaxation alone: the time for a proof depends on the
     scores more than on the sizes. They are infinite where no proof is expected.
+
+    Args:
+        backend: its options.
+        problem: to solve.
+        limits: of the run.
     """
     families = predicted_sets(problem) * problem.max_clique_size
     memory = prepared_memory(problem, backend.relaxation) + BASE_MEMORY

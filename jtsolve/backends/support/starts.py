@@ -44,6 +44,12 @@ def best_start(
     if it objects to both. The first start runs however late it is, so that a run has a tree; once the report
     says stop, no other does. After the first tree, a start may take as long as all before it, at least a
     second: none holds back the search.
+
+    Args:
+        starts: the backends, in order.
+        problem: to solve.
+        limits: time, memory and threads.
+        report: receives the trees; ends the search.
     """
     best, best_score, began, started = None, -inf, limits.elapsed, False
     for backend in starts:
