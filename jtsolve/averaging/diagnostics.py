@@ -72,7 +72,13 @@ def standard_error(traces: NDArray[np.float64]) -> float:
 
 
 def distribution(name: str, values: NDArray[np.int64], independent: float) -> dict[str, Any]:
-    """Returns the shares of the values 0, 1, …, and their errors for a number of independent draws."""
+    """Returns the shares of the values 0, 1, …, and their errors for a number of independent draws.
+
+    Args:
+        name: of the quantity; its errors are under NAME_errors.
+        values: shape (chains, draws), not negative.
+        independent: the effective number of draws.
+    """
     shares = np.bincount(values.ravel()) / values.size
     errors = np.sqrt(shares * (1 - shares) / independent)
     return {name: shares.tolist(), f"{name}_errors": errors.tolist()}

@@ -82,7 +82,13 @@ class Enclosure:
         return lattice.without(bounds, self.budget)
 
     def sum(self, forest: Forest, items: Items, lost: float) -> None:
-        """Records the sums over the graphs that stay, if they leave less than those before."""
+        """Records the sums over the graphs that stay, if they leave less than those before.
+
+        Args:
+            forest: of the sums.
+            items: the sums over the graphs that stay.
+            lost: mass of the states left out.
+        """
         error = items.error
         self.high = min(self.high, _log_sum(items.log_sum + error, items.lost + lost))
         if items.log_sum - error > self.low:
@@ -109,6 +115,11 @@ class Enclosure:
 
         With the mass Z* of these, M of what is averaged and ℓ of the others, of at most `most` a graph:
         M/(Z* + ℓ) and (M + ℓ·most)/(Z* + ℓ). Of differences of shares, `rounded` is the sum of these at most.
+
+        Args:
+            shares: means over the graphs that stay, of any shape.
+            most: largest value for a graph.
+            rounded: sum of the shares whose difference is bounded; None for the share itself.
         """
         kept = exp(min(0.0, self.low - self.high))
         slack = _SLACK + (0.0 if self.items is None else 4 * self.items.error)

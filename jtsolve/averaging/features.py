@@ -53,7 +53,10 @@ class GraphFeatures:
         return matrix
 
     def listed(self, values: NDArray[np.float64], threshold: float) -> tuple[tuple[VarSet, float], ...]:
-        """Returns the sets whose value is at least the threshold and above 0, in decreasing order."""
+        """Returns the sets whose value is at least the threshold and above 0, in decreasing order.
+
+        `values` has shape (K,), as the masks.
+        """
         chosen = np.flatnonzero((values >= threshold) & (values > 0))
         pairs = [(int(self.masks[i]), float(values[i])) for i in chosen]
         return tuple(sorted(pairs, key=lambda pair: (-pair[1], pair[0])))
@@ -137,7 +140,14 @@ def _of_rooted(sums: Sums, run: Run) -> GraphFeatures:
 def shares(
     words: NDArray[np.uint64], word_format: tuple[int, int], total: tuple[float, int], exponents: Any = 0
 ) -> NDArray[np.float64]:
-    """Returns the numbers of words times 2^exponents, divided by the total; see `sums.word_format`."""
+    """Returns the numbers of words times 2^exponents, divided by the total; see `sums.word_format`.
+
+    Args:
+        words: of any shape.
+        word_format: bits of the fraction, and the exponent of the smallest word.
+        total: its number and exponent of 2.
+        exponents: broadcast to the shape of the words.
+    """
     bits, base = word_format
     number, exponent = total
     fractions = (words & np.uint64((1 << bits) - 2)).astype(np.float64) * 2.0**-bits

@@ -90,8 +90,8 @@ def frame_of(
         forest: with thresholds, its lattice with the multipliers.
         run: ends it early.
         least: in multiples of the reference.
-        marked: the outsides are of sums in which one of these vertices is introduced exactly once; of as many
-            as there is time for, from the first on.
+        marked: shape (m,), the outsides are of sums in which one of these vertices is introduced exactly
+            once; of as many as there is time for, from the first on.
         room: bytes for these; with less, the outsides are of sums without that condition.
 
     Raises:
@@ -144,6 +144,13 @@ def frame_of(
 
 def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: int) -> Items | None:
     """Returns the sums over sets, without items of less mass; None if they are more than `most`.
+
+    Args:
+        forest: of the sums.
+        frame: its states and outsides.
+        run: ends the work.
+        threshold: mass below which an item is left out.
+        most: largest number of items.
 
     Raises:
         StoppedError: the run has to stop.
@@ -205,7 +212,14 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
 
 
 def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list[tuple[int, ...]]:
-    """Returns the neighbours, as masks, of graphs drawn from those that stay, in proportion to e^score."""
+    """Returns the neighbours, as masks, of graphs drawn from those that stay, in proportion to e^score.
+
+    Args:
+        forest: of the sums.
+        items: the graphs that stay.
+        count: number of graphs.
+        seed: of the draws.
+    """
     from jtsolve.averaging.kernels.items import draw
 
     n, states = forest.lattice.families.n, items.states

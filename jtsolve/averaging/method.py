@@ -90,7 +90,14 @@ class Query:
         diagnostics: dict[str, Any],
         **parts: Any,
     ) -> GraphPosterior:
-        """Returns the posterior of which a method found these parts."""
+        """Returns the posterior with the parts that a method found.
+
+        Args:
+            best: the graph of highest weight found.
+            seconds: of each phase.
+            diagnostics: of the method.
+            parts: other fields of `GraphPosterior`.
+        """
         if (remark := remark_on_scores(self.problem)) is not None:
             diagnostics = {**diagnostics, "remark": remark}
         return GraphPosterior(

@@ -82,6 +82,14 @@ def advance(
 ) -> None:
     """Runs a chain for as many rounds as there are places in its trace; writes state and trace.
 
+    Args:
+        setup: what all chains share.
+        state: of the chain; changed.
+        on_demand: computes scores; None if all are known.
+        graphs: the trace, shape (rounds, n, words); written.
+        heights: ln of the weights, shape (rounds,); written.
+        stop: polled before scores are computed.
+
     Raises:
         StoppedError: `stop` answered True before scores were computed, which may take minutes in all.
     """
@@ -120,7 +128,13 @@ def advance(
 def advanced(
     setup: ChainSetup, rounds: int, state: ChainState
 ) -> tuple[ChainState, NDArray[np.uint32], NDArray[np.float64]]:
-    """Returns the state of a chain after some rounds, and its trace; called on a worker."""
+    """Returns the state of a chain after some rounds, its graphs and their ln weights; called on a worker.
+
+    Args:
+        setup: what all chains share.
+        rounds: their number; the traces have shape (rounds, n, words) and (rounds,).
+        state: of the chain; unchanged.
+    """
     state = ChainState(*(array.copy() for array in state))
     graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
     on_demand = None if setup.on_demand is None else setup.on_demand()

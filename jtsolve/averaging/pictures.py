@@ -228,7 +228,13 @@ def traces(
 def population(
     sizes: NDArray[np.int64], probabilities: NDArray[np.float64], interval: tuple[int, int]
 ) -> Any:
-    """Returns the posterior of a population's size, its interval shaded, as a `matplotlib.figure.Figure`."""
+    """Returns the posterior of a population's size, its interval shaded, as a `matplotlib.figure.Figure`.
+
+    Args:
+        sizes: shape (m,), increasing.
+        probabilities: shape (m,).
+        interval: the credible interval.
+    """
     axes = _axes(7.0, 3.5, "")
     within = (sizes >= interval[0]) & (sizes <= interval[1])
     axes.fill_between(sizes[within], probabilities[within], color=_OTHER, alpha=0.3, linewidth=0)
@@ -269,6 +275,8 @@ def seriation(edges: NDArray[np.float64]) -> list[int]:
     They are sorted by the eigenvector of the second smallest eigenvalue of the Laplacian, within each of the
     components of the edges that are not negligible (Atkins, Boman, Hendrickson: A spectral algorithm for
     seriation and the consecutive ones problem, SIAM J. Comput. 28, 1998).
+
+    `edges` has shape (n, n): probabilities.
     """
     n = len(edges)
     near = np.where(edges > 1e-6, edges, 0.0)  # noqa: PLR2004 - negligible

@@ -184,6 +184,11 @@ def population_posterior(
 def require_room(k: int, most: int, run: Run) -> None:
     """Checks that the scores and the sums for k lists fit the memory.
 
+    Args:
+        k: number of lists.
+        most: number of candidates for the unobserved cases.
+        run: its memory limit.
+
     Raises:
         LimitError: they do not.
     """
@@ -197,7 +202,13 @@ def _lanes(k: int, candidates: int) -> int:
 
 
 def log_scores(counts: NDArray[np.int64], missing: NDArray[np.int64], delta: float) -> Array:
-    """Returns ln s(A), shape (2^k, candidates), in nats, for each candidate number of unobserved cases."""
+    """Returns ln s(A), shape (2^k, candidates), in nats, for each candidate number of unobserved cases.
+
+    Args:
+        counts: of each cell of the lists, shape (2^k,).
+        missing: candidate numbers of unobserved cases, shape (candidates,).
+        delta: prior count of each cell.
+    """
     from scipy.special import gammaln
 
     k = counts.size.bit_length() - 1

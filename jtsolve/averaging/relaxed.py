@@ -80,6 +80,8 @@ class Lattice:
         With the largest score s, normalised value v, height μ, and Λ = Σ λ: a value is off by
         (width + 1)² s units, and t, of eight look-ups a word, by (8 words + 16)(v + Λ) more; each weight is
         a difference of two t, less a height; Σ μ, Σ λ and the offset add n sums of n heights and scores.
+
+        `cuts` has shape (cuts,), `heights` (n,).
         """
         families = self.families
         n, scores = families.n, families.scores[families.scores > -inf]
@@ -214,7 +216,7 @@ class Forest:
             self.states = build(thresholds, 0, entries)
 
     def restricted_to(self, kept: NDArray[np.bool_]) -> Forest:
-        """Returns the trees of some of the states; the root's has to be one."""
+        """Returns the trees of some of the states, a mask of shape (states,); the root's has to be one."""
         from jtsolve.averaging.kernels.states import restrict_states
 
         smaller = copy(self)
@@ -222,14 +224,17 @@ class Forest:
         return smaller
 
     def weights(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the weight of every state."""
+        """Returns the weight of every state, shape (states,); `cuts` has shape (cuts,), `heights` (n,)."""
         gains = self.lattice.gains(cuts, self.listed)
         with np.errstate(over="ignore"):
             weights: NDArray[np.float64] = np.exp(gains - heights[self.listed.vertex])[self.states.family]
         return weights
 
     def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> Tree | None:
-        """Returns the sums over trees; None if they are beyond the range."""
+        """Returns the sums over trees; None if they are beyond the range.
+
+        `cuts` has shape (cuts,), `heights` (n,).
+        """
         from jtsolve.averaging.kernels.relaxed import inside, outside
 
         n, weights = self.lattice.families.n, self.weights(cuts, heights)
@@ -247,7 +252,10 @@ class Forest:
     def evaluate(
         self, cuts: NDArray[np.float64], heights: NDArray[np.float64]
     ) -> tuple[float, NDArray[np.float64], float]:
-        """Returns ln of the bound, the expected uses of the families, and the relative error of both."""
+        """Returns ln of the bound, the expected uses of the families, and the relative error of both.
+
+        `cuts` has shape (cuts,), `heights` (n,), the uses (families,).
+        """
         found = self.sums(cuts, heights)
         if found is None:
             return inf, np.zeros(0), 0.0

@@ -18,7 +18,16 @@ _PER_VERTEX = 200
 
 
 def require_room(count: int, n: int, limits: Limits) -> None:
-    """Raises LimitError if `count` drawn trees of n variables exceed the memory limit."""
+    """Checks that drawn trees fit the memory limit.
+
+    Args:
+        count: number of trees.
+        n: number of variables.
+        limits: of memory.
+
+    Raises:
+        LimitError: they do not.
+    """
     needed = count * n * _PER_VERTEX
     if needed > limits.memory_bytes:
         raise LimitError(

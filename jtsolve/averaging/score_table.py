@@ -115,7 +115,7 @@ class RoundedScores:
         return round(value / self.unit) * self.unit if isfinite(value) else value
 
     def multiples(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the nearest multiples."""
+        """Returns the nearest multiples of the unit, of the shape of the values."""
         whole = values / self.unit
         np.rint(whole, out=whole)
         whole *= self.unit
@@ -197,7 +197,10 @@ def has_every_score(problem: Problem) -> str | None:
 def sets_at(
     ranks: NDArray[np.int64], before: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Returns sizes of sets, given their places in colex order, and their members from the highest down."""
+    """Returns sizes of sets, given their places in colex order, and their members from the highest down.
+
+    `ranks` and sizes have shape (m,), members (m, largest), for `before` see `sets_before`.
+    """
     left, largest = ranks.copy(), before.shape[1] - 1
     sizes, sets = np.zeros(len(ranks), np.int64), np.zeros((len(ranks), largest), np.intp)
     for i in range(largest):

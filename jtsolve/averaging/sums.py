@@ -149,7 +149,13 @@ class Sums:
 
 
 def number_of(word: int, bits: int, base: int) -> tuple[float, int]:
-    """Returns the number of a word, and the power of 2 that it is multiplied with."""
+    """Returns the number of a word, and the power of 2 that it is multiplied with.
+
+    Args:
+        word: 0 for the number 0.
+        bits: of the fraction.
+        base: exponent of the smallest word.
+    """
     return (1.0 + (word & (1 << bits) - 1) / (1 << bits), (word >> bits) + base) if word else (0.0, 0)
 
 
@@ -160,7 +166,12 @@ def log_of(total: tuple[float, int], weights: SetWeights) -> float:
 
 
 def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
-    """Runs the recurrence; `drawn`: graphs are to be drawn, for which there must be room, too.
+    """Runs the recurrence.
+
+    Args:
+        weights: of the sets.
+        run: limits; ends the work.
+        drawn: whether graphs are to be drawn, which needs room for their tables.
 
     Raises:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
@@ -447,7 +458,7 @@ def local_of(weights: SetWeights) -> Any:
 
 
 def split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Returns numbers from 1 to 2, or 0, and exponents of 2^logarithm."""
+    """Returns numbers from 1 to 2, or 0, and exponents of 2^logarithm, all of the shape of `logarithms`."""
     exponents = np.where(logarithms > -inf, np.floor(logarithms), 0.0)
     numbers = np.where(logarithms > -inf, np.exp2(logarithms - exponents), 0.0)
     return numbers, exponents.astype(np.int64)

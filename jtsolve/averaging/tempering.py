@@ -65,7 +65,13 @@ def worths_of(problem: Problem) -> NDArray[np.float64]:
 def exponents(
     worths: NDArray[np.float64], temperatures: int | None, hottest: float | None
 ) -> NDArray[np.float64]:
-    """Returns the exponents of the weights, 1 first, in equal ratios; None: as many or as hot as needed."""
+    """Returns the exponents of the weights, 1 first, in equal ratios; None: as many or as hot as needed.
+
+    Args:
+        worths: of the pairs in nats, shape (n, n).
+        temperatures: number of exponents; None for as many as needed.
+        hottest: the smallest exponent; None for as small as needed.
+    """
     n = len(worths)
     if hottest is None:
         hottest = min(_WARMEST, _COST / max(1.0, float(np.abs(worths).max(axis=1).mean())))
@@ -79,8 +85,8 @@ def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDA
     """Returns exponents between the same ends at which all exchanges would be rejected equally often.
 
     Args:
-        betas: the present ones.
-        rejections: the share of rejected exchanges of each and the next.
+        betas: the current exponents, shape (m,).
+        rejections: the share of rejected exchanges of neighbours, shape (m - 1,).
     """
     barrier = np.concatenate([[0.0], np.cumsum(np.maximum(rejections, 1e-3))])
     logs: NDArray[np.float64] = np.interp(np.linspace(0, barrier[-1], len(betas)), barrier, np.log(betas))
@@ -88,7 +94,13 @@ def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDA
 
 
 def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float) -> ProposalMix:
-    """Returns the moves whose pairs are each vertex with those of the highest worths."""
+    """Returns the moves whose pairs are each vertex with those of the highest worths.
+
+    Args:
+        worths: of the pairs in nats, shape (n, n).
+        branches: share of proposals to move a branch.
+        exchanges: share of proposals to exchange edges.
+    """
     n = len(worths)
     counts = np.zeros((n, n), np.int64)
     for u in range(n):

@@ -146,7 +146,13 @@ def posterior_of(sample: Sample, threshold: float) -> dict[str, Any]:
 
 
 def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64]:
-    """Returns 1 where a graph has the edge, else 0: shape (chains, rounds)."""
+    """Returns 1 where a graph has the edge, else 0: shape (chains, rounds).
+
+    Args:
+        graphs: rows as words, shape (chains, rounds, n, words).
+        u: one end.
+        v: the other end.
+    """
     trace: NDArray[np.float64] = (graphs[:, :, u, v // WORD] >> v % WORD & 1).astype(np.float64)
     return trace
 

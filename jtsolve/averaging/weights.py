@@ -136,7 +136,11 @@ def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) ->
 
 
 def require_prior(prior: str) -> None:
-    """Raises ChoiceError unless there is such a prior."""
+    """Checks that there is such a prior over graphs.
+
+    Raises:
+        ChoiceError: there is none.
+    """
     if prior not in PRIORS:
         raise ChoiceError(f"there is no prior '{prior}'; there are {', '.join(PRIORS)}")
 

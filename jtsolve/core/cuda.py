@@ -151,11 +151,11 @@ class Device(Protocol):
         ...
 
     def upload(self, array: NDArray[Any]) -> Any:
-        """Returns a copy on the device."""
+        """Returns a copy on the device, of any shape."""
         ...
 
     def download(self, array: Any) -> NDArray[Any]:
-        """Returns a copy in the memory of the process."""
+        """Returns a copy in the memory of the process, of any shape."""
         ...
 
     def wait(self) -> None:

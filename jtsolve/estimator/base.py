@@ -95,7 +95,7 @@ class Target(NamedTuple):
         return {"real": (self.name,)}
 
     def column(self) -> NDArray[np.float64]:
-        """Returns the column."""
+        """Returns the target, shape (rows,)."""
         return self.values
 
 
@@ -187,7 +187,11 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         return Training(study, table, rows, times, style)
 
     def require_parameters(self) -> None:
-        """Raises a ChoiceError if a parameter is invalid."""
+        """Checks the parameters.
+
+        Raises:
+            ChoiceError: one is invalid.
+        """
         if getattr(self, "missing", "state") not in _MISSING:
             raise ChoiceError(f"missing={self.missing!r}; choose among {', '.join(_MISSING)}")
         if self.smoothing is not None and not self.smoothing > 0:
@@ -282,6 +286,6 @@ def unused_name(name: str, names: Mapping[str, Any]) -> str:
 
 
 def known(codes: NDArray[Any], columns: Sequence[Column | RealColumn]) -> NDArray[Any]:
-    """Returns codes with unseen values missing, to be summed over."""
+    """Returns codes, shape (columns, rows), with unseen values as missing, to be summed over."""
     coded = np.array([[column.states is not None] for column in columns])
     return np.where(coded, np.maximum(codes, np.int32(GAP)), codes)

@@ -209,7 +209,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         return probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Returns the most probable class of every row; ties go to the first."""
+        """Returns the most probable class of every row, shape (rows,); ties go to the first."""
         check_is_fitted(self)
         best: NDArray[Any] = self.classes_[np.argmax(self.predict_log_proba(X), axis=1)]
         return best

@@ -44,7 +44,7 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
 
 
 def weights_of(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
-    """Returns the weights of rows, checked; None for 1 each.
+    """Returns the weights of rows, shape (rows,), checked; None for 1 each.
 
     Raises:
         ValueError: they are not finite, none negative and not all 0, or not one for each row.

@@ -36,12 +36,12 @@ class Values:
     edges: NDArray[np.float64] | None
 
     def at(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Returns the typical value of each code."""
+        """Returns the typical value of each code, of the shape of the codes."""
         values: NDArray[Any] = _array(self.typical)[np.asarray(codes, dtype=np.int64)]
         return values
 
     def drawn(self, codes: NDArray[Any], generator: np.random.RandomState) -> NDArray[Any]:
-        """Returns a value for each code: that of the state, or a uniform number from its range."""
+        """Returns a value for each code, of the same shape: that of the state, or uniform from its range."""
         codes = np.asarray(codes, dtype=np.int64)
         if self.edges is None:
             return self.at(codes)
@@ -57,11 +57,11 @@ class RealValues:
     means = edges = None
 
     def at(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the numbers."""
+        """Returns the numbers, of any shape."""
         return numbers
 
     def drawn(self, numbers: NDArray[np.float64], _generator: np.random.RandomState) -> NDArray[np.float64]:
-        """Returns the numbers."""
+        """Returns the numbers, of any shape."""
         return numbers
 
 
@@ -120,7 +120,10 @@ def _ranges(
 
 
 def with_fills(X: Any, fills: Mapping[int, tuple[NDArray[np.intp], NDArray[Any]]]) -> Any:
-    """Returns a copy of a table with other values in some rows of some columns, by their positions."""
+    """Returns a copy of a table with other values in some cells.
+
+    `fills` maps a column to positions of rows and their values, shape (m,) each.
+    """
     if is_pandas(X):
         return _pandas_with_fills(X, fills)
     if is_frame(X):

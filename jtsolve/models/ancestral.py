@@ -34,6 +34,12 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
 
     Reproducible by network, evidence, number of rows and seed (numpy's PCG64).
 
+    Args:
+        network: to draw from.
+        evidence: hard or soft.
+        rows: their number.
+        seed: of the draws.
+
     Raises:
         ChoiceError: a number is negative.
         InputError: a variable or state is unknown, or the evidence is impossible.

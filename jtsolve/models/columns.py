@@ -134,7 +134,7 @@ class Column:
         return places
 
     def series(self, style: FrameStyle, codes: NDArray[Any]) -> Any:
-        """Returns a column of a frame; -1, or NaN, stands for a missing value."""
+        """Returns a column of a frame from codes of shape (rows,); -1, or NaN, stands for a missing value."""
         if codes.dtype.kind == "f":
             codes = np.where(np.isnan(codes), GAP, codes).astype(np.int32)
         return style.column(self.name, self.values, codes)
@@ -142,7 +142,7 @@ class Column:
     def read(
         self, raw: RawColumn, gaps: Container[str], source: str, unseen: int | None = None
     ) -> NDArray[np.int32]:
-        """Returns the codes of a column of a file; -1 where missing.
+        """Returns the codes of a column of a file, shape (rows,); -1 where missing.
 
         Args:
             raw: the column.
@@ -170,7 +170,13 @@ class Column:
         return coded
 
     def unseen(self, source: str, label: str, kind: ValueKind | None = None) -> InputError:
-        """Returns the error for a value that is not among the states, or may be several of them."""
+        """Returns the error for a value that is not among the states, or may be several of them.
+
+        Args:
+            source: of the data, for the error.
+            label: the value.
+            kind: of the value; None if it is that of the states.
+        """
         what = "lies in none of its ranges" if self.cuts is not None else "is none of its states"
         why = "the model assigns it no probability"
         if kind not in (None, self.kind) and self.cuts is None:
@@ -223,13 +229,18 @@ class RealColumn:
         return number(text, option, self.name)
 
     def series(self, style: FrameStyle, values: NDArray[np.float64]) -> Any:
-        """Returns a column of a frame."""
+        """Returns a column of a frame, shape (rows,)."""
         return style.numbers(self.name, values)
 
     def read(
         self, raw: RawColumn, gaps: Container[str], source: str, _unseen: int | None = None
     ) -> NDArray[np.float64]:
-        """Returns the numbers of a column of a file; NaN where missing.
+        """Returns the numbers of a column of a file, shape (rows,); NaN where missing.
+
+        Args:
+            raw: the column.
+            gaps: words that mean a missing value.
+            source: the file, for errors.
 
         Raises:
             InputError: a value is not a finite number.
@@ -251,6 +262,11 @@ class RealColumn:
 
 def number(text: str, option: str, name: str) -> float:
     """Returns the number that a user writes for a variable.
+
+    Args:
+        text: as written.
+        option: its name, for errors.
+        name: of the variable.
 
     Raises:
         InputError: it is none.
@@ -299,7 +315,14 @@ def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
 def coded_table(
     columns: Sequence[Column], codes: Codes, weights: NDArray[np.int64] | None, unit: float
 ) -> DataTable:
-    """Returns rows in the coding of a model as a table whose `columns_of` are these columns."""
+    """Returns rows in the coding of a model as a table whose `columns_of` are these columns.
+
+    Args:
+        columns: of the model.
+        codes: shape (columns, rows).
+        weights: multiplicity of each row, shape (rows,); None for 1.
+        unit: of the weights.
+    """
     from jtsolve.tables.coding import kinds_remarks
     from jtsolve.tables.table import DataTable
 
@@ -352,6 +375,11 @@ def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
 
 def require_columns(names: Sequence[str], place: Mapping[str, int], source: str) -> None:
     """Checks that the columns of a model are among those of a table or file.
+
+    Args:
+        names: of the model's columns.
+        place: position by name in the table.
+        source: of the table, for errors.
 
     Raises:
         InputError: one is not.

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 def parts_document(
     tree: JunctionTree, names: Sequence[str], tables: Sequence[NDArray[np.float64]]
 ) -> dict[str, Any]:
-    """Returns the fields of a tree and its tables."""
+    """Returns the fields of a tree and its tables.
+
+    Args:
+        tree: the junction tree.
+        names: of the variables.
+        tables: of its cliques, shape (arity, …) each.
+    """
     return {
         "cliques": [[names[v] for v in members(clique)] for clique in tree.cliques],
         "tree_edges": [list(edge) for edge in tree.edges],
@@ -39,5 +45,5 @@ def column_document(column: Column | RealColumn) -> dict[str, Any]:
 
 
 def packed(array: NDArray[np.float64]) -> str:
-    """Returns an array as base64 of little-endian 64-bit floats."""
+    """Returns an array of any shape as base64 of little-endian 64-bit floats."""
     return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")

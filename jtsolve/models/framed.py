@@ -202,7 +202,13 @@ class Model:
     def posterior(
         self, groups: Sequence[Sequence[str]], given: Given | None = None, *, memory: float | None = None
     ) -> Posterior:
-        """Returns the joint distribution of each group of variables, as arrays; see `query`."""
+        """Returns the joint distribution of each group of variables, as arrays; see `query`.
+
+        Args:
+            groups: names of variables, for each joint distribution.
+            given: evidence, see `query`.
+            memory: limit in GB.
+        """
         with _shown() as run:
             found = self.model.posterior(groups, self._evidence(given), memory=memory_bytes(memory), run=run)
         if found.log_probability is None:
@@ -318,19 +324,35 @@ class Model:
         return self._frame(filled, self.style.like(data, states_of(self.model.columns)), data)
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
-        """Returns independent rows; the same seed draws the same ones. For `given`, see `query`."""
+        """Returns independent rows; the same seed draws the same ones.
+
+        Args:
+            rows: their number.
+            given: evidence, see `query`.
+            seed: of the draws.
+        """
         return self._frame(self.model.sample(rows, seed, self._evidence(given)), self.style)
 
     def explain(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Explanation:
-        """Returns the k most probable configurations, and ln P of the evidence; see `mpe`."""
+        """Returns the k most probable configurations, and ln P of the evidence; see `mpe`.
+
+        Args:
+            given: evidence, see `query`.
+            k: number of configurations.
+            memory: limit in GB.
+        """
         with _shown() as run:
             return self.model.explain(self._evidence(given), k, memory=memory_bytes(memory), run=run)
 
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
 
-        Of real numbers there is one, the conditional mean, with ln of its density. For `given` and `memory`,
-        see `query`.
+        Of real numbers there is one, the conditional mean, with ln of its density.
+
+        Args:
+            given: evidence, see `query`.
+            k: number of configurations.
+            memory: limit in GB.
 
         Raises:
             ChoiceError: the model is a mixture, k is below 1, or above 1 for real numbers.

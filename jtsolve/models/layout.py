@@ -119,11 +119,11 @@ class Layout:
         return tuple(self.arities[v] for v in self.cliques[place])
 
     def table(self, values: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-        """Returns the table of a clique in an array of all tables, as a view with one axis a member."""
+        """Returns the table of a clique, shape (states, …), as a view of all tables, shape (cells,)."""
         return values[self.offset[place] : self.offset[place + 1]].reshape(self.dims(place))
 
     def normalised(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the tables with these logarithms, each scaled to sum to 1."""
+        """Returns the tables with these logarithms, shape (cells,), each scaled to sum to 1."""
         values: NDArray[np.float64] = np.exp(logs)
         values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
         return values
@@ -146,13 +146,21 @@ class CliqueTables(Protocol):
     @property
     def tree(self) -> JunctionTree: ...  # noqa: D102
     @property
-    def tables(self) -> tuple[NDArray[np.float64], ...]: ...  # noqa: D102
+    def tables(self) -> tuple[NDArray[np.float64], ...]:
+        """The table of each clique, shape (states, …)."""
+        ...
+
     @property
     def layout(self) -> Layout: ...  # noqa: D102
     @property
-    def values(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def values(self) -> NDArray[np.float64]:
+        """All tables in one array, shape (cells,)."""
+        ...
+
     @property
-    def families(self) -> NDArray[np.float64]: ...  # noqa: D102
+    def families(self) -> NDArray[np.float64]:
+        """See `messages.families`, shape (cells,)."""
+        ...
 
 
 def table_cells(tree: JunctionTree, arities: tuple[int, ...]) -> int:

@@ -31,7 +31,10 @@ _LEAST = -np.finfo(np.float64).max
 
 
 def separator_sums(values: NDArray[np.float64], layout: Layout) -> list[NDArray[np.float64]]:
-    """Returns the table of each separator to the parent, summed from the clique; of the root, its total."""
+    """Returns the table of each separator to the parent, summed from the clique; of the root, its total.
+
+    `values` has shape (cells,).
+    """
     return [
         layout.table(values, place).sum(axis=own.axes, keepdims=True) for place, own in enumerate(layout.own)
     ]
@@ -41,12 +44,12 @@ def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.fl
     """Returns the tables of a junction tree as factors, and how well they agree.
 
     Args:
-        values: the marginals of the cliques.
+        values: the marginals of the cliques, shape (cells,).
         layout: of the tables.
 
-    Returns:
-        ln P(C) - ln P(S) for every cell of every clique, -inf where P(C) is 0; the table of the separator S
-        to the parent is summed from C. And the largest difference to the same table summed from the parent.
+    Returns: ln P(C) - ln P(S) for every cell of every clique, -inf where P(C) is 0; the table of the
+        separator S to the parent is summed from C. And the largest difference to the same table summed from
+        the parent.
     """
     if _compiled(layout):
         from jtsolve.models.kernels import messages
@@ -68,8 +71,8 @@ def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.fl
 def propagate(values: NDArray[np.float64], layout: Layout) -> float:
     """Turns log factors, in place, into logarithms of clique marginals; returns ln of the partition function.
 
-    Each table sums to 1 up to rounding. Returns -inf, with undefined values, if the product of the factors is
-    0 everywhere.
+    `values` has shape (cells,). Each table sums to 1 up to rounding. Returns -inf, with undefined values, if
+    the product of the factors is 0 everywhere.
     """
     if _compiled(layout):
         from jtsolve.models.kernels import messages
@@ -108,6 +111,8 @@ def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:
 
     >>> log_sum(np.array([[-1000.0, -np.inf], [-1000.0, -np.inf]])).round(6).tolist()
     [-999.306853, -inf]
+
+    The result has the shape of `logs` without the axis.
     """
     with np.errstate(divide="ignore"):
         return _log_sum(logs, (axis,)).squeeze(axis)

@@ -238,7 +238,14 @@ def model_of(
     values: NDArray[np.float64],
     provenance: Mapping[str, Any] | None = None,
 ) -> JunctionTreeModel:
-    """Returns the model of tables in one array, as in `Layout`."""
+    """Returns the model of tables in one array, as in `Layout`.
+
+    Args:
+        columns: of the model.
+        tree: the junction tree.
+        values: of all tables, shape (cells,).
+        provenance: of the model.
+    """
     layout = layout_of(tree, tuple(column.arity for column in columns))
     tables = _in_tree_order(values, layout)
     return JunctionTreeModel(tuple(columns), tree, tables, MappingProxyType(dict(provenance or {})))

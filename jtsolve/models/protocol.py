@@ -352,7 +352,10 @@ class Distribution(Protocol):
         """Whether the variables are real numbers; probabilities are then densities."""
 
     def log_likelihood(self, rows: Rows) -> NDArray[np.float64]:
-        """Returns ln P(row) for every row, in nats, missing values summed out; -inf for impossible rows."""
+        """Returns ln P(row) for every row, in nats, shape (rows,); -inf for impossible rows.
+
+        Missing values are summed out.
+        """
 
     def condition(self, evidence: Evidence) -> Conditioned[Distribution]:
         """Returns the model given evidence; raises InputError if it is unknown or impossible."""
@@ -387,6 +390,12 @@ class Distribution(Protocol):
     ) -> Explanation:
         """Returns the k most probable configurations given evidence; fewer if the others are impossible.
 
+        Args:
+            evidence: hard or soft.
+            k: number of configurations.
+            memory: limit in bytes.
+            run: receives progress.
+
         Raises:
             ChoiceError: k is below 1, or more than the model can tell.
             InputError, LimitError: see `posterior`.
@@ -394,6 +403,11 @@ class Distribution(Protocol):
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = ...) -> Rows:
         """Returns independent rows given evidence, reproducible by model, number of rows and seed.
+
+        Args:
+            rows: their number.
+            seed: of the draws.
+            evidence: hard or soft.
 
         Raises:
             ChoiceError: a number is negative.
@@ -461,7 +475,7 @@ class StateDistribution(Distribution, Protocol):
         """See `Distribution`."""
 
     def marginal(self, names: Sequence[str], *, most_cells: int = ...) -> NDArray[np.float64]:
-        """See `Distribution`; tables have up to `most_cells` cells."""
+        """Returns the joint distribution of some variables, shape (states, …), of up to `most_cells` cells."""
 
     def junction_tree(self, what: str) -> StateDistribution:
         """See `Distribution`."""
@@ -483,5 +497,11 @@ def require_draws(rows: int, seed: int) -> None:
 
 
 def undrawable(what: str, kind: str, way: str) -> ChoiceError:
-    """Returns the error for what needs a single junction tree."""
+    """Returns the error for requests that need a single junction tree.
+
+    Args:
+        what: the request.
+        kind: of the model.
+        way: what to do.
+    """
     return ChoiceError(f"{what} is for models of one junction tree, and this one is {kind}; {way}")

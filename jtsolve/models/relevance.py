@@ -110,6 +110,13 @@ def explanation(
     A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables. One
     configuration needs only the largest table at a time (`maxima`); several need all.
 
+    Args:
+        network: to query.
+        evidence: hard or soft.
+        k: number of configurations.
+        memory: limit in bytes.
+        run: receives progress.
+
     Raises:
         InputError: a variable or state is unknown, or the evidence is impossible.
         LimitError: the tables do not fit in memory; raised before they are built.

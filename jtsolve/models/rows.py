@@ -64,7 +64,7 @@ class FileRows:
 
     @property
     def times(self) -> NDArray[np.int64]:
-        """How often each row counts.
+        """The multiplicity of each row, shape (rows,).
 
         Raises:
             InputError: some weights are fractions.
@@ -195,7 +195,14 @@ def read_rows(
     habits: Habits = Habits(),  # noqa: B008 - a frozen value
     sums: bool = False,
 ) -> Any:
-    """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`."""
+    """Returns the rows of a file or frame in the coding of a model; see `open_rows` and `FileRows.coded`.
+
+    Args:
+        data: a file or a frame.
+        columns: of the model.
+        habits: words for missing values, decimal mark and dialect.
+        sums: whether unseen values become missing, to be summed over.
+    """
     names, hidden = [column.name for column in columns], hidden_of(columns)
     return open_rows(data, names, habits=habits, hidden=hidden).coded(columns, sums=sums)
 

@@ -66,6 +66,12 @@ def calibrated(
 ) -> Calibrated:
     """Returns the distribution proportional to the product of factors, on a triangulation of their graph.
 
+    Args:
+        columns: of the model.
+        factors: not negative.
+        heuristic: of the elimination order.
+        provenance: of the model.
+
     Raises:
         InputError: a factor does not fit the columns or is not finite and non-negative, or the product is 0.
         ChoiceError: there is no such heuristic.
@@ -86,6 +92,12 @@ def calibrated_on(
     provenance: Mapping[str, Any] | None = None,
 ) -> Calibrated:
     """Returns the distribution proportional to the product of factors, each within a clique of the tree.
+
+    Args:
+        tree: the junction tree.
+        columns: of the model.
+        factors: each within a clique.
+        provenance: of the model.
 
     Raises:
         InputError: the product is 0 everywhere.

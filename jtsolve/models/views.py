@@ -57,6 +57,11 @@ def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
 
     Of a feature tree, a .dot file has the splits; other pictures show the junction tree.
 
+    Args:
+        model: to draw.
+        path: the file to write, atomically.
+        graph: whether the graph of the variables is drawn in place of the tree.
+
     Raises:
         ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
     """

@@ -31,7 +31,16 @@ def sums_over_cells(  # noqa: PLR0917 - as the kernel
     shared: float,
     each: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the sums and the numbers of cells; see `kernels.counting.sums_over_cells`."""
+    """Returns the sums and the numbers of cells; see `kernels.counting.sums_over_cells`.
+
+    Args:
+        sets: shape (count, width), padded with -1.
+        codes: shape (n, rows).
+        arities: shape (n,).
+        weights: multiplicities, shape (rows,), or empty for 1.
+        shared: pseudo-count divided evenly among all cells.
+        each: pseudo-count of every cell.
+    """
     states = arities.tolist()
     sums, possible = np.zeros(len(sets)), np.ones(len(sets))
     rows = codes.shape[1]

@@ -89,7 +89,15 @@ class MixedScorer:
         gaussian: GaussianScorer,
         max_size: int,
     ) -> MixedScorer:
-        """Returns the scorer of a table, of whose parts there are scorers."""
+        """Returns the scorer of a table, given the scorers of its parts.
+
+        Args:
+            table: of states and numbers.
+            score: to compute.
+            discrete: scorer of the states; None without any.
+            gaussian: scorer of the numbers.
+            max_size: size of the largest sets.
+        """
         numbers = gaussian.table.values
         mean = numbers.mean(axis=1, keepdims=True)
         unit = np.ones_like(mean) if score.standardised else numbers.std(axis=1, keepdims=True)
@@ -181,6 +189,9 @@ class MixedScorer:
             discrete: positions among the discrete columns, in decreasing order, at least one.
             sets: shape (count, width): positions among the real columns, in decreasing order, then -1; at
                 least one in each set.
+
+        Raises:
+            InputError: columns are linearly dependent.
         """
         from jtsolve.scoring.kernels.cells import (
             scatters,
@@ -258,7 +269,7 @@ def _gathered(local: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np
 def fill_mixed(
     scorer: MixedScorer, max_size: int, workers: int, proceed: Callable[[float], object]
 ) -> NDArray[np.float64]:
-    """Returns the scores of all sets of at most `max_size` columns in colex order.
+    """Returns the scores of all sets of at most `max_size` columns in colex order, shape (K,).
 
     The values are those of `MixedScorer.values`, bit for bit.
 

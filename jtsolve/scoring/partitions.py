@@ -49,6 +49,8 @@ def proceed_always(_done: float) -> None:
 def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
     """Checks that the cells of every set of at most `max_size` columns can be numbered in 63 bits.
 
+    `arities` has shape (n,).
+
     Raises:
         InputError: they cannot.
     """
@@ -78,7 +80,13 @@ def room_for_statistics(workers: Workers) -> float:
 
 
 def sets_that_fit(sets: NDArray[np.int64], table: PartitionedTable, room: float) -> int:
-    """Returns how many of the first sets fit this number of cells; at least 1."""
+    """Returns how many of the first sets fit this number of cells; at least 1.
+
+    Args:
+        sets: shape (count, width), padded with -1.
+        table: the partitions.
+        room: number of cells.
+    """
     return max(1, int(np.searchsorted(np.cumsum(cells_of(sets, table)), room, side="right")))
 
 
@@ -90,6 +98,8 @@ def sums_over_partitions(
     proceed: Callable[[float], object] = proceed_always,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns what `kernels.counting.sums_over_cells` does, for the rows of all partitions, in one pass.
+
+    Both results have shape (count,).
 
     Args:
         table: the partitions.

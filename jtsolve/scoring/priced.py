@@ -58,7 +58,13 @@ _ROUNDING = 1e-9
 
 
 def seconds_of_search(n: int, size: int, workers: int) -> float:
-    """Returns the predicted time of the first of `priced_bounds`."""
+    """Returns the predicted time of the first of `priced_bounds`.
+
+    Args:
+        n: number of variables.
+        size: of the largest sets.
+        workers: number of threads.
+    """
     return 1e-9 * _NANOSECONDS * n * comb(n, size - 1) / workers
 
 

@@ -123,7 +123,11 @@ class ScoringPlan:
         return self.cost.sets > self.tabulation.on_demand
 
     def problem(self, constraints: Constraints | None = None, *, name: str = "") -> Problem:
-        """Returns the problem; its provenance names data, score and version. See `problem_from_table`."""
+        """Returns the problem; its provenance names data, score and version. See `problem_from_table`.
+
+        Raises:
+            LimitError: scores of partitions do not fit in a table.
+        """
         table = self.scorer.table
         if self.obstacle is not None and isinstance(table, PartitionedTable):
             raise LimitError(
@@ -189,6 +193,13 @@ def plan_scores(
     tabulation: Tabulation = BEFORE_SEARCH,
 ) -> ScoringPlan:
     """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet.
+
+    Args:
+        table: the data.
+        score: to compute.
+        max_size: size of the largest sets; None for all columns.
+        run: limits and seed.
+        tabulation: whether the scores have to be in a table.
 
     Raises:
         ChoiceError: no size is given, and the columns are too many for a tree of any width; see also

@@ -112,7 +112,14 @@ class GaussianScore(Protocol):
     def value(
         self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
-        """Returns s(A), in nats, of sets of one size ≥ 1 from ln det of their submatrices."""
+        """Returns s(A), in nats, of sets of one size ≥ 1 from ln det of their submatrices.
+
+        Args:
+            log_determinant: of each set, shape (count,).
+            size: of the sets.
+            rows: N.
+            n: number of columns.
+        """
         ...
 
 
@@ -142,7 +149,7 @@ class CellMoments:
         return float(self.counts.sum())
 
     def each(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-        """Returns a number for each cell, to multiply its matrix by."""
+        """Returns numbers, shape (cells,), with axes of length 1 added to multiply the matrices."""
         return numbers.reshape(-1, *[1] * (self.scatter.ndim - 1))
 
 
@@ -183,11 +190,17 @@ class MixedScore(Protocol):
         ...
 
     def weights(self, counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-        """Returns w_i for sets of `size` ≥ 1 real columns, one for each matrix."""
+        """Returns w_i for sets of `size` ≥ 1 real columns, shape (matrices,); `counts` has shape (cells,)."""
         ...
 
     def constant(self, counts: NDArray[np.int64], size: int, q: float) -> float:
-        """Returns the term independent of the matrices, of sets of `size` ≥ 1 real columns and q cells."""
+        """Returns the term independent of the matrices, of sets of `size` ≥ 1 real columns and q cells.
+
+        Args:
+            counts: rows in each cell, shape (cells,).
+            size: number of real columns.
+            q: number of possible cells.
+        """
         ...
 
 

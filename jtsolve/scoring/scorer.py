@@ -65,7 +65,7 @@ class Scorer(Protocol):
         ...
 
     def ceilings(self) -> NDArray[np.float64]:
-        """Returns, for each v, an upper bound of s(P ∪ v) − s(P) over all P but ∅; inf if there is none."""
+        """Returns upper bounds of s(P ∪ v) − s(P) over all P but ∅, one for each v, shape (n,); or inf."""
         ...
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -104,7 +104,7 @@ class BitColumns:
 
     @cached_property
     def terms(self) -> NDArray[np.float64]:
-        """The term m ln m of every count m; empty if the score does not need it."""
+        """The term m ln m of every count m, shape (rows + 1,); empty if the score does not need it."""
         from jtsolve.scoring.kernels.bitcounting import entropy_terms
 
         return entropy_terms(self.codes.shape[1] if self.entropy else -1)  # type: ignore[no-any-return]
@@ -233,7 +233,16 @@ class CountingScorer:
 def counting_scorer(
     table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int
 ) -> CountingScorer:
-    """Returns the scorer of sets of at most `max_size` columns of states."""
+    """Returns the scorer of sets of at most `max_size` columns of states.
+
+    Args:
+        table: of states.
+        score: to compute.
+        max_size: size of the largest sets.
+
+    Raises:
+        InputError: the sets have too many cells.
+    """
     largest = np.sort(np.log(table.arities))[-max_size:]
     if largest.sum() > _LOG_LARGEST:
         raise InputError(
@@ -346,7 +355,16 @@ class GaussianScorer:
 
 
 def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int) -> GaussianScorer:
-    """Returns the scorer of sets of at most `max_size` columns of numbers."""
+    """Returns the scorer of sets of at most `max_size` columns of numbers.
+
+    Args:
+        table: of numbers.
+        score: to compute.
+        max_size: size of the largest sets.
+
+    Raises:
+        InputError: there are too few rows.
+    """
     needed = score.least_rows(max_size)
     if table.total < needed:
         raise InputError(
@@ -366,6 +384,8 @@ def log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns, of each column, a lower bound of ln of its variance given all others; -inf if there is none.
 
     That is ln 1/(M⁻¹)_vv, taken of the correlations, less what rounding may have added to it.
+
+    `matrix` has shape (n, n), the result (n,).
     """
     deviations = np.sqrt(np.diag(matrix))
     values, vectors = np.linalg.eigh(matrix / np.outer(deviations, deviations))

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 def make_scorer(table: AnyTable, score: ScoreFunction, max_size: int) -> Scorer:
     """Returns the scorer of sets of at most `max_size` columns.
 
+    Args:
+        table: the data.
+        score: to compute.
+        max_size: size of the largest sets.
+
     Raises:
         ChoiceError: the score does not fit the kind of table, or `max_size` is not from 1 to n.
         InputError: the table has too few rows, or the sets too many cells.

@@ -74,6 +74,11 @@ def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> Table
 
     If a set takes milliseconds, a few are timed, since the time for a row then depends on how much of the
     data fits in the caches.
+
+    Args:
+        scorer: of the sets.
+        max_size: size of the largest sets.
+        workers: number of threads; None for all cores.
     """
     sets = count_bounded_subsets(scorer.table.n, max_size)
     text = sets * _BYTES_PER_NUMBER
@@ -219,7 +224,13 @@ def _by_passes(
 
 
 def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
-    """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory."""
+    """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory.
+
+    Args:
+        table: the partitions.
+        max_size: size of the largest sets.
+        workers: of the cluster.
+    """
     order, room = ColexOrder(table.n, max_size), room_for_statistics(workers)
     start = count = 0
     while start < order.count:

@@ -99,7 +99,11 @@ Criterion: TypeAlias = Ebic | Stars | CrossValidation
 
 
 def require_parameter(criterion: float | Criterion, below: float = inf) -> None:
-    """Raises ChoiceError if a criterion is a number, the parameter, that is not above 0 and below a limit."""
+    """Checks that a criterion that is a number, the parameter, is above 0 and below a limit.
+
+    Raises:
+        ChoiceError: it is not.
+    """
     if isinstance(criterion, float | int) and not 0 < criterion < below:
         limit = f"above 0 and below {below:g}" if below < inf else "above 0"
         raise ChoiceError(f"the parameter is {criterion}; give a finite number {limit}")
@@ -109,13 +113,23 @@ class PathMethod(Protocol):
     """A method with a parameter, from the sparsest graph to the densest."""
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
-        """Returns the parameter of (nearly) no candidates, and that of the densest graph worth trying."""
+        """Returns the parameter of (nearly) no candidates, and that of the densest graph worth trying.
+
+        `correlation` has shape (n, n).
+        """
         ...
 
     def walk(
         self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
     ) -> Iterator[Graph]:
-        """Yields the candidates kept at each parameter, given from the sparsest graph to the densest."""
+        """Yields the candidates kept at each parameter, given from the sparsest graph to the densest.
+
+        Args:
+            correlation: shape (n, n).
+            rows: N.
+            task: the candidates and the edges that are given.
+            parameters: from the sparsest graph to the densest.
+        """
         ...
 
 
@@ -123,6 +137,13 @@ def choose(
     method: PathMethod, criterion: float | Criterion, moments: GaussianSample, task: Task, seed: int
 ) -> Decision:
     """Returns the graph of a method at the parameter that the criterion chooses, or is.
+
+    Args:
+        method: decides at a parameter.
+        criterion: chooses the parameter, or is it.
+        moments: of the columns.
+        task: the candidates and the edges that are given.
+        seed: of the rows drawn by a criterion.
 
     Raises:
         InputError: the criterion needs rows, or more of them.

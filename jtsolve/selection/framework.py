@@ -69,7 +69,14 @@ class Plain:
     def steps(
         self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, run: Run
     ) -> Iterator[Step]:
-        """Yields the one step."""
+        """Yields the one step.
+
+        Args:
+            sample: of the columns.
+            superset: its edges are decided.
+            method: decides.
+            run: seed and progress.
+        """
         if superset.size:
             run.progress(note=f"deciding {superset.size} edges", done=0.0)
             everything = (1 << superset.n) - 1
@@ -100,7 +107,14 @@ class OverJunctionTree:
     def steps(
         self, sample: Sample, superset: UndirectedGraph, method: SelectionMethod, run: Run
     ) -> Iterator[Step]:
-        """Yields the steps, round by round."""
+        """Yields the steps, round by round.
+
+        Args:
+            sample: of the columns.
+            superset: its edges are decided.
+            method: decides.
+            run: seed and progress.
+        """
         undecided, kept = superset, UndirectedGraph.empty(superset.names)
         number = 0
         while undecided.size:

@@ -46,7 +46,7 @@ class CovarianceEstimate:
 
     @property
     def precision(self) -> NDArray[np.float64]:
-        """Θ, symmetric, with exact zeros."""
+        """Θ, symmetric, with exact zeros, shape (n, n)."""
         left = self.covariance.diagonal() - np.einsum("jk,jk->j", self.covariance, self.slopes)
         matrix = -self.slopes / left[:, None]
         matrix = np.where(self.support, (matrix + matrix.T) / 2, 0.0)
@@ -55,7 +55,7 @@ class CovarianceEstimate:
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """Where Θ is not 0, the diagonal left out."""
+        """Where Θ is not 0, without the diagonal, shape (n, n)."""
         joined: NDArray[np.bool_] = self.slopes != 0
         return joined & joined.T
 
@@ -155,7 +155,13 @@ def _regular(covariance: NDArray[np.float64], penalty: NDArray[np.float64]) -> N
 def covariance_selection(
     covariance: NDArray[np.float64], graph: NDArray[np.bool_], tolerance: float = EXACT
 ) -> CovarianceEstimate:
-    """Returns the maximum likelihood under a graph: W = S on its edges, Θ = 0 off them."""
+    """Returns the maximum likelihood under a graph: W = S on its edges, Θ = 0 off them.
+
+    Args:
+        covariance: S, shape (n, n).
+        graph: adjacency matrix, shape (n, n).
+        tolerance: at which the iterations end.
+    """
     return graphical_lasso(covariance, np.where(graph, 0.0, np.inf), None, tolerance)
 
 
@@ -163,12 +169,17 @@ def nearer(start: CovarianceEstimate, covariance: NDArray[np.float64], share: fl
     """Returns a start for penalties that are smaller by a factor: W moved towards S by it.
 
     A mixture of W, positive definite, and S, semidefinite, is positive definite, and within the penalties.
+
+    Args:
+        start: the estimate under larger penalties.
+        covariance: S, shape (n, n).
+        share: factor of the penalties, below 1.
     """
     return CovarianceEstimate(covariance + share * (start.covariance - covariance), start.slopes.copy())
 
 
 def partial_correlations(estimate: CovarianceEstimate) -> NDArray[np.float64]:
-    """Returns −Θ_ij / √(Θ_ii Θ_jj), with 1 on the diagonal."""
+    """Returns −Θ_ij / √(Θ_ii Θ_jj), with 1 on the diagonal, shape (n, n)."""
     precision = estimate.precision
     scale = np.sqrt(precision.diagonal())
     matrix: NDArray[np.float64] = np.clip(-precision / np.outer(scale, scale), -1.0, 1.0)

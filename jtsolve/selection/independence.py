@@ -38,6 +38,8 @@ TESTS: tuple[str, ...] = get_args(Test)
 def thresholds(test: str, level: float, rows: int, depth: int) -> NDArray[np.float64]:
     """Returns for |S| = 0..depth the |ρ_ij|S| below which numbers are taken for independent.
 
+    The result has shape (depth + 1,).
+
     Args:
         test: of `NUMBER_TESTS`.
         level: α for fisher-z, the threshold for correlation; without meaning for bic.

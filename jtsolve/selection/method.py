@@ -41,7 +41,7 @@ class Task:
 
     @property
     def given(self) -> NDArray[np.bool_]:
-        """The edges that are neither penalised nor removed."""
+        """The edges that are neither penalised nor removed, shape (n, n)."""
         return self.graph & ~self.candidates
 
     @property

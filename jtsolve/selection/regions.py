@@ -119,7 +119,13 @@ class RegionGraph:
         return union
 
     def own_edges(self, row: int, place: int, neighbours: Sequence[VarSet]) -> list[tuple[int, int]]:
-        """Returns the edges (u, v), u < v, of a graph within a region but within no child of it: H'_R."""
+        """Returns the edges (u, v), u < v, of a graph within a region but within no child of it: H'_R.
+
+        Args:
+            row: of the region, 0 for the cliques.
+            place: of the region in its row.
+            neighbours: of each vertex.
+        """
         region = self.rows[row][place]
         children = self.children(row, place)
         found = []

@@ -82,7 +82,7 @@ class GaussianSample:
         )
 
     def of_rows(self, rows: NDArray[np.integer]) -> GaussianSample:
-        """Returns the moments of some rows.
+        """Returns the moments of some rows, positions of shape (m,).
 
         Raises:
             InputError: a column is constant on them.

@@ -48,7 +48,7 @@ class RawColumn:
     commas: bool = False
 
     def gaps(self, times: NDArray[np.int64] | None) -> int:
-        """Returns the number of missing values; `times`, shape (rows,), are the multiplicities of the rows."""
+        """Returns the number of missing values; `times` has shape (rows,), the multiplicities of the rows."""
         empty = self.codes == GAP
         return int(empty.sum() if times is None else times[empty].sum())
 

@@ -90,7 +90,7 @@ def _power(shift: int) -> Fraction:
 
 
 def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
-    """Returns the scale and s(A) of every set in units, normalised, shape (K,); 0 for sets without a score."""
+    """Returns the scale and the normalised s(A) of every set in units, shape (K,); 0 without a score."""
     known = families.scores > -inf
     n = families.n
     _, exponent = frexp(float(np.abs(families.scores[known]).max()))

@@ -106,7 +106,7 @@ class Master:
         self.solver.addCol(self.price, 0.0, highspy.kHighsInf, 0, none, nothing)
 
     def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
-        """Adds families that the master lacks, given by the positions of P∪v and of v in it, shape (m,) each."""
+        """Adds families that are not yet there, as positions of P∪v and of v in it, shape (m,) each."""
         from scipy.sparse import csr_array  # loads in a fifth of a second
 
         families, count = self.families, union.size

@@ -194,9 +194,7 @@ class Subproblem:
         self.multipliers, self.rows = multipliers, rows
 
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
-        """Returns some families, or all if a vertex would have none, and the positions of the sets, shape
-        (K,).
-        """
+        """Returns some families, or all if a vertex would have none, and positions of sets, shape (K,)."""
         families, position = self.families.restricted(chosen)
         arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
         return (families, position) if arrivals.all() else self.families.restricted(self.families.allowed)

@@ -20,7 +20,13 @@ _MOST_LINES = 12
 
 
 def boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[Context]) -> list[Box]:
-    """Returns a box for each node: the feature of a split, the cliques or variables of a leaf."""
+    """Returns a box for each node: the feature of a split, the cliques or variables of a leaf.
+
+    Args:
+        columns: of the model.
+        nodes: of the feature tree.
+        contexts: of the nodes.
+    """
     found = []
     for node, context in zip(nodes, contexts, strict=True):
         if isinstance(node, Split):
@@ -47,5 +53,11 @@ def _tree_lines(node: TreeLeaf) -> tuple[str, ...]:
 
 
 def words(columns: Sequence[Column], feature: Feature, sign: str = " ∧ ") -> str:
-    """Returns a feature in words."""
+    """Returns a feature in words.
+
+    Args:
+        columns: of the model.
+        feature: its literals.
+        sign: between literals.
+    """
     return sign.join(f"{columns[v].name}={columns[v].states[state]}" for v, state in feature)

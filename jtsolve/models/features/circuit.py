@@ -81,7 +81,12 @@ class Circuit:
 
 
 def circuit_of(arities: Sequence[int], nodes: Sequence[Node], contexts: Sequence[Context]) -> Circuit:
-    """Returns the circuit of a feature tree, given its variables' numbers of states.
+    """Returns the circuit of a feature tree.
+
+    Args:
+        arities: number of states of each variable.
+        nodes: of the feature tree.
+        contexts: of the nodes.
 
     Raises:
         LimitError: it does not fit in memory.
@@ -123,7 +128,7 @@ def branches_of(node: Node) -> int:
 
 
 def clique_nodes(layout: Layout) -> NDArray[np.int64]:
-    """Returns the first node of each clique of a leaf, relative to that of its root, and the end."""
+    """Returns the first node of each clique of a leaf, from its root's on, and the end, shape (m + 1,)."""
     return np.asarray(layout.shape.separator)
 
 

@@ -129,7 +129,10 @@ class Context:
         return closed([], self)
 
     def is_allowed(self, variables: Sequence[int]) -> NDArray[np.bool_]:
-        """Returns which joint states of all open variables meet the clauses, one axis each, states left."""
+        """Returns which joint states of all open variables meet the clauses, one axis each, states left.
+
+        The result has shape (states left of the first variable, …).
+        """
         dims = self.dims(variables)
         out = np.ones(dims, dtype=np.bool_)
         for clause in self.clauses:

@@ -170,7 +170,10 @@ class FeatureTree:
     def log_likelihoods(
         self, rows: DataTable | Codes, log_weights: Sequence[NDArray[np.float64]]
     ) -> list[NDArray[np.float64]]:
-        """Returns `log_likelihood` for each of several `Circuit.log_weight` in place of the tree's own."""
+        """Returns `log_likelihood` for each of several `Circuit.log_weight` in place of the tree's own.
+
+        Each result has shape (rows,), each of the weights (branches,).
+        """
         from jtsolve.models.features.kernels.circuits import complete_rows, partial_rows
 
         codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)

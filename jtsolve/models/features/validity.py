@@ -19,7 +19,13 @@ TOLERANCE = 1e-9
 
 
 def leaf_columns(columns: tuple[Column, ...], variables: tuple[int, ...], context: Context) -> list[Column]:
-    """Returns the columns of a leaf's junction tree: names, and the states left."""
+    """Returns the columns of a leaf's junction tree: names, and the states left.
+
+    Args:
+        columns: of the model.
+        variables: of the leaf.
+        context: the states that are left.
+    """
     return [
         Column(columns[v].name, tuple(columns[v].states[state] for state in context.allowed(v)))
         for v in variables

@@ -57,7 +57,16 @@ class TreeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> tuple[Column, ...]:
-    """Returns the columns of a discrete model, or of a part of one, at a place in the file."""
+    """Returns the columns of a discrete model, or of a part of one, at a place in the file.
+
+    Args:
+        variables: of the file.
+        source: the file, for errors.
+        at: where the model is in it, as a JSON path.
+
+    Raises:
+        InputError: states are missing or invalid.
+    """
     columns = []
     for v, entry in enumerate(variables):
         if entry.states is None:
@@ -73,7 +82,19 @@ def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> t
 def tree_model(
     part: TreeDocument, columns: tuple[Column, ...], source: str, at: str, provenance: Mapping[str, Any]
 ) -> JunctionTreeModel:
-    """Returns the discrete model at a place in the file."""
+    """Returns the discrete model at a place in the file.
+
+    Args:
+        part: the tree and its tables.
+        columns: of the model.
+        source: the file, for errors.
+        at: where the model is in it, as a JSON path.
+        provenance: of the model.
+
+    Raises:
+        InputError: the tree or a table is invalid.
+        LimitError: the tables do not fit in memory.
+    """
     names = [column.name for column in columns]
     tree = tree_from(part, names, source, at)
     arities = tuple(column.arity for column in columns)
@@ -90,6 +111,12 @@ def tree_model(
 
 def tree_from(part: TreeDocument, names: Sequence[str], source: str, at: str) -> JunctionTree:
     """Returns a tree of the file.
+
+    Args:
+        part: the tree.
+        names: of the variables.
+        source: the file, for errors.
+        at: where the tree is in it, as a JSON path.
 
     Raises:
         InputError: a name is unknown or repeated, the cliques do not form a junction tree, or a table is
@@ -116,14 +143,30 @@ def tree_from(part: TreeDocument, names: Sequence[str], source: str, at: str) ->
 
 
 def file_order(part: TreeDocument, names: Sequence[str], tree: JunctionTree) -> Sequence[int]:
-    """Returns for each clique of the tree its position in the file."""
+    """Returns for each clique of the tree its position in the file.
+
+    Args:
+        part: the tree in the file.
+        names: of the variables.
+        tree: the same tree.
+    """
     index = {name: v for v, name in enumerate(names)}
     position = {varset(index[name] for name in clique): i for i, clique in enumerate(part.cliques)}
     return [position[clique] for clique in tree.cliques]
 
 
 def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArray[np.float64]:
-    """Returns the array of these dimensions at a place in the file; its size is checked first."""
+    """Returns an array of a file, of shape `dims`; its size is checked first.
+
+    Args:
+        text: base64.
+        dims: the shape.
+        source: the file, for errors.
+        place: where the array is in it, as a JSON path.
+
+    Raises:
+        InputError: the text is not base64, or of another size.
+    """
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -135,5 +178,11 @@ def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArr
 
 
 def file_error(source: str, place: str, reason: str) -> InputError:
-    """Returns the error for a place in a file."""
+    """Returns the error for a place in a file.
+
+    Args:
+        source: the file.
+        place: where the fault is in it, as a JSON path.
+        reason: the fault.
+    """
     return InputError(source, place, reason, "write the file again with jtsolve")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 def entered(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:
     """Returns the tables given evidence, as in `Layout`, and ln P(evidence), in nats.
 
+    The tables have shape (cells,).
+
     Raises:
         InputError: a variable or state is unknown, a likelihood is invalid, or the evidence is impossible.
     """
@@ -48,14 +50,14 @@ def entered(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float6
 
 
 def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDArray[np.float64]]:
-    """Returns the likelihood of each state of the variables with evidence, by their positions."""
+    """Returns the likelihood of each state, shape (states,), of variables with evidence, by position."""
     names = [column.name for column in columns]
     at = {position(names, name): what for name, what in evidence.items()}
     return {v: likelihood(columns[v], what) for v, what in at.items()}
 
 
 def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
-    """Returns the likelihood of each state of a variable: of the one given, 1.
+    """Returns the likelihood of each state of a variable, shape (states,); of an observed one, 0 or 1.
 
     Raises:
         InputError: there is no such state, or the numbers are no likelihood of its states.
@@ -85,7 +87,7 @@ def impossible(
 
     Args:
         columns: the variables.
-        single: the marginal of each one.
+        single: the marginal of each one, shape (states,).
         weights: the likelihood of each state, of the variables with evidence.
         evidence: as the user gave it.
     """

@@ -30,7 +30,7 @@ MOST_CELLS = 1 << 26
 
 
 def marginals(model: CliqueTables) -> tuple[NDArray[np.float64], ...]:
-    """Returns P(v) for every variable v, one entry a state."""
+    """Returns P(v) for every variable v, shape (states,)."""
     layout = model.layout
     found = []
     for v, place in enumerate(layout.home):
@@ -42,7 +42,7 @@ def marginals(model: CliqueTables) -> tuple[NDArray[np.float64], ...]:
 def marginal(
     model: CliqueTables, names: Sequence[str], *, most_cells: int = MOST_CELLS
 ) -> NDArray[np.float64]:
-    """Returns the joint marginal of some variables, one axis each in the given order.
+    """Returns the joint marginal of some variables, shape (states, …), axes in the given order.
 
     Args:
         model: the distribution.
@@ -72,6 +72,11 @@ def marginal(
 
 def require_small(cells: int, variables: int, most_cells: int = MOST_CELLS) -> None:
     """Checks the size of the largest table of a joint marginal.
+
+    Args:
+        cells: of the largest table.
+        variables: of the marginal.
+        most_cells: largest number allowed.
 
     Raises:
         LimitError: it has more cells than allowed.

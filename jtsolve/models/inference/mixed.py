@@ -93,7 +93,10 @@ class MixedClique(Place):
 
     @cached_property
     def form(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """The canonical form: ln p = g + hᵀy − yᵀKy/2 in each cell, y the real members."""
+        """The canonical form: ln p = g + hᵀy − yᵀKy/2 in each cell, y the real members.
+
+        The shapes are (cells,), (cells, k) and (cells, k, k).
+        """
         with np.errstate(divide="ignore"):
             g = np.log(self.weights)
         r, k = self.free, len(self.real)
@@ -151,14 +154,23 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
 
 
 def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
-    """Returns P(d_R | d_S) from weights of the cells of a clique; uniform where all weights are 0."""
+    """Returns P(d_R | d_S) from weights of the cells of a clique; uniform where all weights are 0.
+
+    Weights and result have shape (cells,).
+    """
     table = weights.reshape(shared_cells, -1)
     sums = table.sum(axis=1, keepdims=True)
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
 
 
 def cell_of(rows: NDArray[np.float64], discrete: Sequence[int], dims: Sequence[int]) -> NDArray[np.int64]:
-    """Returns the cell of each row among those of discrete variables, all observed."""
+    """Returns the cell of each row among those of discrete variables, all observed, shape (rows,).
+
+    Args:
+        rows: shape (n, rows).
+        discrete: the variables.
+        dims: their numbers of states.
+    """
     cell = np.zeros(rows.shape[1], dtype=np.int64)
     for v, states in zip(discrete, dims, strict=True):
         cell = cell * states + rows[v].astype(np.int64)
@@ -185,7 +197,7 @@ def collect(
     *,
     maximum: bool = False,
 ) -> tuple[NDArray[np.float64], list[Message]]:
-    """Returns ln of the density of each row, and what the cliques keep for the way back.
+    """Returns ln of the density of each row, shape (rows,), and the messages of the cliques.
 
     Args:
         cliques: of the model, from the root down.
@@ -274,7 +286,7 @@ def _log_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def above_of(cliques: Sequence[MixedClique], i: int) -> NDArray[np.int64]:
-    """Returns the separator's cell of each cell of the parent of a clique."""
+    """Returns the separator's cell of each cell of the parent of a clique, shape (cells of the parent,)."""
     clique = cliques[i]
     parent = cliques[clique.parent]
     cell = np.zeros(parent.cells, dtype=np.int64)
@@ -294,7 +306,13 @@ class CliqueMoments(NamedTuple):
 def moments(
     cliques: Sequence[MixedClique], kept: Sequence[Message], rows: NDArray[np.float64]
 ) -> list[CliqueMoments]:
-    """Returns the moments of all cliques given what each row observes, after `collect`."""
+    """Returns the moments of all cliques given the observed cells of each row, after `collect`.
+
+    Args:
+        cliques: of the model, from the root down.
+        kept: of `collect`.
+        rows: shape (n, rows), NaN where missing.
+    """
     found: list[CliqueMoments] = []
     count = rows.shape[1]
     for i, (clique, message) in enumerate(zip(cliques, kept, strict=True)):
@@ -348,7 +366,13 @@ class Joint(NamedTuple):
         return cls(np.zeros((q, count)), np.zeros((q, count, k)), np.zeros((q, count, count)))
 
     def add(self, other: Joint, cliques: Sequence[MixedClique], i: int) -> None:
-        """Adds what the separator of clique i above tells; this one is given its parent."""
+        """Adds the message of the separator of clique i above; this one is of its parent.
+
+        Args:
+            other: of clique i, given its separator.
+            cliques: of the model, from the root down.
+            i: the clique.
+        """
         clique, above = cliques[i], above_of(cliques, i)
         at = [cliques[clique.parent].real.index(v) for v in clique.real[clique.free :]]
         self.shift[...] += other.shift[above]
@@ -358,7 +382,14 @@ class Joint(NamedTuple):
     def without(
         self, clique: MixedClique, message: Message, row: NDArray[np.float64], targets: Sequence[int]
     ) -> Joint:
-        """Returns that given the cell of the clique and the real members of its separator."""
+        """Returns the joint given the cell of the clique and the real members of its separator.
+
+        Args:
+            clique: of this joint.
+            message: of `collect`.
+            row: shape (n,), NaN where missing.
+            targets: the variables.
+        """
         r = clique.free
         for at, v in enumerate(clique.real[:r]):
             self.slope[:, [k for k, target in enumerate(targets) if target == v], at] = 1.0
@@ -374,10 +405,16 @@ class Joint(NamedTuple):
 def joint(
     cliques: Sequence[MixedClique], kept: Sequence[Message], row: NDArray[np.float64], targets: Sequence[int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the mean vector and the covariance of real variables, in any cliques, after `collect`.
+    """Returns the mean, shape (m,), and the covariance, shape (m, m), of real variables, after `collect`.
 
     From the leaves up: given a clique, the targets below its children are independent; its own real variables
     are integrated out, then its states summed out by the law of total covariance.
+
+    Args:
+        cliques: of the model, from the root down.
+        kept: of `collect`, for one row.
+        row: shape (n,), NaN where missing.
+        targets: the m variables, in any cliques.
     """
     waiting = [Joint.zero(clique, len(targets)) for clique in cliques]
     for i in reversed(range(len(cliques))):
@@ -403,7 +440,7 @@ def margin(
     row: NDArray[np.float64],
     v: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the distribution of a real variable as a mixture: weights, means and variances.
+    """Returns the distribution of a real variable as a mixture: weights, means, variances, shape (m,) each.
 
     On the way up to a clique with a discrete separator, each clique has all discrete members of the one
     below: given a cell of the last, the variable is normal.
@@ -432,7 +469,7 @@ def completed(
     rows: NDArray[np.float64],
     generator: np.random.Generator | None,
 ) -> NDArray[np.float64]:
-    """Returns rows without gaps, from the root down.
+    """Returns rows without gaps, shape (n, rows), from the root down.
 
     Args:
         cliques: of the model.

@@ -37,7 +37,15 @@ def posterior_of(
     memory: int | None,
     run: Run | None,
 ) -> StatePosterior:
-    """Returns the joint distribution of each group of variables; see `protocol.Distribution.posterior`."""
+    """Returns the joint distribution of each group of variables; see `protocol.Distribution.posterior`.
+
+    Args:
+        model: of states.
+        groups: names of variables, for each joint distribution.
+        evidence: hard or soft.
+        memory: limit in bytes.
+        run: receives progress.
+    """
     wanted = [targets_of(group, model.columns) for group in groups]
     for targets in wanted:
         require_small(prod(model.columns[v].arity for v in targets), len(targets))
@@ -55,7 +63,13 @@ def posterior_of(
 
 
 def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability: float) -> Any:
-    """Returns the posterior of a mixture from those of its components, for the same groups."""
+    """Returns the posterior of a mixture from those of its components, for the same groups.
+
+    Args:
+        weights: of the components given the evidence, shape (components,).
+        each: the posteriors of the components.
+        log_probability: ln P(evidence).
+    """
     first = each[0]
     if isinstance(first, MixedPosterior):
         parts = [
@@ -110,6 +124,14 @@ def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[
 
 
 def predicted(model: StateDistribution, rows: Codes, v: int) -> Codes:
-    """Returns the most probable state of v given the rest of each row; -1 where the rest is impossible."""
+    """Returns the most probable state of a variable given the rest of each row, shape (rows,).
+
+    -1 where the rest is impossible.
+
+    Args:
+        model: of states.
+        rows: codes, shape (n, rows).
+        v: the variable.
+    """
     logs = state_log_probabilities(model, rows, v)
     return np.where(np.isnan(logs).any(axis=1), GAP, np.argmax(logs, axis=1))

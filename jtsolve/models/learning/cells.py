@@ -133,7 +133,7 @@ def estimated(
     steps: int = _MOST_STEPS,
     weights: NDArray[np.float64] | None = None,
 ) -> Estimates:
-    """Returns the parameters of a tree, by EM if the table has gaps.
+    """Returns the parameters of a tree, by EM if the table has gaps; `weights` has shape (rows,).
 
     Args:
         tree: over the columns.
@@ -188,7 +188,13 @@ def estimated(
 def drawn(
     cliques: Sequence[MixedClique], table: Table, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Returns the cells of a table; where it has gaps, drawn given the observed cells of their row."""
+    """Returns the cells of a table, shape (n, rows); gaps are drawn given the rest of their row.
+
+    Args:
+        cliques: of the model, from the root down.
+        table: the data.
+        generator: of the draws.
+    """
     rows = cells_of(table)
     if table.gaps is None:
         return rows

@@ -26,12 +26,12 @@ class CountedLeaf(NamedTuple):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weights of the rows in its cells."""
+        """The weights of the rows in its cells, shape (cells,)."""
         return self.counts.ravel()
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """The shares of the prior in its cells."""
+        """The shares of the prior in its cells, shape (cells,)."""
         shares: NDArray[np.float64] = self.mask.ravel() / self.mask.sum()
         return shares
 
@@ -46,12 +46,12 @@ class CountedSplit(NamedTuple):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weights of the rows on its branches."""
+        """The weights of the rows on its branches, shape (2,)."""
         return np.array([self.total - self.holds, self.holds])
 
     @property
     def shares(self) -> NDArray[np.float64]:
-        """The shares of the prior on its branches."""
+        """The shares of the prior on its branches, shape (2,)."""
         return np.full(2, 0.5)
 
 
@@ -59,7 +59,10 @@ CountedNode: TypeAlias = Product | CountedSplit | CountedLeaf
 
 
 def probabilities(nodes: Sequence[CountedNode], priors: Sequence[float]) -> Iterator[NDArray[np.float64]]:
-    """Yields the probabilities of the circuit's branches for each prior; the first leads to the root."""
+    """Yields the probabilities of the circuit's branches for each prior, shape (branches,).
+
+    The first branch leads to the root.
+    """
     counted = [node for node in nodes if not isinstance(node, Product)]
     weights = [np.zeros(1), *(node.weights for node in counted)]
     totals = np.repeat([own.sum() for own in weights], [own.size for own in weights])

@@ -183,7 +183,13 @@ def _row_weights(table: DataTable, weights: ArrayLike | None) -> NDArray[np.floa
 
 
 def cell_counts(layout: Layout, codes: Codes, weights: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Returns the weighted counts of all cells."""
+    """Returns the weighted counts of all cells, shape (cells,).
+
+    Args:
+        layout: of the tables.
+        codes: shape (n, rows).
+        weights: shape (rows,); None for 1.
+    """
     cells = np.empty(layout.cells)
     for place, clique in enumerate(layout.cliques):
         index = np.zeros(codes.shape[1], dtype=np.int64)

@@ -36,7 +36,14 @@ def likelihood(counts: Counts) -> tuple[float, int]:
 def held_out(
     counts: Counts, codes: Codes, weights: NDArray[np.float64], candidates: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Returns the log-likelihood of other, complete rows under each equivalent sample size of the prior."""
+    """Returns the log-likelihood of held-out, complete rows for each prior, shape (candidates,).
+
+    Args:
+        counts: of the training rows.
+        codes: of the held-out rows, shape (n, rows).
+        weights: of these rows, shape (rows,).
+        candidates: equivalent sample sizes of the prior.
+    """
     layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
     found = np.zeros(len(candidates))
     inside, outside = counts.cells, cell_counts(layout, codes, weights)
@@ -62,7 +69,13 @@ def _entropy_sum(counts: NDArray[np.float64]) -> float:
 
 
 def codes_in(codes: Codes, columns: Sequence[Column], context: Context) -> Codes:
-    """Returns rows that meet a context, coded by the states that it leaves to its open variables."""
+    """Returns rows that meet a context, coded by the states that it leaves to its open variables.
+
+    Args:
+        codes: shape (n, rows).
+        columns: of the table.
+        context: the states that are left.
+    """
     variables = sorted(context.domains)
     out = np.empty((len(variables), codes.shape[1]), dtype=codes.dtype)
     for k, v in enumerate(variables):
@@ -76,7 +89,14 @@ def codes_in(codes: Codes, columns: Sequence[Column], context: Context) -> Codes
 def rows_of(
     table: DataTable, columns: Sequence[Column], context: Context, rows: NDArray[np.int64]
 ) -> DataTable:
-    """Returns the rows of a context as a table of its open variables with the states left."""
+    """Returns the rows of a context as a table of its open variables with the states left.
+
+    Args:
+        table: the data.
+        columns: of the table.
+        context: the states that are left.
+        rows: positions, shape (m,).
+    """
     own = leaf_columns(tuple(columns), tuple(sorted(context.domains)), context)
     weights = None if table.weights is None else table.weights[rows]
     names, states = tuple(column.name for column in own), tuple(column.states for column in own)

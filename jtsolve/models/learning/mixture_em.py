@@ -134,6 +134,11 @@ class Mixtures:
         The provenance records under "stop" why EM ended: "finished", "time" or "interrupted".
 
         Raises: see `fit`.
+
+        Args:
+            task: the data and the prior.
+            components: their number.
+            run: limits, seed and progress.
         """
         rows, times = _distinct(task.rows(self.name))
         if components > rows.rows:

@@ -76,7 +76,7 @@ class DeviceTables:
         return offset
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[Any]:
-        """Returns the numbers of some cells."""
+        """Returns the numbers of some cells, shape (m,)."""
         values = self.device.empty(cells.size, self.numbers)
         self.launch(
             "gather_cells",
