@@ -475,7 +475,7 @@ class StateDistribution(Distribution, Protocol):
         """See `Distribution`."""
 
     def marginal(self, names: Sequence[str], *, most_cells: int = ...) -> NDArray[np.float64]:
-        """Returns the joint distribution of some variables, shape (states, …), of up to `most_cells` cells."""
+        """Returns the joint distribution of variables, shape (states, …), up to `most_cells` cells."""
 
     def junction_tree(self, what: str) -> StateDistribution:
         """See `Distribution`."""
