@@ -88,6 +88,14 @@ BENCHMARKS = (
         (NLTCS,),
     ),
     Benchmark(
+        "private_adult",
+        "the same of Adult",
+        3,
+        "private.py {data}/uci/adult.data.gz --no-header --cells 10000 --epsilon 0.1 1 10",
+        "private.py {data}/uci/adult.data.gz --no-header --cells 100 --epsilon 1 --seeds 1 --seconds 1",
+        ("uci/adult.data.gz",),
+    ),
+    Benchmark(
         "selection_speed",
         "seconds of graph selection, beside scikit-learn",
         5,
