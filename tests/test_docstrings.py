@@ -86,7 +86,8 @@ def _functions() -> list[_Public]:
         one
         for one in found
         if not re.search(r"Annotated\[|typer\.Context", ast.unparse(one.function.args))
-        if _signature(one.function) not in protocols or (_is_protocol(one.owner) and not _refers(one.function))
+        if _signature(one.function) not in protocols
+        or (_is_protocol(one.owner) and not _refers(one.function))
     ]
 
 
