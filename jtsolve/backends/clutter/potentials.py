@@ -45,6 +45,7 @@ as much again while families are dropped.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -304,11 +305,12 @@ class Potentials:
 
         families = self.subproblem.families
         self.runs = runs_of(families.facets, families.sizes)
-        has = [np.logical_or.reduce([of == v for of in families.members.T]) for v in range(families.n)]
-        vertices = map(families.members_of, self._sinks)
+        # The sets of each vertex, in increasing order, by one stable sort of all members.
+        members = families.members.ravel().astype(np.min_scalar_type(families.n))
+        order = (np.argsort(members, kind="stable") // families.width).astype(np.int32)
+        holding = np.split(order, np.cumsum(np.bincount(members, minlength=families.n))[: families.n])
         self.inside: list[NDArray[np.int32]] = [
-            np.flatnonzero(np.logical_and.reduce([has[v] for v in some])).astype(np.int32)
-            for some in vertices
+            reduce(np.intersect1d, (holding[v] for v in families.members_of(at))) for at in self._sinks
         ]
 
     def _evaluate_and_fix(self) -> None:
