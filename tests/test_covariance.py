@@ -130,6 +130,8 @@ def test_rows_and_resamples_need_data(matrix: pd.DataFrame, rows: pd.DataFrame) 
         jt.learn(rows, rows=80)
     with pytest.raises(ChoiceError, match="a bootstrap needs rows"):
         jt.average(jt.learn(covariance=matrix, rows=80), method="bootstrap:2")
+    with pytest.raises(ChoiceError, match=r"a covariance has no means, .* leave out validate="):
+        jt.learn(covariance=matrix, rows=80).fit(validate=rows)
     with pytest.raises(ChoiceError, match="there are no data"):
         jt.learn()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.incomplete import imputed
-from jtsolve.options import EXECUTOR, SCORE
+from jtsolve.options import EXECUTOR, SCORE, VALIDATE
 from jtsolve.scoring.score import is_discrete, is_gaussian, is_mixed, require_counts
 from jtsolve.tables.check import KINDS
 from jtsolve.tables.frames import FRAME, FrameStyle, is_path, labels_in
@@ -161,12 +161,16 @@ class Data:
 
         Raises:
             InputError: the rows cannot be read, or a value is not among declared states.
-            ChoiceError: the data are partitions that lack a state.
+            ChoiceError: the data are a covariance, or partitions that lack a state.
         """
         from jtsolve.models.columns import columns_of, states_of, variables_of
         from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
 
+        if self.reading.rows is not None:
+            raise ChoiceError(
+                f"a covariance has no means, which the likelihood of rows needs; leave out {VALIDATE}"
+            )
         given, coding = replace(self, source=rows), self.reading.coding
         columns = variables_of(table)
         found = open_rows(
