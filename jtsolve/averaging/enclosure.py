@@ -34,7 +34,7 @@ _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
-_FIRST, _STEP, _STEEPEST, _POWER = 1e-2, 0.2, 1e-4, 1.4
+_FIRST, _STEP, _STEEPEST, _POWER = 1e-2, 0.2, 1e-4, 1.5
 """The first threshold of items, as a share of the bound of Z; the next is less by this power of the share of
 the mass that may be lost of that which is."""
 _LEAST_STATE = 0.1

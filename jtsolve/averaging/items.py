@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
 
 _LOOSE = 1e-3
-_WORK, _FEWEST = 4e8, 8
+_WORK, _FEWEST = 2e9, 8
 """Slots times n² times marked vertices, some seconds, and vertices that are marked in any case."""
 _SUMMED = 2.0**-20
 """Relative error of a sum of fewer than 2^32 numbers."""
