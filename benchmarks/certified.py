@@ -90,8 +90,8 @@ def row(case: str, arguments: argparse.Namespace, folder: Path) -> dict[str, Any
         chains = f"{max(0.0, outside):.3f}{'' if drawn['converged'] else ', not converged'}"
     widest = f"{(high - low).max():.1e}"
     figures = (
-        source, width, len(found["variables"]), *(f"{nats:.5f}" for nats in evidence), widest, above,
-        below, low.size - above - below, f"{processor:.1f}", f"{memory:.1f}", chains,
+        source, width, len(found["variables"]), *(f"{round(nats, 5) + 0.0:.5f}" for nats in evidence),
+        widest, above, below, low.size - above - below, f"{processor:.1f}", f"{memory:.1f}", chains,
     )  # fmt: skip
     return dict(zip(COLUMNS, figures, strict=True))
 

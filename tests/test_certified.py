@@ -256,3 +256,13 @@ def test_a_problem_without_a_graph_is_told_from_one_whose_search_ended() -> None
     assert found.edges[1, 3] == pytest.approx(1.0, abs=1e-6)
     with pytest.raises(LimitError):
         average(named(gaussian(3, 5), rules), method="certified", run=ImpatientRun(1, Stop.TIME))
+
+
+def test_more_items_than_there_is_room_for_are_no_sum() -> None:
+    problem = named(gaussian(2, 5))
+    lattice, _ = alone(fuzzed(problem, repeatable(1), 0.0), RUN, 20)
+    lattice, _ = Forest(lattice, thresholds=True, most=1000).improve(RUN, 1)
+    forest = Forest(lattice, thresholds=True, most=1000)
+    frame = frame_of(forest, RUN, 0.0, np.arange(5))
+    assert frame is not None
+    assert sum_exactly(forest, frame, RUN, 0.0, 3) is None

@@ -216,8 +216,8 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)
         items = sum_exactly(forest, frame, run, threshold, most)
-        if items is None:  # between a threshold with too many items and the last one
-            if threshold > last / 4:
+        if items is None:  # too many: next, between this threshold and the last one
+            if last == inf or threshold > last / 4:
                 return
             threshold = sqrt(threshold * last)
             continue
