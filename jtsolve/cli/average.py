@@ -30,6 +30,7 @@ from jtsolve.cli.output import (
     NOT_CONVERGED,
     complain,
     emit,
+    murmur,
 )
 from jtsolve.cli.problems import read_or_score
 from jtsolve.core.formats import DRAWS, POSTERIOR
@@ -130,8 +131,8 @@ def average(
         if draws is None:
             complain("no graph meets the constraints")
             raise typer.Exit(INFEASIBLE)
-        if (off := draws.diagnostics.get("total_variation")) is not None:
-            run.say(f"the draws are off the posterior by {off:.2g} at most, in total variation")
+        if (off := draws.diagnostics.get("total_variation")) is not None and not quiet:
+            murmur(f"the draws are off the posterior by {off:.2g} at most, in total variation")
         text = _lines(problem, draws)
         if output is None:
             emit(text)
