@@ -119,7 +119,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
 
 
 def is_fractional(values: Sequence[float]) -> bool:
-    """Tells whether a value is far from whole numbers."""
+    """Returns whether a value is far from whole numbers."""
     return max(abs(value - round(value)) for value in values) > _INTEGRAL
 
 

@@ -174,7 +174,7 @@ def edges_of(problem: Problem, result: dict[str, Any]) -> frozenset[int]:
 
 
 def is_true(problem: Problem, result: dict[str, Any]) -> bool:
-    """Tells whether a result's claim is true, and its constraints answer the instance's."""
+    """Returns whether a result's claim is true, and its constraints answer the instance's."""
     try:
         document = typed(result)
         own = constraints_from_document(document.instance.constraints, problem.names, "", "")
@@ -600,7 +600,7 @@ def run(seed: int, number: int, forgeries: int, folder: Path, findings: Path | N
 
 
 def is_finding(row: Row) -> bool:
-    """Tells whether the verdicts on a certificate are wrong."""
+    """Returns whether the verdicts on a certificate are wrong."""
     false = (row.first or row.second) and not row.true
     return row.first != row.second or false or (row.kind == "honest" and not row.first)
 

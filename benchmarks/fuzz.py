@@ -534,7 +534,7 @@ def judged(one: Case, out: Path, place: str, base: int) -> str | None:  # noqa: 
 
 
 def _is_false(one: Case, place: str) -> bool:
-    """Tells whether a result that was accepted claims another score, tree or status than the right one."""
+    """Returns whether a result that was accepted claims another score, tree or status than the right one."""
     with contextlib.suppress(ValueError):
         found = json.loads(one.data)
         right = _truth(place, one.name)

@@ -216,7 +216,7 @@ class Workers:
             yield
         except OSError:
             raise lost() from None
-        except Exception:  # of various types, of a client that has given up
+        except Exception:  # of various types, of a client that stopped trying
             if self.client.status == "running":
                 raise
             raise lost() from None
@@ -403,7 +403,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
     settings: dict[str, Any] = {
         **{f"distributed.{side}.http.routes": [] for side in ("scheduler", "worker")},
         "distributed.deploy.lost-worker-timeout": 10 * _RESTART,
-        "distributed.worker.profile.enabled": False,  # a look at every task each hundredth of a second
+        "distributed.worker.profile.enabled": False,  # samples every task a hundred times a second
         # Figures for pages, fifty times a second in each process: 8 % of a core with two workers, else 1 %.
         "distributed.admin.tick.interval": "10s",
         "distributed.admin.system-monitor.interval": "10s",
@@ -450,12 +450,12 @@ def _sigint_blocked() -> Iterator[None]:
 
 
 def lost_memory(error: BaseException) -> bool:
-    """Tells whether a task failed for want of memory: in its own words, or by the death of its workers."""
+    """Returns whether a task failed for want of memory: in its own words, or by the death of its workers."""
     return isinstance(error, MemoryError | WorkersLostError) or _is_killed(error)
 
 
 def _is_killed(error: BaseException) -> bool:
-    """Tells whether Dask has given up a task because of the workers that died during it."""
+    """Returns whether Dask abandoned a task because workers died during it."""
     return type(error).__name__ == "KilledWorker"
 
 

@@ -20,7 +20,7 @@ def display_here() -> "Display | None":
 
 
 def is_watched() -> bool:
-    """Tells whether standard error is a terminal; it may be closed."""
+    """Returns whether standard error is a terminal; it may be closed."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 

@@ -80,7 +80,7 @@ def k_best(
 
 
 def _near(result: Result, results: list[Result], within: float | None) -> bool:
-    """Tells whether a result is within the gap of the first, up to the tolerance of "optimal"."""
+    """Returns whether a result is within the gap of the first, up to the tolerance of "optimal"."""
     if within is None or not results:
         return True
     best = score_of(results[0])

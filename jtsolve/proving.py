@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _proves(backend: Backend) -> bool:
-    """Tells whether a backend, or a member of a portfolio, proves bounds."""
+    """Returns whether a backend, or a member of a portfolio, proves bounds."""
     return backend.capabilities.exact or any(map(_proves, getattr(backend, "members", ())))
 
 

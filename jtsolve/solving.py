@@ -426,7 +426,7 @@ def choose(
 
 
 def _is_wide_on_demand(problem: Problem) -> bool:
-    """Tells whether cliques of five or more are scored on demand, and are too many for a table or a proof."""
+    """Returns whether cliques of five or more are scored on demand, too many for a table or a proof."""
     from jtsolve.core.pruning import MOST_VARIABLES
     from jtsolve.families.families import predicted_sets  # not loaded where a backend is named
 

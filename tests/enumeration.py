@@ -122,7 +122,7 @@ def _no_tree(_values: Sequence[int]) -> JunctionTree:
 
 
 def is_pair(name: str) -> bool:
-    """Tells whether a variable of the balancing formula says that two are adjacent."""
+    """Returns whether a variable of the balancing formula says that two are adjacent."""
     return name.startswith("c_") and name.count("_") == 2
 
 

@@ -63,7 +63,7 @@ def algorithm_2(scores: LocalScores, S: VarSet, delta: float, q: int) -> list[Va
 
 
 def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Tells whether disjoint offered sets cover the wanted set."""
+    """Returns whether disjoint offered sets cover the wanted set."""
     if not wanted:
         return True
     lowest = wanted & -wanted
@@ -75,7 +75,7 @@ def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
 
 
 def greedy_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Tells whether taking the largest piece that fits, the first of equals, covers the wanted set."""
+    """Returns whether taking the largest piece that fits, the first of equals, covers the wanted set."""
     for piece in sorted(offered, key=lambda piece: -piece.bit_count()):
         if is_subset(piece, wanted):
             wanted &= ~piece

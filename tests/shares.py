@@ -34,7 +34,7 @@ class Share:
     limits: int = 1
 
     def has(self, n: int, key: str) -> bool:
-        """Tells whether a problem of n variables is in it."""
+        """Returns whether a problem of n variables is in it."""
         return n <= self.most and _number(key) % (self.small if n <= 5 else self.large) == 0
 
 

@@ -32,7 +32,7 @@ FEATURES = sorted(EXACT.features, key=lambda feature: feature.value)
 
 
 def fits(counts: Counter[Any], expected: dict[Any, float]) -> bool:
-    """Tells whether counts are as likely as one in 10^5 under Poisson means; cells below 5 are merged."""
+    """Returns whether counts are as likely as one in 10^5 under Poisson means; cells below 5 are merged."""
     assert set(counts) <= set(expected)
     rare = [key for key, mean in expected.items() if mean < 5]
     cells = [(counts[key], mean) for key, mean in expected.items() if mean >= 5]

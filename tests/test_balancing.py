@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def is_model(encoding: Encoding, tree: JunctionTree) -> bool:
-    """Tells whether the values of a tree are a model, which then means the tree."""
+    """Returns whether the values of a tree are a model, which then means the tree."""
     values = encoding.values_of(tree)
     if values is None or encoding.formula.broken(values.tolist()) is not None:
         return False

@@ -830,7 +830,7 @@ def test_of_many_sets_those_that_no_better_tree_uses_are_not_listed(
 
 
 def first_bound(report: Recording) -> float:
-    """Returns the first bound that was told."""
+    """Returns the first reported bound."""
     return float(next(news["bound"] for news in report.calls if news.get("bound") is not None))
 
 

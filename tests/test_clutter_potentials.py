@@ -285,10 +285,10 @@ def test_they_take_over_where_cliques_and_gap_are_large_and_no_certificate_is_as
 
 
 def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[bool] = []
+    reported: list[bool] = []
 
     def listening(*args: Any, rough: bool = False) -> Any:
-        told.append(rough)
+        reported.append(rough)
         return ascend(*args, rough=rough)
 
     monkeypatch.setattr(branch_and_bound, "ascend", listening)
@@ -304,7 +304,7 @@ def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.Monkey
         assert tree is not None
         search.best.offer(tree)
         search.ascend()
-    assert told == [True, False, False]
+    assert reported == [True, False, False]
 
 
 def test_where_a_better_tree_was_all_that_was_wanting_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,12 +334,12 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
     stops = Counter[Stop]()
     for problem in stoppable(REGISTRY[name]):
         tally.count(name, "ran")
-        told = 0
+        reported = 0
 
         def interrupt(**_: object) -> None:
-            nonlocal told
-            told += 1
-            if told == 1:
+            nonlocal reported
+            reported += 1
+            if reported == 1:
                 signal.raise_signal(signal.SIGINT)
 
         result = solve(problem, REGISTRY[name], ReportingRun(interrupt))

@@ -40,7 +40,7 @@ def worth(problem: Problem, v: int, parents: VarSet) -> float:
 
 
 def dominated(problem: Problem, v: int, parents: VarSet) -> bool:
-    """Tells whether a proper subset of the parents is worth as much or more."""
+    """Returns whether a proper subset of the parents is worth as much or more."""
     own = worth(problem, v, parents)
     return any(worth(problem, v, fewer) >= own for fewer in subsets(parents) if fewer != parents)
 

@@ -39,7 +39,7 @@ def positions(families: Families, tree: JunctionTree) -> list[int] | None:
 
 
 def accepts(families: Families, tree: JunctionTree) -> bool:
-    """Tells whether a tree's families are allowed and meet all rows."""
+    """Returns whether a tree's families are allowed and meet all rows."""
     used = positions(families, tree)
     if used is None:
         return False

@@ -62,8 +62,8 @@ def test_an_unknown_example_is_refused_with_the_names_of_all(capsys: pytest.Capt
     with pytest.raises(ChoiceError, match="there is no example 'surveys'; choose among survey, "):
         example("surveys")
     assert command("data", "example", "surveys") == 2
-    told = capsys.readouterr().err
-    assert all(name in told for name in EXAMPLES)
+    reported = capsys.readouterr().err
+    assert all(name in reported for name in EXAMPLES)
 
 
 def test_the_version_to_cite_is_the_version() -> None:

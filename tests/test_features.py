@@ -212,7 +212,7 @@ def test_a_junction_tree_cannot_heed_a_clause_and_needs_the_states_that_are_left
     columns = columns_for([2, 2])
     two = random_model(3, 2)
     bound = (split(((0, 0), (1, 0)), 0.5, (1, 2)), TreeLeaf((0, 1), two), Product(()))
-    with pytest.raises(ValueError, match="cannot heed"):
+    with pytest.raises(ValueError, match="cannot represent"):
         feature_tree(*bound, columns=columns)
 
 

@@ -43,7 +43,7 @@ BACKENDS = ("brute", "dp", "clutter", "lns", "forward", "search", "merging", "po
 
 
 def by_definition(tree: JunctionTree, real: VarSet) -> bool:
-    """Tells whether no path of real vertices joins two discrete ones that are not adjacent."""
+    """Returns whether no path of real vertices joins two discrete ones that are not adjacent."""
     edges = set(tree.graph_edges)
     around = [{u for u in range(tree.n) if (min(u, v), max(u, v)) in edges} for v in range(tree.n)]
     for start, end in combinations([v for v in range(tree.n) if not real >> v & 1], 2):

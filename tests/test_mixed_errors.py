@@ -72,10 +72,10 @@ def test_faults_of_columns_are_named_with_a_remedy_at_each_door(
     flags = [part for name, value in options.items() for part in (FLAGS[name][0], FLAGS[name][1] + value)]
     path = written(data, tmp_path / "data.csv")
     assert run(["fit", path, "--treewidth", "2", "--output", str(tmp_path / "m.json"), *flags], 0.0) == 2
-    told = " ".join(capsys.readouterr().err.split())
+    reported = " ".join(capsys.readouterr().err.split())
     for word in words:
         assert word in str(caught.value)
-        assert word in told
+        assert word in reported
 
 
 def test_small_cells_have_densities_and_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,10 +106,10 @@ def test_evidence_outside_the_support_is_refused_at_each_door(
     with pytest.raises(InputError) as caught:
         model.query(given={name: float(value) if value == "inf" else value})
     assert run(["query", str(path), "--given", evidence], 0.0) == 2
-    told = " ".join(capsys.readouterr().err.split())
+    reported = " ".join(capsys.readouterr().err.split())
     for word in words:
         assert word in str(caught.value)
-        assert word in told
+        assert word in reported
 
 
 @pytest.mark.parametrize(
@@ -132,5 +132,5 @@ def test_marks_that_contradict_the_score_are_refused_at_each_door(
             call(data, treewidth=1, score=score, constraints={"real_variables": marks})
         assert all(word in str(caught.value) for word in words)
     assert run(["solve", path, "--treewidth", "1", "--score", score, "--constraint", constraint], 0.0) == 2
-    told = " ".join(capsys.readouterr().err.split())
-    assert all(word in told for word in words)
+    reported = " ".join(capsys.readouterr().err.split())
+    assert all(word in reported for word in words)

@@ -245,9 +245,9 @@ def test_an_answer_without_a_certificate_is_written_all_the_same(
     monkeypatch.setattr("jtsolve.proving.prove", refuse)
     words = ["solve", instance, "--backend", "dp", "--certificate", proof, "--output", result]
     assert run(words, monotonic()) == 4
-    told = capsys.readouterr()
-    assert "optimal" in told.out
-    assert "no certificate is written" in told.err
+    reported = capsys.readouterr()
+    assert "optimal" in reported.out
+    assert "no certificate is written" in reported.err
     assert run(["check", instance, result], monotonic()) == 0
     assert not (tmp_path / "c.json").exists()
 

@@ -61,7 +61,7 @@ def require_valid(problem: Problem, incumbent: float) -> Problem:
 
 
 def require_valid_below(problem: Problem) -> bool:
-    """Prunes at the optimum, at other trees' scores, and below; tells whether there is a tree at all."""
+    """Prunes at the optimum, at other trees' scores, and below; returns whether there is a tree at all."""
     found = sorted({score for score in scores_of_trees(problem).values() if not isinf(score)})
     for incumbent in {*found[-3:], *found[:1]}:
         require_valid(problem, incumbent)

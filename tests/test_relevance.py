@@ -309,10 +309,10 @@ def test_the_best_configuration_is_found_one_table_at_a_time(seed: int) -> None:
 
 
 def test_the_memory_of_an_explanation_is_known_before() -> None:
-    told: list[tuple[str | None, float | None]] = []
-    run = ReportingRun(lambda *, note, done, **_: told.append((note, done)))
+    reported: list[tuple[str | None, float | None]] = []
+    run = ReportingRun(lambda *, note, done, **_: reported.append((note, done)))
     NetworkModel(layered(3, 2)).explain({}, run=run)
-    fractions = [done for note, done in told if note == "maximising" and done is not None]
+    fractions = [done for note, done in reported if note == "maximising" and done is not None]
     assert fractions == sorted(fractions)
     assert fractions[-1] < 1
     for k, message in ((1, "the largest table of the tree"), (2, "the 2 best configurations")):

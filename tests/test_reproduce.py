@@ -59,10 +59,10 @@ def test_what_fails_or_lacks_its_data_is_told_and_the_others_go_on(
     monkeypatch.setattr(reproduce, "BENCHMARKS", rows)
     assert main(["--quick", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
     assert "| join | regraft |" in (tmp_path / "out" / "stress_moves.txt").read_text(encoding="utf-8")
-    told = capsys.readouterr().out
-    assert "`exact.py --no-such-option` | failed with exit code 2" in told
-    assert f"not run: {tmp_path / 'no/such/file'} is missing" in told
-    assert "| `stress_moves.py --moves 200` | done, " in told
+    reported = capsys.readouterr().out
+    assert "`exact.py --no-such-option` | failed with exit code 2" in reported
+    assert f"not run: {tmp_path / 'no/such/file'} is missing" in reported
+    assert "| `stress_moves.py --moves 200` | done, " in reported
     assert main(["--quick", "--only", "stress_moves", "--output", str(tmp_path / "out")]) == 0
     assert main(["--quick", "--only", "lacking", "--output", str(tmp_path / "out")]) == 1
     assert "--data FOLDER is missing" in capsys.readouterr().out

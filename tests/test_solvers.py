@@ -115,11 +115,11 @@ def test_maxsat_sends_bounds_that_are_never_below_the_optimum(*, hinted: bool) -
     problem = named(from_data(5, 6), Constraints(max_treewidth=2))
     best = solve(problem, REGISTRY["dp"])
     assert best.score is not None
-    told: list[SolverMessage] = []
+    reported: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    bound = maxsat_solver.solve(told.append, work_on(problem, "family", tree))
-    bounds = [news.bound for news in told if news.bound is not None]
-    scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
+    bound = maxsat_solver.solve(reported.append, work_on(problem, "family", tree))
+    bounds = [news.bound for news in reported if news.bound is not None]
+    scores = [news.tree.score(problem.scores) for news in reported if news.tree is not None]
     assert min(*bounds, bound) >= best.score
     assert bounds == sorted(bounds, reverse=True)
     assert scores == sorted(scores)
@@ -135,12 +135,12 @@ def test_ilp_sends_bounds_that_are_never_below_the_optimum(
     problem = named(from_data(5, 6), Constraints(max_treewidth=2))
     best = solve(problem, REGISTRY["dp"])
     assert best.score is not None
-    told: list[SolverMessage] = []
+    reported: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
     work = work_on(problem, "family", tree, solver=solver, folder=str(tmp_path))
-    bound = ilp_solver.solve(told.append, work)
-    bounds = [news.bound for news in told if news.bound is not None]
-    scores = [news.tree.score(problem.scores) for news in told if news.tree is not None]
+    bound = ilp_solver.solve(reported.append, work)
+    bounds = [news.bound for news in reported if news.bound is not None]
+    scores = [news.tree.score(problem.scores) for news in reported if news.tree is not None]
     assert min([*bounds, bound]) >= best.score
     assert bound == pytest.approx(best.score, abs=1e-6)
     assert scores[-1] == pytest.approx(best.score)
@@ -155,9 +155,9 @@ def test_ilp_finds_that_there_is_no_solution(solver: str, tmp_path: Path) -> Non
 
 def test_maxsat_without_costs_still_has_a_tree() -> None:
     problem = named(SparseScores(3, {0: 0.0, 1: -1.0, 2: -1.0, 4: -1.0}))
-    told: list[SolverMessage] = []
-    assert maxsat_solver.solve(told.append, work_on(problem, "family")) >= -3
-    assert [news.tree.cliques for news in told if news.tree is not None] == [(1, 2, 4)]
+    reported: list[SolverMessage] = []
+    assert maxsat_solver.solve(reported.append, work_on(problem, "family")) >= -3
+    assert [news.tree.cliques for news in reported if news.tree is not None] == [(1, 2, 4)]
 
 
 def test_a_solver_with_no_time_left_is_not_started(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_a_solver_that_is_out_of_time_claims_no_bound(tmp_path: Path) -> None:
     problem = named(gaussian(0, 12, 6, scale=100.0))
     tree = solve(problem, REGISTRY["forward"]).tree
     work = work_on(problem, "family", tree, solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=6.0)
-    told: list[SolverMessage] = []
-    assert ilp_solver.solve(told.append, work) == inf
-    assert all(news.bound is None for news in told)
+    reported: list[SolverMessage] = []
+    assert ilp_solver.solve(reported.append, work) == inf
+    assert all(news.bound is None for news in reported)
 
 
 def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
@@ -186,11 +186,11 @@ def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
 
     monkeypatch.setattr(pulp, "getSolver", lambda _name, **options: WithoutGap(**options))
     problem = named(from_data(5, 5))
-    told: list[SolverMessage] = []
+    reported: list[SolverMessage] = []
     work = work_on(problem, "family", solver="WITHOUT_GAP", folder=str(tmp_path))
-    assert ilp_solver.solve(told.append, work) == inf
-    assert told[-1].tree is not None
-    assert told[-1].tree.score(problem.scores) == pytest.approx(solve(problem, REGISTRY["dp"]).score)
+    assert ilp_solver.solve(reported.append, work) == inf
+    assert reported[-1].tree is not None
+    assert reported[-1].tree.score(problem.scores) == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
 def test_a_solver_that_ends_without_a_proof_leaves_the_bound_as_it_is() -> None:

@@ -129,7 +129,7 @@ def case(name: str, instance: str, entry: Optimum, result: Result) -> str:
 
 
 def encloses(result: Result, entry: Optimum) -> bool:
-    """Tells whether score and bound agree with the optimum: nothing scores more, no bound is below."""
+    """Returns whether score and bound agree with the optimum: nothing scores more, no bound is below."""
     below = result.score is None or result.score <= entry.score + TOLERANCE
     return below and result.bound >= entry.score - TOLERANCE
 

@@ -81,12 +81,12 @@ def whole(least: float = -inf, most: float = inf) -> Form:
 
 
 def text(value: Any) -> bool:
-    """Tells whether a value is a text."""
+    """Returns whether a value is a text."""
     return type(value) is str
 
 
 def real(value: Any) -> bool:
-    """Tells whether a value is a number that a double holds."""
+    """Returns whether a value is a number that a double holds."""
     return type(value) in (int, float) and abs(value) <= LARGEST
 
 
@@ -125,12 +125,12 @@ def keyed(optional: dict[str, Form], **required: Form) -> Form:
 
 
 def anything(value: Any) -> bool:
-    """Tells whether a value is an object, with any keys."""
+    """Returns whether a value is an object, with any keys."""
     return isinstance(value, dict)
 
 
 def seconds(value: Any) -> bool:
-    """Tells whether a value is an object of numbers, a total among them."""
+    """Returns whether a value is an object of numbers, a total among them."""
     return isinstance(value, dict) and "total" in value and all(map(real, value.values()))
 
 
@@ -211,7 +211,7 @@ class Rules:
         self.real = bits(distinct(index[name] for name in plain.get("real_variables") or ()))
 
     def answer(self, asked: Rules, *, found: bool) -> bool:
-        """Tells whether these constraints of a result answer those of the instance."""
+        """Returns whether these constraints of a result answer those of the instance."""
         bounds = [(key, most, asked.most[key]) for key, most in self.most.items()]
         if any(asks is not None and (most is None or most > asks) for _, most, asks in bounds):
             return False
@@ -405,14 +405,14 @@ class Verifier:
         return possible
 
     def permits_clique(self, mask: int) -> bool:
-        """Tells whether a set may be a clique."""
+        """Returns whether a set may be a clique."""
         allowed = mask in self.scored and mask not in self.rules.sets["forbidden_cliques"]
         most = self.rules.most["max_clique_cells"]
         fits = most is None or prod([self.arities[v] for v in members(mask)]) <= most
         return allowed and fits and all(edge & mask != edge for edge in self.rules.sets["forbidden_edges"])
 
     def permits_separator(self, mask: int) -> bool:
-        """Tells whether a set may be a separator."""
+        """Returns whether a set may be a separator."""
         most, rules = self.rules.most["max_separator_size"], self.rules
         listed = rules.any_separator or mask in rules.sets["allowed_separators"]
         fits = rules.least <= mask.bit_count() <= (self.n if most is None else most)
@@ -451,7 +451,7 @@ class Verifier:
                 waiting.append((node["present"], (alive, allowed, decided | {pair}, complete | {pair})))
 
     def nothing_left(self, state: State) -> bool:
-        """Tells whether a variable has no family, or an edge of every graph is not alive."""
+        """Returns whether a variable has no family, or an edge of every graph is not alive."""
         return len({v for _, v in state[1]}) < self.n or not state[3] <= state[0]
 
     def evaluate(self, state: State, part: dict[str, Any]) -> tuple[int, dict[Family, int], dict[int, int]]:

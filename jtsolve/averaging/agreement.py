@@ -55,7 +55,7 @@ class Agreement:
     beyond: float
 
     def meets(self, demands: Demands) -> bool:
-        """Tells whether the chains agree."""
+        """Returns whether the chains agree."""
         return (
             max(self.score, self.size, self.worst_edge) <= demands.most_r_hat
             and self.effective >= demands.least_size

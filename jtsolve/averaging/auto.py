@@ -91,7 +91,7 @@ class Auto:
 
     @staticmethod
     def _is_certifiable(problem: Problem) -> bool:
-        """Tells whether certified sums may end soon: there is a table, and it has not too many sets."""
+        """Returns whether certified sums may end soon: there is a table, and it has not too many sets."""
         return (
             problem.n >= _LEAST_VARIABLES
             and not CERTIFIABLE.objections(problem)

@@ -1,7 +1,7 @@
 """Bootstrap strengths of edges: in which share of resampled data the best tree has each edge.
 
 Each of B resamples draws the rows of the data with replacement and goes through the whole search. A share is
-no posterior probability: it says how far the choice of one tree depends on the rows at hand. It works with
+no posterior probability: it says how far the choice of one tree depends on the observed rows. It works with
 every score and backend, far beyond what can be averaged over. Reference: N. Friedman, M. Goldszmidt and
 A. Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
 """

@@ -407,7 +407,7 @@ class _RunningChains:
         """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
         piece = self.setup.piece
         self.until(min(piece, self.rounds))  # compiles the kernels
-        # The second piece, which compiles nothing, tells the seconds of a round.
+        # The second piece, which compiles nothing, gives the seconds of a round.
         began, left = self.run.elapsed, self.run.left
         self.until(min(2 * piece, self.rounds))
         each = (self.run.elapsed - began) / piece

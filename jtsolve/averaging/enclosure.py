@@ -176,7 +176,7 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
     last = bounds.log_total
     lattice, bounds = alone(known.bound(lattice, bounds), run, 100)
     _proceed(run, known, lattice)
-    # Far from the best tree nothing can be dropped, and L-BFGS goes on with what it has.
+    # Far from the best tree nothing can be dropped, and L-BFGS continues with the current families.
     while bounds.log_total > _FAR and bounds.log_total < 0.9 * last:
         last = bounds.log_total
         lattice, bounds = alone(known.bound(lattice, bounds), run, 200)

@@ -80,7 +80,7 @@ class Exact(Tabulated):
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False, plain: bool = True) -> bool:
-        """Tells whether there are exact sums of n variables, and they fit the memory, or that of a device.
+        """Returns whether there are exact sums of n variables, and they fit the memory, or that of a device.
 
         Args:
             n: the number of variables.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 NEGLIGIBLE = 1e-12
-"""Sets of which none of a group of eight is complete with this probability are not looked at further."""
+"""Groups of eight sets, none complete with this probability, are skipped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

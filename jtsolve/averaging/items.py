@@ -82,7 +82,7 @@ class Items:
 def frame_of(
     forest: Forest, run: Run, least: float, marked: NDArray[np.int64], room: float = inf
 ) -> Frame | None:
-    """Returns the states of which at least `least` mass may have trees, and the outsides of all.
+    """Returns the states whose trees may have at least `least` mass, and the outsides of all.
 
     None if the sums are beyond the range of floats.
 

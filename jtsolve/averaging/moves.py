@@ -30,7 +30,7 @@ class ChainScores(NamedTuple):
         before: see `score_table.sets_before`.
         largest: the size of the largest clique.
         log_odds: ln of the prior odds of an edge.
-        forbidden: shape (n, words): the vertices of which the adjacency to a vertex must not change.
+        forbidden: shape (n, words): the vertices whose adjacency to a vertex must not change.
         star: the star of marks (`core.marks`), the last vertex; it counts in no score. -1 for none.
     """
 

@@ -5,7 +5,7 @@ meets a set of unknown score waits (`kernels.edge_chain`) until the scores that 
 together. They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what
 is still needed is asked for again.
 
-All scores are rounded to multiples of a small unit, of which all sums are exact. Else the weight that a chain
+All scores are rounded to multiples of a small unit, so that all sums are exact. Else the weight that a chain
 has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
 chains that see the same few graphs for different ones.
 """

@@ -151,7 +151,7 @@ def _constrain(
     separator: NDArray[np.float64],
     masks: NDArray[np.int64],
 ) -> None:
-    """Takes the sets out that the constraints forbid, as cliques or as separators."""
+    """Removes the sets that the constraints forbid as cliques or as separators."""
     sets = Masks(masks)
     clique[~permitted_cliques(problem, sets)] = -inf
     separator[~permitted_separators(problem, sets)] = inf

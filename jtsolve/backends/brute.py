@@ -87,7 +87,7 @@ def chordal_trees(n: int) -> tuple[JunctionTree, ...]:
 
 
 def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
-    """Tells whether the finished tree meets every constraint and all of its parts have scores."""
+    """Returns whether the finished tree meets every constraint and all of its parts have scores."""
     limits = problem.constraints
     of_edges = limits.forbidden_edges or limits.required_edges or limits.forbidden_graphs
     edges: frozenset[VarSet] = tree.edge_sets if of_edges else frozenset()  # it takes most of the time

@@ -117,12 +117,12 @@ def _first_single(masks: Iterable[VarSet]) -> int | None:
 
 
 def _may_branch(problem: Problem) -> bool:
-    """Tells whether a variable may have two edges and so be a separator."""
+    """Returns whether a variable may have two edges and so be a separator."""
     return problem.n > _PAIR and problem.max_clique_size >= _PAIR
 
 
 def _must_connect(problem: Problem) -> bool:
-    """Tells whether the empty set may not be a separator, so that the graph must be connected."""
+    """Returns whether the empty set may not be a separator, so that the graph must be connected."""
     return not problem.permits_separator(0)
 
 
@@ -337,7 +337,7 @@ def _adjacency(edges: Iterable[VarSet]) -> dict[int, list[int]]:
 
 
 def _has_cycle(n: int, edges: Iterable[VarSet]) -> bool:
-    """Tells whether the edges contain a cycle."""
+    """Returns whether the edges contain a cycle."""
     leader = list(range(n))
 
     def find(v: int) -> int:

@@ -135,8 +135,8 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     Args:
         arguments: without the program's name.
         started: `time.monotonic()` at the start; time limits count from there.
-        interrupted: tells whether a signal has raised a `KeyboardInterrupt`, which extension modules may turn
-            into another exception while they are loaded.
+        interrupted: returns whether a signal has raised a `KeyboardInterrupt`, which extension modules may
+            turn into another exception while they are loaded.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

@@ -60,8 +60,8 @@ def recommend(
         }
         emit(dumps(facts, indent=2, ensure_ascii=False))
     else:
-        told = {one["name"] for one in advice if one["objections"]}
-        reason = " ".join([reason, *(one for one in refusals if one.partition(":")[0] not in told)])
+        objecting = {one["name"] for one in advice if one["objections"]}
+        reason = " ".join([reason, *(one for one in refusals if one.partition(":")[0] not in objecting)])
         lines = [] if forecast is None else [_forecast_text(forecast)]
         emit("\n".join([_text(problem, taken, reason, advice), *lines]))
     if taken is None:

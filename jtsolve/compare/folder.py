@@ -65,7 +65,7 @@ class Folder:
         return self.path / "journal.jsonl"
 
     def exists(self) -> bool:
-        """Tells whether the folder holds a comparison."""
+        """Returns whether the folder holds a comparison."""
         return self.plan_path.is_file()
 
     def plan(self) -> ComparisonPlan:

@@ -120,7 +120,7 @@ def find_files(places: Iterable[str]) -> list[Path]:
 
 
 def _may_be_instance(path: Path) -> bool:
-    """Tells whether to take a file of a folder; a JSON file has to declare the format."""
+    """Returns whether to include a file of a folder; a JSON file has to declare the format."""
     if not path.is_file() or not path.name.endswith(".json"):
         return path.is_file()
     with path.open("rb") as stream:

@@ -57,7 +57,7 @@ def _never(_problem: Problem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The declarations of a backend, asked before any work.
+    """The declarations of a backend, checked before any work.
 
     Args:
         features: the constraints that it supports.
@@ -170,7 +170,7 @@ class Backend(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """The declarations asked before any work."""
+        """The declarations checked before any work."""
         ...
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:

@@ -97,7 +97,7 @@ def parts(text: str, marks: str) -> list[str]:
 
 
 def _has_key(item: str) -> bool:
-    """Tells whether an item is "key=value", not a value such as "forward(start=none)"."""
+    """Returns whether an item is "key=value", not a value such as "forward(start=none)"."""
     return "=" in item.partition("(")[0]
 
 

@@ -1,4 +1,4 @@
-"""Compiled kernels: `kernel` marks one, `is_compiling` tells whether one is being compiled.
+"""Compiled kernels: `kernel` marks one, `is_compiling` returns whether one is being compiled.
 
 Kernels are inner loops in numpy and numba: arrays in, arrays out, no domain types. Each package keeps its
 own in a folder `kernels`. Every kernel releases the global interpreter lock, so that threads run kernels in
@@ -8,7 +8,7 @@ The cache is beside the kernels, or in the user's cache folder where the package
 is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
 process compiles into a temporary folder.
 
-numba tells compiled functions of one name apart, such as the parts of `sort` and those of `argsort`, by
+numba distinguishes compiled functions of one name, such as the parts of `sort` and those of `argsort`, by
 numbers that it counts from 1 in every process. In kernels cached by different processes the same number may
 stand for both; then one is called for the other, without an error, and `argsort` has returned 0, 1, 2, …
 (numba, issue 10486). The numbers of all that is compiled after this module is loaded are drawn at random.
@@ -42,7 +42,7 @@ _DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, Looku
 
 
 def _is_writable(folder: Path) -> bool:
-    """Tells whether a file can be created in the folder, or in its nearest existing parent."""
+    """Returns whether a file can be created in the folder, or in its nearest existing parent."""
     while not folder.exists():
         folder = folder.parent
     try:

@@ -167,7 +167,7 @@ _Plan = TypeVar("_Plan", bound=DevicePlan)
 
 
 def may_have_device() -> bool:
-    """Tells whether CuPy is installed, without importing it."""
+    """Returns whether CuPy is installed, without importing it."""
     return find_spec("cupy") is not None
 
 

@@ -139,7 +139,7 @@ _LONGEST_MAGIC = 6
 
 
 def is_packed(path: str | Path) -> bool:
-    """Tells whether a file begins like packed data.
+    """Returns whether a file begins like packed data.
 
     Raises:
         OSError: it cannot be read.

@@ -278,7 +278,7 @@ def one_of(names: list[str]) -> str:
 
 
 def _is_device(path: str | Path) -> bool:
-    """Tells whether a path is that of a device or a pipe (or a folder, which no writer accepts)."""
+    """Returns whether a path is that of a device or a pipe (or a folder, which no writer accepts)."""
     return Path(path).exists() and not Path(path).is_file()
 
 

@@ -89,7 +89,7 @@ class UndirectedGraph:
         return [(self.names[u], self.names[v]) for u, v in self.edges]
 
     def has_edge(self, u: int, v: int) -> bool:
-        """Tells whether two vertices are adjacent."""
+        """Returns whether two vertices are adjacent."""
         return bool(self.neighbours[u] >> v & 1)
 
     @classmethod

@@ -81,7 +81,7 @@ def without_star(tree: JunctionTree) -> JunctionTree:
 
 
 def is_strongly_decomposable(tree: JunctionTree, real: VarSet) -> bool:
-    """Tells whether the graph of a junction tree is strongly decomposable."""
+    """Returns whether the graph of a junction tree is strongly decomposable."""
     try:
         with_star(tree, real)
     except ValueError:

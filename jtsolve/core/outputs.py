@@ -98,7 +98,7 @@ def _replaces(path: str | Path) -> InputError:
 
 
 def _identity(path: str | Path) -> _Identity | None:
-    """Returns what tells a file apart under all its names; None for devices, pipes, folders and nonsense."""
+    """Returns the identity of a file under all its names; None for devices, pipes, folders and nonsense."""
     try:
         if not os.path.exists(path):  # noqa: PTH110 - a Path would lose a trailing slash
             return os.path.realpath(path)

@@ -28,10 +28,10 @@ class Sets(Protocol):
         """The numbers of members, shape (K,)."""
 
     def holding(self, mask: VarSet) -> NDArray[np.bool_]:
-        """Tells which sets hold all members of one, shape (K,)."""
+        """Returns which sets hold all members of one, shape (K,)."""
 
     def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
-        """Tells which sets are listed, shape (K,)."""
+        """Returns which sets are listed, shape (K,)."""
 
     def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the products of a factor for each member, shape (K,)."""
@@ -108,7 +108,7 @@ def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArr
 
 
 def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
-    """Tells which sets may be cliques, whatever their score; shape (K,)."""
+    """Returns which sets may be cliques, whatever their score; shape (K,)."""
     limits = problem.constraints
     permitted: NDArray[np.bool_] = sets.sizes > 0
     for edge in limits.forbidden_edges:
@@ -121,7 +121,7 @@ def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
 
 
 def permitted_separators(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
-    """Tells which sets may be separators, whatever their score; shape (K,). One clique has no separator."""
+    """Returns which sets may be separators, whatever their score; shape (K,). One clique has no separator."""
     limits, sizes = problem.constraints, sets.sizes
     permitted: NDArray[np.bool_] = (sizes >= limits.min_separator_size) & (limits.max_cliques != 1)
     if limits.max_separator_size is not None:

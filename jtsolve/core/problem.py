@@ -412,7 +412,7 @@ class Problem:
         return prod(self.variables[v].arity or 1 for v in members(mask))
 
     def permits_clique(self, mask: VarSet) -> bool:
-        """Tells whether the set by itself meets the constraints on cliques: size, score, edges and cells."""
+        """Returns whether the set meets the constraints on cliques by itself: size, score, edges, cells."""
         most = self.constraints.max_clique_cells
         return (
             0 < mask.bit_count() <= self.max_clique_size
@@ -423,7 +423,7 @@ class Problem:
         )
 
     def permits_separator(self, mask: VarSet) -> bool:
-        """Tells whether the set by itself meets the constraints on separators; ∅ separates components.
+        """Returns whether the set by itself meets the constraints on separators; ∅ separates components.
 
         A tree of one clique has no separator.
         """
@@ -438,7 +438,7 @@ class Problem:
         )
 
     def permits(self, tree: JunctionTree) -> bool:
-        """Tells whether a tree meets all constraints, and has a score for all of its parts."""
+        """Returns whether a tree meets all constraints, and has a score for all of its parts."""
         limits = self.constraints
         return (
             tree.n == self.n

@@ -186,7 +186,7 @@ class _Screen:
         self._lock = threading.Lock()
 
     def update(self, news: dict[str, Any]) -> None:
-        """Takes the news into the state; a new note begins a phase, of which nothing is done yet."""
+        """Merges news into the state; a new note begins a phase with nothing done."""
         with self._lock:
             if news.get("note") not in (None, self.progress.note):
                 news = {"done": None, **news}
@@ -215,7 +215,7 @@ class _Screen:
                     display.show(self._shown(), limits.elapsed, limits.time)
                 pause = _SECONDS_BETWEEN_DRAWINGS
 
-        # The context tells a notebook to which cell the output of a thread belongs.
+        # By the context, a notebook assigns the output of a thread to a cell.
         thread = threading.Thread(
             target=copy_context().run, args=(draw, display), name="display", daemon=True
         )

@@ -3,7 +3,7 @@
 The number of edges of a tree, and that of its parameters, decompose like its score: the sum of `SetSizes`
 over the cliques less that over the separators. So exact backends can find the sparsest of the best trees.
 
-`sparser` removes the edges of a tree that its score does not need, and for which it looks at one tree only.
+`sparser` removes the edges of a tree that its score does not need, considering one tree only.
 
 An edge {a, b} of a chordal graph can be removed, and the graph stays chordal, if and only if exactly one
 maximal clique C holds both. The score then changes by
@@ -64,7 +64,7 @@ def size_of(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class SetSizes:
-    """Sizes of sets, of which those of a tree's cliques less those of its separators are the tree's.
+    """Sizes of sets; a tree's size is the sum over its cliques less that over its separators.
 
     Args:
         edge: the size of an edge; that of a parameter is 1.

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
 
 _POLL = 0.02
-"""Seconds between two looks at the clock while a kernel runs."""
+"""Polling interval of the clock while a kernel runs, in seconds."""
 
 
 def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what a long kernel returns; it runs beside this thread, which takes Ctrl-C.
+    """Returns what a long kernel returns; this thread stays free for Ctrl-C.
 
     Args:
         run: ends the kernel.

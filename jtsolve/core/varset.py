@@ -146,7 +146,7 @@ def connects(neighbours: Sequence[VarSet], u: int, v: int, without: VarSet) -> b
 
 
 def is_subset(inner: VarSet, outer: VarSet) -> bool:
-    """Tells whether every variable of `inner` is in `outer`; the empty set is in every set.
+    """Returns whether every variable of `inner` is in `outer`; the empty set is in every set.
 
     >>> is_subset(0b101, 0b111), is_subset(0b101, 0b110)
     (True, False)

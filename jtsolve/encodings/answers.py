@@ -4,7 +4,7 @@ Every exported formula begins with the pairs (`encodings.builder`), so the reade
 
 - the output of MaxSAT solvers: v lines with literals (v 1 -2 3 0) or digits (v 101, since 2022);
 - solution files of HiGHS ("Model status", "# Columns"), CBC ("Optimal - objective value", then one line per
-  column) and SCIP ("solution status:"), of which the last two omit zeros;
+  column) and SCIP ("solution status:"); the last two omit zeros;
 - lines with a name and a value, as of Gurobi or printed from CP-SAT; # begins a comment.
 
 Only the pairs are believed: tree, score and constraints are checked against the instance.

@@ -199,7 +199,7 @@ def _kinds(families: Families, masks: list[VarSet]) -> dict[VarSet, list[VarSet]
 
     @cache
     def grows(small: VarSet, large: VarSet) -> bool:
-        """Tells whether all families on all paths from one set to a larger one are allowed."""
+        """Returns whether all families on all paths from one set to a larger one are allowed."""
         return all(
             (v, large & ~(1 << v)) in steps and grows(small, large & ~(1 << v))
             for v in members(large & ~small)

@@ -4,7 +4,7 @@ A row with coefficients ±1 over binary variables is a cardinality constraint on
 becomes clauses with new variables, numbered after those of the formula:
 
 - at least one: the clause itself.
-- at most one: the literals are divided into parts of which at most one holds anyway, those within a group
+- at most one: the literals are divided into parts in which at most one holds anyway, those within a group
   with exactly one true. Every part of two or more literals gets a commander variable that each of them
   implies (Klieber and Kwon, CFV 2007). A few commanders exclude each other pairwise, many by a chain of
   variables.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def is_frame(X: Any) -> bool:
-    """Tells whether X is a table of named columns: of pandas, polars, or Arrow."""
+    """Returns whether X is a table of named columns: of pandas, polars, or Arrow."""
     two_axes = len(getattr(X, "shape", ())) == 2  # noqa: PLR2004
     return two_axes and (is_pandas(X) or hasattr(X, "__arrow_c_stream__"))
 

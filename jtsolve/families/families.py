@@ -37,7 +37,7 @@ required edges to the root (then it is a parent). Rows
 `required_edges`. `max_cliques` bounds Σ_A max(0, y(A) − N(A)), which is not linear: formulations add
 variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
 
-*Pruning.* Two kinds, both of which keep every tree that scores at least a score L known to be attained:
+*Pruning.* Two kinds; both keep every tree that scores at least L, a score known to be attained:
 
 1. The completion bound of `jtsolve.core.pruning.prune`: pass the pruned problem here.
 2. Reduced costs, for every n: `Families.restricted`. Let U be a bound with score(T) ≤ U − Σ_v r(v,P_v), where

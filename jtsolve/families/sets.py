@@ -51,7 +51,7 @@ def all_sets(
     Args:
         n: the number of variables.
         width: the largest size.
-        keep: tells which of the sets of one size, shape (count, size), to list; with a set it keeps all
+        keep: returns which of the sets of one size, shape (count, size), to list; with a set it keeps all
             subsets. None lists every set.
     """
     rows, facets, sizes = [np.full((1, width), n, dtype=np.int32)], [np.zeros((1, width), np.int32)], [1]

@@ -94,7 +94,7 @@ def _likely(posterior: _Posterior, source: str) -> UndirectedGraph:
 
 
 def is_of_numbers(path: str | Path) -> bool:
-    """Tells whether a file holds a graph that was selected from real numbers."""
+    """Returns whether a file holds a graph that was selected from real numbers."""
     if ".json" in Path(path).name.lower() and format_of(read_file(path)) != FORMAT:
         return False
     document = read_document(path)

@@ -2,7 +2,7 @@
 
 Max-product elimination along a junction tree, as in R. G. Cowell, A. P. Dawid, S. L. Lauritzen, D. J.
 Spiegelhalter, Probabilistic Networks and Expert Systems, 1999, section 6.4.1: each clique, from the leaves to
-the root, is a table of logarithms, of which only the maxima over the variables outside the separator are
+the root, is a table of logarithms; only the maxima over the variables outside the separator are
 kept, and where they are. Memory: the largest table and all separators, a part of what a calibrated tree
 takes. Ties go to the first cells, separators before the rest.
 """

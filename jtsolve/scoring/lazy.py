@@ -36,7 +36,7 @@ of 5,600 variables."""
 _MANY = 4096
 """A larger batch of pairs is taken for part of a scan over all pairs."""
 _PIECE_NANOSECONDS = 2e8
-"""Predicted work between two looks at the clock."""
+"""Predicted work between two readings of the clock."""
 _BITS = 61
 """Of a number that is its own hash."""
 
@@ -215,7 +215,7 @@ class DataScores:
 
 
 def _in_colex_order(sets: NDArray[np.intp]) -> bool:
-    """Tells whether each set comes after the one before, as in scans over all pairs: then all differ."""
+    """Returns whether each set comes after the one before, as in scans over all pairs: then all differ."""
     after, same = np.zeros(len(sets) - 1, dtype=bool), np.ones(len(sets) - 1, dtype=bool)
     for column in sets.T[::-1]:
         after |= same & (column[1:] > column[:-1])

@@ -37,7 +37,7 @@ class Tabulation:
     """When all scores are tabulated before the search; otherwise each is computed on demand.
 
     A table opens the exact backends and is faster to read. But it holds every set of at most `max_size`
-    variables, of which a heuristic reads few.
+    variables; a heuristic reads few of them.
 
     Args:
         seconds: the longest predicted tabulation.

@@ -208,17 +208,17 @@ ScoreFunction: TypeAlias = DiscreteScore | GaussianScore | MixedScore
 
 
 def is_discrete(score: ScoreFunction) -> TypeGuard[DiscreteScore]:
-    """Tells whether a score is for discrete data."""
+    """Returns whether a score is for discrete data."""
     return hasattr(score, "cell_terms")
 
 
 def is_mixed(score: ScoreFunction) -> TypeGuard[MixedScore]:
-    """Tells whether a score is for discrete and real columns side by side."""
+    """Returns whether a score is for discrete and real columns side by side."""
     return hasattr(score, "gaussian")
 
 
 def is_gaussian(score: ScoreFunction) -> TypeGuard[GaussianScore]:
-    """Tells whether a score is for continuous data."""
+    """Returns whether a score is for continuous data."""
     return not is_discrete(score) and not is_mixed(score)
 
 

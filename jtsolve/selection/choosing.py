@@ -191,7 +191,7 @@ class EbicOfGraphs:
         return value
 
     def hopeless(self, kept: Graph) -> bool:
-        """Tells whether no graph of this many edges can be the best."""
+        """Returns whether no graph of this many edges can be the best."""
         return self._most_likely + int(kept.sum()) // 2 * self._price > self.least
 
 
@@ -287,5 +287,5 @@ def _held_out(
 
 def _require_rows(moments: GaussianSample, size: int) -> None:
     if moments.values is None or size < 3:  # noqa: PLR2004 - fewer have no partial correlation
-        reason = "stars and cv draw rows, of which there are too few"
+        reason = "stars and cv draw rows, and there are too few"
         raise InputError("table", "rows", reason, "choose the parameter by ebic, or give it")

@@ -67,7 +67,7 @@ def directed(graph: UndirectedGraph, separators: Mapping[Edge, VarSet]) -> tuple
 
 
 def _follows(graph: UndirectedGraph, parents: list[VarSet], free: list[VarSet], u: int, v: int) -> bool:
-    """Tells whether a rule directs u – v to u → v."""
+    """Returns whether a rule directs u – v to u → v."""
     if parents[u] & ~graph.neighbours[v]:
         return True
     if any(parents[b] >> u & 1 for b in members(parents[v])):

@@ -160,7 +160,7 @@ def draw_selection(selection: Selection, path: str | Path) -> None:
 def grouped(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
     """Returns for each vertex the region that has most of its neighbours, the first of several; or None.
 
-    With one region only, nothing is told apart.
+    With one region only, regions are not distinguished.
     """
     if len(regions) < 2:  # noqa: PLR2004 - one colour says nothing
         return [None] * graph.n

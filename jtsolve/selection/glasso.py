@@ -55,7 +55,7 @@ class GraphicalLasso:
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
-        assert isinstance(sample, GaussianSample), "asked before"
+        assert isinstance(sample, GaussianSample), "checked by `objection`"
         return choose(self, self.criterion, sample, task, seed)
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:

@@ -164,7 +164,7 @@ def triangulate(graph: Any) -> NamedTree:
 
     Args:
         graph: a graph of networkx or of `jt.select`, pairs of names, or the path of a file: a graph, a
-            result, or a posterior, of which the likely edges count.
+            result, or a posterior, whose likely edges count.
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.

@@ -184,7 +184,7 @@ def examine(
         coding: what the user has chosen.
         source: the file, for messages.
         size: of the largest clique asked for; None if unknown.
-        discrete: whether the columns become states; otherwise numbers, of which fewer things are asked.
+        discrete: whether the columns become states; otherwise numbers, which are checked less.
         kinds: of findings to look for.
         poll: called for every column; may raise to end the check.
 
@@ -343,14 +343,14 @@ def _has_decimal_commas(labels: Sequence[str]) -> bool:
 
 
 def _is_date(one: _ColumnSummary) -> bool:
-    """Tells whether all values are dates or times, too many to be named states."""
+    """Returns whether all values are dates or times, too many to be named states."""
     if one.different <= min(FEW, one.present // 2):
         return False
     return all(map(_DATE.fullmatch, one.labels))
 
 
 def _is_identifier(one: _ColumnSummary) -> bool:
-    """Tells whether nearly all values differ and, if numbers, number the rows or have zeros in front.
+    """Returns whether nearly all values differ and, if numbers, number the rows or have zeros in front.
 
     Quantities differ from row to row as well: whole numbers identify rows if they increase from row to row
     or leave few gaps between them.
@@ -501,7 +501,7 @@ def _candidates(
 
 
 def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> bool:
-    """Tells whether a column is a function of another one, on all rows and not by chance."""
+    """Returns whether a column is a function of another one, on all rows and not by chance."""
     by, values = one.column.codes, other.column.codes
     image = np.full(len(one.column.labels), GAP, dtype=values.dtype)
     image[by] = values

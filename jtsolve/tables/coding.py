@@ -235,7 +235,7 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
 
 
 def _is_real(column: RawColumn, coding: Coding) -> bool:
-    """Tells whether a column is real, or would be without its spike."""
+    """Returns whether a column is real, or would be without its spike."""
     return column.name in coding.real or (coding.discretise is None and is_quantity(column, coding))
 
 
@@ -295,7 +295,7 @@ def _require_numbers(column: RawColumn, source: str, remedy: str) -> None:
 
 
 def is_quantity(column: RawColumn, coding: Coding) -> bool:
-    """Tells whether a column holds many different numbers, and no states of it are declared."""
+    """Returns whether a column holds many different numbers, and no states of it are declared."""
     if column.states is not None or coding.declares(column.name):
         return False
     if len(column.labels) <= FEW:  # labels that do not occur change nothing, and rows need not be counted
@@ -309,7 +309,7 @@ def is_quantity(column: RawColumn, coding: Coding) -> bool:
 
 
 def is_continuous(column: RawColumn, coding: Coding) -> bool:
-    """Tells whether a quantity has more numbers than states are allowed, or some with fractions."""
+    """Returns whether a quantity has more numbers than states are allowed, or some with fractions."""
     if not is_quantity(column, coding):
         return False
     different = np.unique(column.numbers()[column.occurring()])

@@ -129,7 +129,7 @@ def labels_of_rows(data: Frame) -> list[str] | None:
 
 
 def is_covariance(columns: Sequence[RawColumn]) -> bool:
-    """Tells whether the rows of a table are a covariance matrix of its columns, labels of rows apart."""
+    """Returns whether the rows of a table are a covariance matrix of its columns, labels of rows apart."""
     if columns and _is_words(columns[0], len(columns) - 1):
         columns = columns[1:]
     n = len(columns)
@@ -148,7 +148,7 @@ def is_covariance(columns: Sequence[RawColumn]) -> bool:
 
 
 def _is_words(column: RawColumn, rows: int) -> bool:
-    """Tells whether a column has a label, no number, for each of as many rows."""
+    """Returns whether a column has a label, no number, for each of as many rows."""
     there = column.codes.size == rows and bool(column.present().all())
     return there and bool(np.isnan(column.numbers()[column.occurring()]).all())
 

@@ -39,7 +39,7 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
 
     Args:
         data: of any kind.
-        given: options by name. `crosstab`: True or False tells whether it is one; None for `is_crosstab`.
+        given: options by name. `crosstab`: True or False if known; None for `is_crosstab`.
 
     Raises:
         ChoiceError: `crosstab` is True, and the data are no frame of pandas.
@@ -60,7 +60,7 @@ def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mappin
 
 
 def is_crosstab(data: Frame) -> bool:
-    """Tells whether data are a pandas table of counts.
+    """Returns whether data are a pandas table of counts.
 
     All levels of its axes have names and at most 20 labels, and its values are whole numbers from 0 on.
     """

@@ -91,7 +91,7 @@ def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
 
 
 def _have_labels(first: str, ahead: Sequence[str], separator: str) -> bool:
-    """Tells whether all lines have a value more than the first: labels of rows, as R's write.table writes.
+    """Returns whether all lines have a value more than the first: labels of rows, as R's write.table writes.
 
     There are several lines, and labels differ. If the last value is empty in all lines, they end with a
     separator.

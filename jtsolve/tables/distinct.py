@@ -31,8 +31,8 @@ _TIMES = "times"
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
 """Columns of a wide table compared first, and by what factor they grow: at most a seventh of the work."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
-"""Multiplicities of rows that all count once, for kernels. Read-only as those of a table, which numba tells
-apart: it would compile every kernel that takes them twice."""
+"""Multiplicities of rows that all count once, for kernels. Read-only as those of a table: otherwise
+numba, which distinguishes the two, would compile every kernel twice."""
 ONCE.flags.writeable = False
 
 

@@ -42,23 +42,23 @@ _MOST_VALUES = 1 << 16
 
 
 def is_path(data: Frame) -> TypeGuard[str | Path]:
-    """Tells whether data are the path of a file rather than a frame."""
+    """Returns whether data are the path of a file rather than a frame."""
     return isinstance(data, str | Path)
 
 
 def is_listing(value: object) -> bool:
-    """Tells whether a value holds several: it can be iterated over, and is no text."""
+    """Returns whether a value holds several: it can be iterated over, and is no text."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
 def is_pandas(data: Frame) -> bool:
-    """Tells whether data are a frame or a column of pandas, without importing it."""
+    """Returns whether data are a frame or a column of pandas, without importing it."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series)
 
 
 def has_index(data: Frame) -> bool:
-    """Tells whether the rows have labels, which are not a column: a pandas index other than 0, 1, …."""
+    """Returns whether the rows have labels, which are not a column: a pandas index other than 0, 1, …."""
     return is_pandas(data) and not isinstance(data.index, sys.modules["pandas"].RangeIndex)
 
 
@@ -404,7 +404,7 @@ def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]
 
 
 def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
-    """Tells whether a column of some type holds values as they are."""
+    """Returns whether a column of some type holds values as they are."""
     try:
         held = made().to_list()
     except (TypeError, ValueError, OverflowError):

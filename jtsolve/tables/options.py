@@ -228,7 +228,7 @@ class Dialect:
 
 
 def _separates(mark: object) -> bool:
-    """Tells whether a value is a character that can stand between values."""
+    """Returns whether a value is a character that can stand between values."""
     if not isinstance(mark, str) or len(mark) != 1:
         return False
     is_mark = mark.isascii() and mark.isprintable() and not mark.isalnum() and mark not in "\"'+-.?"
@@ -388,11 +388,11 @@ class Coding:
         return by or self.class_column
 
     def declares(self, name: str) -> bool:
-        """Tells whether the states or cuts of a column, or that it is real, are the user's own choice."""
+        """Returns whether the states or cuts of a column, or that it is real, are the user's own choice."""
         return name in self.schema or name in self.states or name in self.real
 
     def reads(self, name: str) -> bool:
-        """Tells whether a column of the file is needed."""
+        """Returns whether a column of the file is needed."""
         if self.crosstab is not None or name in (self.weights, self.classes):
             return True
         return name not in self.drop and (self.columns is None or name in self.columns)
@@ -518,12 +518,12 @@ def title_of(path: str | Path) -> str:
 
 
 def is_pattern(path: str) -> bool:
-    """Tells whether a path is a pattern of paths."""
+    """Returns whether a path is a pattern of paths."""
     return not {"*", "?", "["}.isdisjoint(path)
 
 
 def is_data(source: object, score: object) -> bool:
-    """Tells whether a source is data rather than an instance: by its suffix, or since a score is named."""
+    """Returns whether a source is data rather than an instance: by its suffix, or since a score is named."""
     if not isinstance(source, str | Path) or score is not None or Path(source).is_dir():
         return True
     return TABLE.format_to_read(source) is not None

@@ -127,7 +127,7 @@ AnyTable: TypeAlias = "Table | PartitionedTable"
 
 
 def is_dask_frame(data: Frame) -> TypeGuard[Any]:
-    """Tells whether data are a Dask DataFrame, without importing Dask."""
+    """Returns whether data are a Dask DataFrame, without importing Dask."""
     return hasattr(data, "to_delayed") and hasattr(data, "npartitions")
 
 

@@ -144,7 +144,7 @@ class Lines:
         return next(self._pieces) if held is None else held
 
     def first(self) -> tuple[int, str]:
-        """Takes the first non-blank line; returns its number and text, or (0, "") at the end."""
+        """Consumes the first non-blank line; returns its number and text, or (0, "") at the end."""
         for number, piece in self:
             start = 0
             for offset, line in enumerate(piece.split(b"\n")):

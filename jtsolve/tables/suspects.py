@@ -55,7 +55,7 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
 
 
 def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawColumn]) -> bool:
-    """Tells whether a column seems to count how often each row occurs: by its name, or also by the rows.
+    """Returns whether a column seems to count how often each row occurs: by its name, or also by the rows.
 
     Args:
         name: of the column.
@@ -76,7 +76,7 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
 
 
 def header_is_row(raw: RawTable) -> bool:
-    """Tells whether the names of a text file are values of their own columns, and not 0, 1, …."""
+    """Returns whether the names of a text file are values of their own columns, and not 0, 1, …."""
     if raw.typed or not raw.columns:
         return False
     names = [column.name for column in raw.columns]
@@ -86,5 +86,5 @@ def header_is_row(raw: RawTable) -> bool:
 
 
 def _is_number(column: RawColumn) -> bool:
-    """Tells whether the name of a column is a number, as all of its values are."""
+    """Returns whether the name of a column is a number, as all of its values are."""
     return number_in(column.name) is not None and not np.isnan(column.numbers()[column.occurring()]).any()

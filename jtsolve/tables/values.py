@@ -44,7 +44,7 @@ _MICROSECONDS = 6
 
 
 def is_missing(value: Any) -> bool:
-    """Tells whether a value is None, NaN, NaT or pandas.NA."""
+    """Returns whether a value is None, NaN, NaT or pandas.NA."""
     if value is None:
         return True
     same = value == value  # noqa: PLR0124 - NaN differs from itself, and pandas.NA gives no bool
@@ -157,7 +157,7 @@ def kind_of_texts(labels: Collection[str]) -> ValueKind:
 
 
 def are_of(kind: ValueKind, labels: Collection[str]) -> bool:
-    """Tells whether texts are different values of a kind."""
+    """Returns whether texts are different values of a kind."""
     if kind == "text":
         return True
     values = {_READERS[kind](label) for label in labels}

@@ -205,7 +205,7 @@ class _Verifier:
         return [*self.problem.constraints.required_edges, *present]
 
     def _impossible(self, state: _Remaining) -> bool:
-        """Tells whether a vertex has no family, or an edge of all trees of the node is in none."""
+        """Returns whether a vertex has no family, or an edge of all trees of the node is in none."""
         left = np.zeros(self.n + 1, dtype=np.bool_)
         left[self.table.member[state.allowed]] = True
         if not left[: self.n].all():

@@ -255,7 +255,7 @@ class _Partition:
         return element
 
     def join(self, one: Hashable, other: Hashable) -> bool:
-        """Makes one class of two; tells whether they were two."""
+        """Makes one class of two; returns whether they were two."""
         one, other = self.root(one), self.root(other)
         self._parent[one] = other
         return one != other

@@ -118,7 +118,7 @@ def _step(number: int, step: StepDocument, graph: Graph) -> Iterator[str]:
 def _directions(document: GraphDocument) -> Iterator[str]:
     """Checks that the arcs are those of the separating sets and Meek's rules (UAI 1995)."""
     selection = document.selection
-    assert selection is not None, "asked before"
+    assert selection is not None, "checked by the caller"
     if document.arcs is None:
         return
     graph = _graph(document.edges)
@@ -152,7 +152,7 @@ def _directions(document: GraphDocument) -> Iterator[str]:
 
 
 def _directed(u: str, v: str, graph: Graph, arcs: set[tuple[str, str]], settled: set[frozenset[str]]) -> bool:
-    """Tells whether one of Meek's first three rules directs an edge from u to v."""
+    """Returns whether one of Meek's first three rules directs an edge from u to v."""
     if any((w, u) in arcs and w not in graph[v] for w in graph[u] - {v}):
         return True
     shared = graph[u] & graph[v]

@@ -203,7 +203,7 @@ def cuts_raised(
         return int(enters.sum()), entering[k].size * generators[k].size
 
     def close(k: int, free: NDArray[np.int32]) -> bool:
-        """Grows F(a) of a sink, and tells whether ∅ is in it."""
+        """Grows F(a) of a sink, and returns whether ∅ is in it."""
         reached, entering[k], generators[k] = close_up(
             lattice, reduced_cost, little, inside[k], entering[k], generators[k], free, room, queue
         )

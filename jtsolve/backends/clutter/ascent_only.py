@@ -103,7 +103,7 @@ def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits
         if report.stop is not None:
             raise StoppedError
 
-    assert isinstance(problem.scores, Bounding), "asked before"
+    assert isinstance(problem.scores, Bounding), "checked by the caller"
     target = range_bound(problem) if first is None else first.score(problem.scores)
     for bound in problem.scores.tree_bounds(problem.max_clique_size, target, limits.workers, proceed):
         report(bound=bound, note="prices of families")

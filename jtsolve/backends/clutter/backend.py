@@ -82,7 +82,7 @@ _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
 other of those that the first ascent leaves: 29,841 on plants took 14 s."""
 _MANY_SETS, _MANY_OF_ALL = 1 << 17, 1 / 8
 """Sets above which the completion bound is tried before they are listed, and their share of all 2^n, each of
-which it looks at: of 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
+which it visits: of 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
 _FEW_OF_PRUNED = 20_000
 """Families up to which the simplex method solves what the completion bound leaves at once. On mushroom, with
 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
@@ -320,7 +320,7 @@ class ClutterCuts:
         return search, count, again, completions
 
     def _prunes(self, problem: Problem, limits: Limits) -> bool:
-        """Tells whether sets are dropped by the completion bound before they are listed."""
+        """Returns whether sets are dropped by the completion bound before they are listed."""
         return (
             not isinstance(problem.scores, SparseScores)
             and problem.n <= pruning.MOST_VARIABLES
@@ -355,11 +355,11 @@ class ClutterCuts:
         return pruning.Pruned(problem, 0), first, root
 
     def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
-        """Tells whether there is no memory for the LP over all families."""
+        """Returns whether there is no memory for the LP over all families."""
         return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
-        """Tells whether there is no memory for all families, and the scores bound trees themselves."""
+        """Returns whether there is no memory for all families, and the scores bound trees themselves."""
         scores = problem.scores
         if not isinstance(scores, Bounding) or not self._only_ascends(problem, limits):
             return False
@@ -399,11 +399,11 @@ class ClutterCuts:
             report(tree=first)
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
-        # For potentials, no tree tells which root is good, and it had better not depend on what came first.
+        # For potentials, no tree indicates a good root, and it should not depend on the order of events.
         return first, choose_root(problem, None if self._may_take_potentials(problem) else first)
 
     def _may_take_potentials(self, problem: Problem) -> bool:
-        """Tells whether potentials may follow the ascent."""
+        """Returns whether potentials may follow the ascent."""
         width = problem.max_clique_size
         suits = width >= POTENTIALS.least_width and problem.n <= POTENTIALS.most_sinks
         return suits and self.certificate is None and predicted_sets(problem) * width > self.simplex

@@ -88,8 +88,8 @@ class ProofNode:
 class OpenNode:
     """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof.
 
-    `ascended` tells whether its multipliers are those of an ascent, or better; `potentials` are those of
-    turns that were interrupted, and `turned` tells that turns have done what steps would do, here or above.
+    `ascended`: its multipliers are those of an ascent, or better; `potentials` are those of
+    turns that were interrupted, and `turned`: turns have replaced the steps, here or above.
     """
 
     subproblem: Subproblem
@@ -273,7 +273,7 @@ class BranchAndBound:
         return True
 
     def _is_large(self, subproblem: Subproblem) -> bool:
-        """Tells whether a subproblem is open, with too many families for the simplex method at once."""
+        """Returns whether a subproblem is open, with too many families for the simplex method at once."""
         return not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few
 
     def _take_turns(
@@ -377,7 +377,7 @@ class BranchAndBound:
             subproblem.set_centre()
 
     def _branch(self, node: OpenNode) -> None:
-        """Opens the two children of an undecided pair, or looks at the one graph that is left."""
+        """Opens the two children of an undecided pair, or checks the one graph that is left."""
         families = node.subproblem.families
         first, last = np.searchsorted(families.sizes, [2, 3])
         pairs = families.members[first:last, :2].tolist()

@@ -4,7 +4,7 @@ max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the current rows, and x �
 escape, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to no more
 than the price; where no x satisfies the rows, the bound falls as the price rises, to below every tree.
 
-A cut is written in its sparser form: Σ_P x(v,P) = 1 is subtracted for the vertices of which most families
+A cut is written in its sparser form: Σ_P x(v,P) = 1 is subtracted for the vertices most of whose families
 enter the up-set. This changes the multipliers of the vertices, but not those of the cuts.
 """
 
@@ -208,7 +208,7 @@ class Master:
         return True
 
     def raise_price(self, factor: float, most: float) -> bool:
-        """Raises the price of the escape up to `most` nats; tells whether it was below."""
+        """Raises the price of the escape up to `most` nats; returns whether it was below."""
         price = min(self.price * factor, most / self.unit)
         if price <= self.price:
             return False

@@ -142,7 +142,7 @@ class Potentials:
 
     @staticmethod
     def may_suit(subproblem: Subproblem) -> bool:
-        """Tells whether to take them if the ascent leaves a large gap: no certificate, and large cliques."""
+        """Returns whether to use them if the ascent leaves a large gap: no certificate, and large cliques."""
         return (
             subproblem.stages is None
             and subproblem.best.tree is not None
@@ -152,7 +152,7 @@ class Potentials:
 
     @staticmethod
     def suit(subproblem: Subproblem) -> bool:
-        """Tells whether to take them, after the ascent."""
+        """Returns whether to use them, after the ascent."""
         return Potentials.may_suit(subproblem) and _leaves_much(
             subproblem, subproblem.units, _without_cuts(subproblem)
         )
@@ -182,7 +182,7 @@ class Potentials:
         subproblem = self.subproblem
         before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
-            if not self.suited:  # a better tree has come, and that was all that was wanting
+            if not self.suited:  # a better tree has come, which was all that was missing
                 return True
             gap = self.gap
             if not self._take_round(report):
@@ -227,7 +227,7 @@ class Potentials:
         )
 
     def _take_round(self, report: Stoppable) -> bool:
-        """Takes a round of turns; returns False if it was interrupted."""
+        """Does a round of turns; returns False if it was interrupted."""
         finished = all(self._turn(report, from_empty=kind) for kind in _ROUND)
         self._evaluate_and_fix()
         return finished
@@ -468,6 +468,6 @@ def _without_cuts(subproblem: Subproblem) -> int:
 
 
 def _leaves_much(subproblem: Subproblem, units: int, top: int) -> bool:
-    """Tells whether a bound leaves much of what cuts can gain at most, from the bound without cuts."""
+    """Returns whether a bound leaves much of what cuts can gain at most, from the bound without cuts."""
     target = subproblem.best.target
     return units - target > POTENTIALS.least_gap * (top - target)

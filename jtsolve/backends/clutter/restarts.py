@@ -51,7 +51,7 @@ class _Course:
         return Stop.STEPS if self.restart_pending else None
 
     def _pays_off(self) -> bool:
-        """Tells whether another search is worth its time: not below the root, nor with few families left."""
+        """Returns whether another search is worth its time: at the root only, and with many families left."""
         search = self.search
         if search is None or self.limits.elapsed <= self.due or search.best.score <= self.score:
             return False

@@ -9,7 +9,7 @@ Shanno, Operations Research 1992). Exact evaluation covers all, and those that g
 column of their vertex join. As long as the bound is not the best yet, the LP is then solved again before rows
 are sought.
 
-The steps leave thousands of rows, of which a solution has some hundreds with a multiplier. The LP begins with
+The steps leave thousands of rows, some hundreds of which have a multiplier in a solution. The LP begins with
 the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
 
 After turns of potentials (`potentials`), the rows are cuts of theirs. Turns then go on from the multipliers
@@ -202,7 +202,7 @@ class CuttingPlanes:
         self.waiting = self.waiting.moved(self.subproblem.families, position)
 
     def _cut(self, master: Master, point: Point, bound: Bound, report: Stoppable) -> bool:
-        """Adds rows that the point violates, found at or near it; tells whether there were any."""
+        """Adds rows that the point violates, found at or near it; returns whether there were any."""
         families = self.subproblem.families
         parents = families.facets[point.union, point.slot].astype(np.int64)
         violation = self.waiting.violation(point.union, parents, point.value).cuts

@@ -7,7 +7,7 @@ A tree's number of edges and that of its parameters decompose like its score (`c
 where K is more than the parameters of two trees can differ by. Let T be a tree that is best by this, at any
 worth. A tree T' of the best score has score(T') ≥ score(T), hence size(T) ≤ size(T'): no best tree has
 fewer edges, and none with as many has fewer parameters. What remains to be seen is that T is a best tree
-itself, which its score tells. If not, some better tree has more edges that gain less than they count, and the
+itself, as its score shows. If not, some better tree has more edges that gain less than they count, and the
 worth of a nat is raised; mostly the first is enough.
 
 Sizes are whole numbers and a bound within half of one settles them; the worth is chosen by the largest score,
@@ -52,7 +52,7 @@ _ROOM = 2.0**43
 """Largest score times worth, for n = 1; of a float's 53 bits, ten are for rounding below a unit of size."""
 _SETTLED = 0.5
 _SECONDS = 2.0
-"""Least time before it gives up."""
+"""Minimum time before it stops."""
 
 
 def ties_with(families: Families) -> Callable[[float], float]:

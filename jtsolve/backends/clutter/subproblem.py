@@ -70,7 +70,7 @@ class BestTree:
         self.target = self.close = self.floor
 
     def offer(self, tree: JunctionTree) -> bool:
-        """Takes a tree if it is better and meets the constraints."""
+        """Records a tree if it is better and meets the constraints."""
         score = 0.0 if self.flat else tree.score(self.problem.scores)
         if score <= self.score or not self.problem.permits(tree):
             return False

@@ -9,12 +9,12 @@ cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for
 bound falls from the first second on, where a simplex method solves LP after LP; it takes over
 when the steps gain little (`simplex`).
 
-A family of large reduced cost does not attain a maximum soon. So the steps between two separations look at
+A family of large reduced cost does not attain a maximum soon. So the steps between two separations visit
 those of small reduced cost only, and D over all families decides at their end whether their λ is better. If
-it is not, the next steps begin at the old λ and look at more families.
+it is not, the next steps begin at the old λ and visit more families.
 
 Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; steps look at the near families; the step length has a lower limit, since new rows make room
+go between steps; steps visit the near families; the step length has a lower limit, since new rows make room
 for progress; when the steps stall, a new average begins, and cuts without a multiplier leave.
 """
 
@@ -83,7 +83,7 @@ class VolumeConstants:
     near: float = 0.25
     fewer: float = 0.8
     more: float = 2.0
-    """The steps look at families with a reduced cost below this share of the gap; the factors of the share
+    """The steps visit families with a reduced cost below this share of the gap; the factors of the share
     after a bound that holds over all families, and after one that does not. On accidents, where a twentieth
     of the families was enough, 296 nats were left after 67 s, and 374 by steps over all families."""
     least_progress: float = 0.05
@@ -182,7 +182,7 @@ class Volume:
         return True
 
     def _choose_near(self) -> None:
-        """Chooses the families that the next steps look at: the nearest, and those of the average."""
+        """Chooses the families that the next steps visit: the nearest, and those of the average."""
         subproblem, point = self.subproblem, self.point
         families, centre = subproblem.families, subproblem.centre
         # The families of the average stay, or the violation kept below would not be that of `x`; so do those
@@ -252,7 +252,7 @@ class Volume:
         bound = subproblem.evaluate(self.multipliers, pool=self.pool)
         if bound.units <= subproblem.units:
             self._follow(*subproblem.improve(bound, self.multipliers))
-            # The near families were enough for a valid bound: look at fewer. Otherwise the steps are undone,
+            # The near families were enough for a valid bound: visit fewer. Otherwise the steps are undone,
             # and more families are looked at, since some far one attained a maximum.
             self.share *= VOLUME.fewer
             self.rounds += 1
@@ -276,7 +276,7 @@ class Volume:
         self.ascent_rate = (units - subproblem.units) / (self.since - began)
 
     def _follow(self, bound: Bound, position: NDArray[np.int64] | None) -> None:
-        """Takes the last bound; the average follows where families have been dropped."""
+        """Moves to the last bound; the average follows where families have been dropped."""
         subproblem = self.subproblem
         self.last = bound
         if position is None or not subproblem.feasible:

@@ -132,13 +132,13 @@ class ConsistentTrees:
             raise StoppedError
 
     def _advance(self) -> bool:
-        """Raises the threshold until there is a root, and tells whether there is one."""
+        """Raises the threshold until there is a root, and returns whether there is one."""
         while not kernel.advance(self.state, PIECES.covers):
             self._check()
         return bool(self.state.progress["roots"][0] > 0)
 
     def _retest(self, used: list[int]) -> bool:
-        """Tests larger sets given the separators; tells whether components merged."""
+        """Tests larger sets given the separators; returns whether components merged."""
         changed = False
         for s in used:
             self._check()

@@ -1,6 +1,6 @@
 """How sets are represented in the dynamic programming: bit masks, ranks, and tables addressed by both.
 
-The last of the n variables, the root, is in no U. A set over all variables is a pair (ρ, c): ρ tells whether
+The last of the n variables, the root, is in no U. A set over all variables is a pair (ρ, c): ρ says whether
 it holds the root, c is a bit mask over the other m = n − 1 variables. U is a bit mask over these m.
 
 *Ranks.* The sets c of at most w members are numbered by size, and within a size in increasing order of the

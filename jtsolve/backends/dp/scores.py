@@ -174,7 +174,7 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
 
 
 def is_closed(ranks: RankTables, local: LocalTables) -> bool:
-    """Tells whether all proper subsets of permitted cliques may be cliques and separators, ∅ a separator."""
+    """Returns whether all proper subsets of permitted cliques may be cliques and separators, also ∅."""
     clique = local.clique > local.threshold
     inner = clique & (local.separator < -local.threshold)
     inner[0, 0] = local.separator[0, 0] < -local.threshold

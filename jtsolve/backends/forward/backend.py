@@ -140,7 +140,7 @@ def _knows_all_states(problem: Problem) -> str | None:
 
 
 def _is_plain(problem: Problem) -> bool:
-    """Tells whether treewidth is the only constraint and every set has a score."""
+    """Returns whether treewidth is the only constraint and every set has a score."""
     others = problem.constraints.features - {ProblemFeature.MAX_TREEWIDTH}
     return not others and not isinstance(problem.scores, SparseScores)
 
@@ -218,7 +218,7 @@ class _EdgeSelection:
         return None
 
     def refill(self) -> bool:
-        """Queues the initial pairs whose turn may come; tells whether any candidate is left."""
+        """Queues the initial pairs whose turn may come; returns whether any candidate is left."""
         while not self.first.exhausted:
             u, v, loss = self.first.next()
             # All later pairs lose more than the top of the queue: they can wait in their arrays.
@@ -234,7 +234,7 @@ class _EdgeSelection:
         return bool(self.queue)
 
     def detour(self) -> bool:
-        """Adds the best waiting edge if no other edge repairs the graph; tells whether there was one.
+        """Adds the best waiting edge if no other edge repairs the graph; returns whether there was one.
 
         It makes one clique more, but each edge brings the graph closer to a complete one, which has one.
         """
@@ -287,7 +287,7 @@ class _EdgeSelection:
         return found if self.broken else [entry for entry in found if not entry.repairs]
 
     def may_join(self, u: int, v: int) -> bool:
-        """Tells whether uv is neither an edge nor forbidden, and its clique is not too large."""
+        """Returns whether uv is neither an edge nor forbidden, and its clique is not too large."""
         shared = self.neighbours[u] & self.neighbours[v]
         return (
             not self.neighbours[u] >> v & 1
@@ -309,7 +309,7 @@ class _EdgeSelection:
         return CandidateEdge(repairs, *costs, loss, u, v, shared, exchange.growth)
 
     def is_significant(self, u: int, v: int, shared: VarSet, gain: float) -> bool:
-        """Tells whether an edge with this gain, in nats, passes the likelihood-ratio test, if any."""
+        """Returns whether an edge with this gain, in nats, passes the likelihood-ratio test, if any."""
         if self.significance is None:
             return True
         from scipy.special import chdtrc
@@ -331,7 +331,7 @@ class _EdgeSelection:
         return self.candidate(u, v)
 
     def separates(self, shared: VarSet, u: int, v: int) -> bool:
-        """Tells whether S separates u from v; only a separator of the tree can."""
+        """Returns whether S separates u from v; only a separator of the tree can."""
         if not self.separators[self.key(shared)]:
             return False
         # In different components, S = ∅ separates them.

@@ -125,7 +125,7 @@ class LargeNeighbourhoodSearch:
 
     Args:
         exact: solves the regions.
-        start: backends that give first trees, of which the best is taken.
+        start: backends whose best tree is the first tree.
         region: the largest number of variables of a region, at least 4, and at most what `exact` takes.
         kicks: the largest number of consecutive kicks without a better tree.
         strength: of the first kick: the largest standard deviation of its noise, as a multiple of the gain of
@@ -429,7 +429,7 @@ class _RegionSearch:
         return self.solver.solve(regions, targets, noises)
 
     def replace_region(self, region: Region, optimum: RegionOptimum, old: float) -> bool:
-        """Replaces a region that scored `old` by its optimum, and tells whether it could.
+        """Replaces a region that scored `old` by its optimum, and returns whether it could.
 
         A replacement of another region may have removed nodes of this one. If all are there, the tree within
         is unchanged, though other nodes may be attached to it.

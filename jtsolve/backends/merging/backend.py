@@ -95,7 +95,7 @@ class _Tuning:
     widenings: int = 3
     """Maximum number of lifts of a trajectory: larger treewidths are left to local searches."""
     lifts: int = 4
-    """Number of lifts, of which the best is kept. On plants at treewidth 3, two of four seeds came above
+    """Number of lifts; the best is kept. On plants at treewidth 3, two of four seeds came above
     −240,660 in 75 s with one, and six of eight with three or four; eight are no better."""
     idle: int = 9
     """Rounds of a trajectory without a better tree, before another begins."""
@@ -253,7 +253,7 @@ class _Rounds:
         return self.limits.elapsed - self.began
 
     def is_stalled(self) -> bool:
-        """Tells whether the active search has found nothing for as long as all work before it took."""
+        """Returns whether the active search has found nothing for as long as all work before it took."""
         least = max(self.last_gain, _TUNING.least_patience * self.group)
         return self.elapsed > self.last_gain + least
 
@@ -350,7 +350,7 @@ class _Rounds:
         return tree.score(self.problem.scores)
 
     def add_descent(self, current: JunctionTree) -> bool:
-        """Descends from another start; tells whether to continue, as long as most starts are feasible."""
+        """Descends from another start; returns whether to continue, as long as most starts are feasible."""
         self.report(note=f"descent {self.made + 1}")
         start = self.start(current)
         self.made += 1
@@ -494,7 +494,7 @@ class _Rounds:
         return DerivedReport(self.report, self.offer_news, ends, same_problem=False)
 
     def silent(self) -> DerivedReport:
-        """Returns a report that only tells whether to stop."""
+        """Returns a report that only says whether to stop."""
         return DerivedReport(self.report, lambda _news: None, same_problem=False)
 
     def offer_news(self, news: News) -> None:

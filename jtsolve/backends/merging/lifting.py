@@ -11,7 +11,7 @@ node contains or takes v. That is a condition on two neighbours, and so is what 
 with a label that the other contains or takes as well. Hence, the best labels are found by dynamic
 programming from the leaves of the tree to a root.
 
-Of two labels of which neither is in the other node, only equal ones add to the separator, so that all pairs
+Two labels, neither in the other node, add to the separator only if they are equal, so that all pairs
 of labels of two neighbours take a time linear in n. Time: n scores and some operations on arrays of n for
 each clique; 10 ms for 69 variables. Ours.
 """

@@ -86,7 +86,7 @@ class LocalSearch:
     It returns a tree that meets all constraints or none at all, and never claims that there is none.
 
     Args:
-        start: backends that give first trees, of which the best is taken.
+        start: backends whose best tree is the first tree.
         method: how moves are chosen.
         patience: the search ends after the round in which `patience`·n³ consecutive moves, with n at least
             16, gave no better tree; above 0.
@@ -230,7 +230,7 @@ class _MoveSearch:
                     break
 
     def is_tabu(self, move: Move) -> bool:
-        """Tells whether a move restores a clique that one of the last moves removed."""
+        """Returns whether a move restores a clique that one of the last moves removed."""
         return any(self.tabu.get(self.key(mask), -1) >= self.samples for mask in _new_cliques(move))
 
     def make_tabu(self) -> None:
@@ -271,7 +271,7 @@ class _MoveSearch:
         return moves
 
     def make(self, move: Move, gain: float) -> bool:
-        """Makes a move unless it violates a constraint; tells whether it was made."""
+        """Makes a move unless it violates a constraint; returns whether it was made."""
         # A copy takes O(n): a better tree is copied only when the search is about to leave it.
         if gain < 0 and self.value > self.best_value + self.tolerance:
             self.save_best()
@@ -284,7 +284,7 @@ class _MoveSearch:
         return True
 
     def permitted(self) -> bool:
-        """Tells whether the tree meets the constraints, if it did before the last move."""
+        """Returns whether the tree meets the constraints, if it did before the last move."""
         tree = self.tree
         if len(tree.cliques) > self.max_cliques:
             return False
@@ -299,7 +299,7 @@ class _MoveSearch:
         return self.holds_required()
 
     def holds_required(self) -> bool:
-        """Tells whether the tree has each required edge that the last move may have removed."""
+        """Returns whether the tree has each required edge that the last move may have removed."""
         required = self.problem.constraints.required_edges
         if not required:
             return True

@@ -62,7 +62,7 @@ class PreparedProblem:
 
 
 def relaxes(relaxation: Backend | None, problem: Problem) -> TypeGuard[Relaxes]:
-    """Tells whether there is a relaxation that accepts the problem."""
+    """Returns whether there is a relaxation that accepts the problem."""
     return isinstance(relaxation, Relaxes) and not relaxation.capabilities.objections(problem)
 
 

@@ -61,7 +61,7 @@ class Relaxes(Protocol):
         """Returns the sparsest of the best trees, and by what: "edges, parameters", "edges" or nothing.
 
         Args:
-            problem: of which `tree` is proved to be a best tree.
+            problem: `tree` is one of its best trees, by proof.
             families: those that a relaxation left, or all.
             tree: one of the best.
             limits: of the whole run.

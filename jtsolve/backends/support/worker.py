@@ -1,4 +1,4 @@
-"""Solver libraries in worker processes, which can be killed at any time: they look at no clock of ours.
+"""Solver libraries in worker processes, which can be killed at any time: they read no clock of ours.
 
 Starting a process takes longer than many solves, so there is one for each kind of solver, kept for the next
 problem. Kinds are kept apart because libraries do not mix: OR-tools and highspy, for one, cannot be loaded
@@ -123,7 +123,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
 
 
 def _alive(waiting: list[_Worker]) -> _Worker | None:
-    """Takes a worker off the list; drops those killed meanwhile."""
+    """Removes a worker from the list; drops those killed meanwhile."""
     while waiting:
         worker = waiting.pop()
         if worker.tree.process.poll() is None:

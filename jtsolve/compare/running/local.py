@@ -22,7 +22,7 @@ class Executor(Protocol):
     """A place to run specifications."""
 
     def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
-        """Does all runs, and tells the watcher of each row as it comes.
+        """Does all runs, and passes each row to the watcher as it arrives.
 
         An exception of the watcher, or Ctrl-C, kills the runs in progress; they leave no row.
         """

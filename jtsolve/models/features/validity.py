@@ -134,7 +134,9 @@ def _require_distribution(node: Node, context: Context, columns: tuple[Column, .
             raise ValueError("its table gives a probability to a cell that a clause forbids")
         return
     if context.clauses:
-        raise ValueError("a clause binds its variables, which a junction tree cannot heed; write a table")
+        raise ValueError(
+            "a clause binds its variables, which a junction tree cannot represent; write a table"
+        )
     own = [(column.name, column.states) for column in node.model.columns]
     if own != [(column.name, column.states) for column in leaf_columns(columns, node.variables, context)]:
         raise ValueError("the columns of its junction tree are not the open variables with the states left")

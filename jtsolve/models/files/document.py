@@ -94,7 +94,7 @@ class MixedMixtureDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
 
 
 class _Kind(msgspec.Struct):
-    """The field that tells the documents apart."""
+    """The field that identifies the kind of document."""
 
     kind: Any = None
 

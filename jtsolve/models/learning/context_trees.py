@@ -184,7 +184,7 @@ class _Part:
 
 
 class _Growth:
-    """Grows a context tree: all that was looked at, of which `pruned` chooses the best for a penalty.
+    """Grows a context tree: all candidate splits; `pruned` chooses the best for a penalty.
 
     Attributes:
         parts: the nodes, the root first, kids later than their parents.
@@ -293,7 +293,7 @@ class _Growth:
         from jtsolve.models.features.kernels.forests import forest_gains
 
         variables = sorted(part.context.domains)
-        if len(variables) < 2:  # noqa: PLR2004 - a literal tells of others
+        if len(variables) < 2:  # noqa: PLR2004 - a literal informs about other variables
             return None
         first = np.concatenate([[0], np.cumsum([self.columns[v].arity for v in variables])]).astype(np.int64)
         codes = self.table.codes[variables][:, part.rows].astype(np.int32)

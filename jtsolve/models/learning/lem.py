@@ -17,7 +17,7 @@ leaves open is decided as follows.
 - A δ that does not depend on the number of rows finds everything independent, or nothing; `test` puts a G
   test or the threshold of BIC in its place.
 - Scores are flat where nothing decomposes. Ties go to the most balanced feature (the paper's), or to the one
-  that tells most of the single variables.
+  with most information about the single variables.
 - A leaf is a table of the open variables, or of each group that clauses tie together, if rows are too few.
 
 Time: k · n calls of LMIP for a split, C(n, k) · s^k for Algorithm 2 (s states), each rows × n^q.
