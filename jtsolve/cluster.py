@@ -471,7 +471,7 @@ def lost() -> ClusterLostError:
     """Returns the error of a cluster without its scheduler, or without workers for good."""
     return ClusterLostError(
         "the Dask cluster has lost its tasks: its scheduler or all its workers have ended, or cannot be "
-        "reached. Start them again, and repeat the call; `jtsolve compare --resume` goes on from there"
+        "reached. Start them again, and repeat the call; `jtsolve compare --resume` continues from there"
     )
 
 

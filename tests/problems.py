@@ -31,7 +31,7 @@ WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not Problem
 
 @dataclass
 class Recording:
-    """A `Report` that keeps what it is told.
+    """A `Report` that records its calls.
 
     `stop` sets in after it has been asked `patience` times; `incumbent` is what someone else is said to have
     found.

@@ -11,7 +11,7 @@ _SECONDS = 60.0
 
 
 def ended(*pids: int) -> bool:
-    """Waits for processes to end, and returns whether all have; a zombie has."""
+    """Waits for processes to end; returns whether all have; a zombie has."""
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)

@@ -314,7 +314,7 @@ def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
 
 
 class Demanded:
-    """Scores of a table, of which it is told which sets were asked for."""
+    """Scores of a table that records the requested sets."""
 
     def __init__(self, scores: LocalScores) -> None:
         self.n, self.max_size, self.scores = scores.n, scores.max_size, scores

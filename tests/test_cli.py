@@ -49,7 +49,7 @@ from jtsolve.core.tree import JunctionTree
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """Goes on until it is told to stop."""
+    """Runs until the report says stop."""
 
     found: bool = True
     name: ClassVar[str] = "endless"

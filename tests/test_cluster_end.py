@@ -173,7 +173,7 @@ class KilledWorker(Exception):  # noqa: N818 - named as Dask's, which tells task
 
 
 class Gone:
-    """A client, and a finished future, of which Dask raises an error."""
+    """A client, and a finished future whose result is an error of Dask."""
 
     def __init__(self, error: Exception, status: str = "closed") -> None:
         self.error, self.client_status = error, status

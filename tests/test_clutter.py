@@ -368,7 +368,7 @@ def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
 
 @pytest.mark.parametrize("near", [volume.VOLUME.near, 1e-6])
 def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, near: float) -> None:
-    # However few families the steps look at: a bound that fails for the others makes them look at more.
+    # However few families the steps visit: a bound that fails for the others makes them visit more.
     monkeypatch.setattr(volume, "VOLUME", replace(volume.VOLUME, near=near))
     problem = named(from_network(1, 12, 4, rows=200))
     result = solve(problem, replace(ALONE, simplex=5))  # more families than that tie

@@ -80,7 +80,7 @@ class ChainConstants:
 
     demands: Demands = Demands()  # noqa: RUF009 - a frozen value
     rounds: int = 40_000
-    """The most rounds of a chain, where neither they nor the time are limited."""
+    """Maximum number of rounds of a chain without limits of rounds and time."""
     task: int = 10
     """Pieces of a task on a cluster, about a second; as many are lost when it is."""
     steps: int = 100

@@ -102,7 +102,7 @@ def advance(
         while done < end:
             scores = setup.scores
             if on_demand is not None:
-                # The kernel returns early where scores are missing, and goes on with the same random numbers.
+                # The kernel returns early where scores are missing, and resumes with the same random numbers.
                 if stop():
                     raise StoppedError
                 on_demand.answer()

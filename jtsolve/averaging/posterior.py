@@ -39,8 +39,8 @@ class Intervals:
 
     Args:
         log_evidence: ln Z, in nats.
-        low: shape (n, n): no edge is less probable.
-        high: shape (n, n): nor more.
+        low: shape (n, n): lower bounds of the probabilities of edges.
+        high: shape (n, n): upper bounds of these.
         connected: the probability that the graph is connected.
         cliques: of the listed cliques, in their order.
         separators: of the listed separators, in their order.

@@ -79,7 +79,7 @@ class SetWeights:
         required: the required neighbours of each variable.
         offset: ln of what every graph's weight was divided by, in nats.
         lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
-        highest: nor above 2^highest.
+        highest: none is above 2^highest.
         rooted: whether a graph counts once for each of its rooted junction trees.
         star: whether the last variable is the star of marks (`core.marks`).
     """

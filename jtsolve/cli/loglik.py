@@ -92,7 +92,7 @@ def _write(logs: Any, path: Path) -> None:
 
 
 def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOptions) -> tuple[Any, Any]:
-    """Returns ln P of each row that counts, and how often it does."""
+    """Returns ln P of each row of positive weight, and its weight."""
     import numpy as np
 
     from jtsolve.models.columns import hidden_of, states_of

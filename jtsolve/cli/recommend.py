@@ -26,7 +26,7 @@ def recommend(
 ) -> None:
     """Recommend a backend: predicted time and memory of each, objections, and the choice of auto.
 
-    Nothing is solved; a quick tree and a first bound tell how far a proof is, within a few seconds. Exit
+    Nothing is solved; a quick tree and a first bound predict the time of a proof, within a few seconds. Exit
     code 4: no backend takes the instance within the limits.
     """
     from jtsolve.errors import LimitError

@@ -209,7 +209,7 @@ def plan_scores(
     if max_size is None and table.n > MOST_VARIABLES:
         raise ChoiceError(
             f"nothing says how large the scored sets are, and {table.n} columns are more than the "
-            f"{MOST_VARIABLES} of which sets of any size are scored; give {TREEWIDTH}"
+            f"{MOST_VARIABLES} for sets of any size; give {TREEWIDTH}"
         )
     max_size = table.n if max_size is None else min(max_size, table.n)
     scorer = make_scorer(table, score, max_size)

@@ -74,7 +74,7 @@ class RawColumn:
 
         Args:
             gaps: words that mean a missing value.
-            always: whether to turn every such text, whatever the other words are.
+            always: whether to convert every such text, regardless of the other words.
 
         >>> RawColumn("a", ("1.234,50", "7"), np.array([0, 1])).with_decimal_point(()).labels
         ('1234.5', '7')

@@ -98,7 +98,7 @@ class ProofForecast(NamedTuple):
         families: of the problem.
         left: those that may be in a tree better than a quick one.
         gap: nats between that tree and the bound; inf without a tree.
-        seconds: a guess how long the proof takes.
+        seconds: predicted time of the proof.
     """
 
     families: int

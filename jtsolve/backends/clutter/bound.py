@@ -37,7 +37,7 @@ _SLACK_BITS = 23
 """Units are fine enough for a slack of n units below 2^-23 nats, a tenth of the tolerance of "optimal", and
 no finer: bits are also needed for multipliers, which grow large in proofs of infeasibility."""
 _RELATIVE_BITS = 46
-"""The same for large scores, with a tolerance of 2^-40 of them: the largest has this many bits, and multipliers
+"""The same for large scores, with a tolerance of 2^-40: the largest has this many bits, and multipliers
 up to a hundred times as large still fit. Larger ones are scaled down, and bounds stay far too high."""
 NO_FAMILY = -(1 << 62)
 

@@ -177,7 +177,7 @@ class Potentials:
             report: polled all the time.
 
         Returns:
-            False if it was interrupted; a later call goes on.
+            False if it was interrupted; a later call resumes.
         """
         subproblem = self.subproblem
         before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds

@@ -4,7 +4,7 @@ The best tree at the beginning decides much: the root has the most neighbours in
 ascent (`ascent`). The steps after the ascent make up for a poor tree only slowly: on accidents (111
 variables, treewidth 2), the ascent from the optimum takes 4 s and ends where steps that began with an early
 tree arrive after a minute. So when a better tree has come while the first node is being bounded, a new search
-begins with it, and the one with the better bound goes on.
+begins with it, and the one with the better bound continues.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
 
 _WAIT = 2.0
-"""A search goes on for this many times as long as its beginning took, before another begins."""
+"""A restart waits until the search took this multiple of the time of its beginning."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def search_with_restarts(
         begin: returns a search that starts from the best tree reported.
         limits: of the whole.
         report: on the whole.
-        room: whether there is memory for two searches; without it, the first goes on.
+        room: whether there is memory for two searches; without it, the first continues.
 
     Raises:
         StoppedError, LimitError: the first search could not begin.

@@ -81,7 +81,7 @@ class CuttingPlanes:
     Args:
         subproblem: see above.
         pool: to share the separation among its threads, or None.
-        polishes: whether turns of potentials go on from the multipliers of each LP.
+        polishes: whether turns of potentials continue from the multipliers of each LP.
     """
 
     def __init__(

@@ -168,7 +168,7 @@ class Subproblem:
             bound: of the multipliers (`evaluate`).
             multipliers: of the rows, in nats.
             rows: their rows, where they are not the subproblem's own; the subproblem then takes these.
-            fix_all: drop families however few they are.
+            fix_all: drop families even if they are few.
 
         Returns: The bound of the multipliers over the families left, and the new position of every set, shape
             (K,), -1 if it is gone; None if no family is dropped.

@@ -91,7 +91,7 @@ class LTCI:
     Args:
         scores: local scores of sets of at most |S| + q variables.
         q: the size of the largest sets to test.
-        report: asked whether to go on; None never stops.
+        report: ends the tests; None never does.
 
     Attributes:
         tests: the number of sets tested so far.

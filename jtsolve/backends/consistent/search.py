@@ -38,7 +38,7 @@ class ConsistentTrees:
         problem: the problem; n > k + 1.
         k: the size of the separators.
         ltci: tests larger sets.
-        report: asked whether to go on.
+        report: ends the search.
 
     Attributes:
         retested: how many separators were tested with larger sets.

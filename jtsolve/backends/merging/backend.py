@@ -453,7 +453,7 @@ class _Rounds:
     def descend(self, search: Any, tree: JunctionTree) -> Outcome:
         """Runs a local search from a tree, and offers what it finds.
 
-        It does not see the incumbent: it would go on from there, and all descents would end alike.
+        It does not see the incumbent: it would continue from there, and all descents would end alike.
         """
         return self.improve(search, tree, self.part())
 

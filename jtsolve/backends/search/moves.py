@@ -48,14 +48,14 @@ class MoveProposals:
         width: w, the largest clique size.
         partners: for each variable, others that it gains most with, in decreasing order; empty if unknown.
         most: the largest number of cliques that a move changes; more are hardly worth their scores.
-        partner: how often a variable goes to the place of a partner.
-        anywhere: how often it goes to any place; else it goes near by.
-        all_own: how often all variables that only one clique contains move, not one of them.
-        ends: how often a walk to a place near by ends after a step.
-        smaller: how often a place loses another variable.
-        enters: how often `replace` only lets a variable enter.
-        leaves: how often it only lets one leave.
-        aside: how often y comes from another side than x.
+        partner: probability that a variable moves to the place of a partner.
+        anywhere: probability that it moves to any place; else it moves near by.
+        all_own: probability that all variables of one clique only move, not one of them.
+        ends: probability that a walk to a place near by ends after a step.
+        smaller: probability that a place loses another variable.
+        enters: probability that `replace` only adds a variable.
+        leaves: probability that it only removes one.
+        aside: probability that y comes from another side than x.
     """
 
     random: Random

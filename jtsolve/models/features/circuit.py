@@ -1,7 +1,7 @@
 """The circuit of a feature tree: one kind of node, on which every query is a single pass.
 
 A node has *branches*, which exclude each other. A branch has a probability given the node, fixes the states
-of some variables, and goes on at its kids, which share no variable. A split is a node of two branches, a
+of some variables, and continues at its kids, which share no variable. A split is a node of two branches, a
 table one with a branch a cell; a product is no node, but several kids of one branch. A junction tree has a
 node for each clique C and state s of its separator S, with a branch for each state of C ∖ S: so a junction
 tree of treewidth k is a circuit of O(n · 2^k).

@@ -5,7 +5,7 @@ tree begins as one leaf, the junction tree of all data, so that it never scores 
 split on the literal that gains most with Chow–Liu forests on both sides, a junction tree is learned on either
 side, and the split stays if it pays. Where none does, a junction tree that is not connected is a product,
 whose parts are split each by themselves. Where rows choose λ, the tree is grown under the largest one first,
-and goes on from there under the next. What was grown is pruned from below, as in L. Breiman, J. Friedman, R.
+and continues there under the next. What was grown is pruned from below, as in L. Breiman, J. Friedman, R.
 Olshen and C. Stone, Classification and regression trees, 1984: the best pruning for a λ takes one pass.
 
 It is the hybrid of LEM (V. Gogate, W. A. Webb and P. Domingos, NIPS 2010) with trees of bounded treewidth;

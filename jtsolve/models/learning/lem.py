@@ -3,7 +3,7 @@
 LMIP partitions the variables in the rows of a context: they begin apart, and every set A of at most q
 variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins the components that it meets. A
 feature scores 1 / Σ over the parts Q of their joint states where it fails, plus the same where it holds; the
-best one becomes a split, and each part goes on by itself. `Lem(exhaustive=True)` is Algorithm 2, which scores
+best one becomes a split, and each part continues alone. `Lem(exhaustive=True)` is Algorithm 2, which scores
 all features of one length; otherwise features grow greedily, literal by literal, while the score improves
 (section 4). `PUBLISHED` are the paper's settings; the defaults test independence by a G test.
 
