@@ -134,7 +134,7 @@ class Cluster:
     def held(self) -> Iterator[Cluster]:
         """Yields this cluster with one connection for all uses in the body, from the first on.
 
-        Workers on this machine start then; a scheduler that is named is asked at once.
+        Workers on this machine start then; a named scheduler is contacted at once.
 
         Raises:
             ChoiceError: as `connected`.

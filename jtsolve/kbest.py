@@ -51,7 +51,7 @@ def k_best(
         within: the largest gap to the best score, in nats; None for no limit.
 
     Raises:
-        ChoiceError: see `require_number`; or the backend is asked for a certificate.
+        ChoiceError: see `require_number`; or a certificate is requested of the backend.
         RefusedError: the backend cannot take the problem, or does not support `forbidden_graphs`.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
@@ -114,7 +114,7 @@ def require_number(k: int | None, within: float | None) -> None:
 
 
 def choose_ranker(problem: Problem, run: Run) -> Choice:
-    """Returns the backend that `auto` stands for when several trees are asked for; see `choose`."""
+    """Returns the backend that `auto` stands for when several trees are requested; see `choose`."""
     return choose(_asking(problem), run, search=False)
 
 

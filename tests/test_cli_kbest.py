@@ -34,7 +34,7 @@ def test_the_best_trees_are_written_checked_and_shown(
     path = str(tmp_path / "r.json")
     assert solve(instance, "--k-best", "3", "--output", path) == 0
     summary = capsys.readouterr().out
-    assert "asked for  the best 3\n" in summary
+    assert "requested  the best 3\n" in summary
     assert "found      3 (complete; finished)" in summary
     assert "   3 " in summary
     assert run(["check", str(instance), path], monotonic()) == 0

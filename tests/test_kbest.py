@@ -303,7 +303,7 @@ def test_claims_that_do_not_follow_are_faults() -> None:
     twice = [first, first, *others[1:]]
     weaker = [msgspec.structs.replace(first, score=None, status=Status.UNKNOWN), *others]
     bad: list[tuple[dict[str, Any], str]] = [
-        ({"k": 3}, "at most 3 were asked for"),
+        ({"k": 3}, "at most 3 were requested"),
         ({"within": 1e-3}, "nats below the first, not within 0.001"),
         ({"proved": 2}, "2 results are said to be proved, but 4"),
         ({"complete": False}, "complete is said to be False"),

@@ -648,7 +648,7 @@ def test_estimates_count_sets() -> None:
 
 @pytest.mark.parametrize("max_size", [0, 7])
 def test_sizes_beyond_the_table_are_refused(max_size: int) -> None:
-    with pytest.raises(ChoiceError, match=f"sets of {max_size} variables are asked for, but there are 6"):
+    with pytest.raises(ChoiceError, match=f"sets of {max_size} variables are requested, but there are 6"):
         tabulate(TABLE, Bdeu(), max_size)
 
 

@@ -4,8 +4,8 @@ Each of at least four chains starts elsewhere (the graph without edges, the best
 ladder of temperatures whose neighbours exchange their graphs: chains that change one edge at a time at one
 temperature stay for ever in one of two regimes of some posteriors, each of them looking calm. All chains but
 that of the best tree are cooled down to their temperatures first, or their coldest graphs would freeze where
-they start; as the graphs of a chain cool, they are drawn anew in proportion to their weights. The
-temperatures are spaced anew (`tempering`) whenever the chains are compared. If they do not agree, the
+they start; as the graphs of a chain cool, they are resampled in proportion to their weights. The
+temperatures are spaced again (`tempering`) whenever the chains are compared. If they do not agree, the
 posterior says that it has not converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add

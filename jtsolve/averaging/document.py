@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class Clique(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A set with the probability that it is a maximal clique, or with the bounds of it."""
+    """A set with the probability that it is a maximal clique, or bounds of this."""
 
     names: list[str]
     low: Probability
@@ -58,7 +58,7 @@ class Clique(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 class Separator(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A set with the expected number of times that it is a separator, or with the bounds of it."""
+    """A set with its expected multiplicity as a separator, or bounds of this."""
 
     names: list[str]
     low: Expectation

@@ -1,4 +1,4 @@
-"""Averaging methods: what each is asked for, and what it answers with.
+"""Averaging methods: their queries and answers.
 
 A method is a frozen value whose fields are its options; `registry` has their names.
 """
@@ -43,7 +43,7 @@ class SourceRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The posterior that is asked for.
+    """A request for a posterior.
 
     Args:
         problem: scores and constraints.

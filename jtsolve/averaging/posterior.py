@@ -186,7 +186,7 @@ class GraphPosterior:
 
     @property
     def warning(self) -> str | None:
-        """Why the figures are not what was asked for, or None."""
+        """Why the figures differ from the request, or None."""
         if self.converged:
             return None
         if self.intervals is None:

@@ -1,9 +1,9 @@
-"""The scores of a chain: all of them, in a table, or those that it has asked for so far.
+"""The scores of a chain: all of them in a table, or those requested so far.
 
 The graphs of a chain read few of the sets that there are. Where these are too many for a table, a graph that
 meets a set of unknown score waits (`kernels.edge_chain`) until the scores that its chain wants are computed
 together. They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what
-is still needed is asked for again.
+is still needed is requested again.
 
 All scores are rounded to multiples of a small unit, so that all sums are exact. Else the weight that a chain
 has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
@@ -42,7 +42,7 @@ _FIRST = 1 << 14
 """Slots of a new hash table."""
 _SLOT_BYTES = 16
 _WANTED = 1 << 12
-"""Sets asked for at once; others are asked for again."""
+"""Maximum number of sets per request; the rest is requested again."""
 
 
 class ScoreTable(NamedTuple):
@@ -52,7 +52,7 @@ class ScoreTable(NamedTuple):
         values: the scores, in nats: of all sets in colex order, or of the set in each slot; read-only.
         ranks: the place in colex order of the set in each slot, -1 in a free one; empty for a table;
             read-only.
-        wanted: how many scores were asked for, and the places of their sets.
+        wanted: number of requested scores, and the places of their sets.
     """
 
     values: NDArray[np.float64]
@@ -128,7 +128,7 @@ class RoundedScores:
 
 
 class ScoresOnDemand:
-    """The scores that one chain has asked for.
+    """The scores that one chain has requested.
 
     Args:
         scores: computes them.

@@ -18,8 +18,8 @@ class Strengths:
 
     Attributes:
         edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: done; fewer than asked for if it was stopped.
-        wanted: asked for.
+        resamples: number done; fewer than requested if stopped.
+        wanted: number requested.
         optimal: how many of the trees are proved to be the best of their resample.
         backend: that found them.
         seed: of the resamples.

@@ -47,7 +47,7 @@ _PAIR = 2
 _FIRST_TREE = 0.5
 """Seconds to the first forest on the way; the next come after twice the time of the one before."""
 _AT_LEAST = 0.5
-"""Seconds of its thread that it has however late it is: a forest without edges is no answer."""
+"""Seconds of its thread granted even past the deadline: a forest without edges is no answer."""
 _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""
 

@@ -60,7 +60,7 @@ def describe_ranking(document: "RankingDocument", source: str, facts: Mapping[st
     found = len(document.results)
     known = "complete" if document.complete else f"the first {document.proved} proved"
     lines = {
-        "asked for": wanted,
+        "requested": wanted,
         "found": f"{found} ({known}; {_STOPS[document.stop.value]})",
         "others": "there are none" if document.bound is None else f"score at most {_nats(document.bound)}",
         "time": _seconds(document.seconds["total"]),

@@ -1,4 +1,4 @@
-"""A CUDA device through CuPy, which is imported only when a device is asked for.
+"""A CUDA device through CuPy, which is imported only when a device is requested.
 
 Kernels are CUDA C++ text, compiled for the current device at the first run and cached by CuPy. Tables over
 pairs of disjoint sets (C, U) lie by C: the C of one size in groups of LANES in colex order, one to a thread
@@ -231,7 +231,7 @@ def choose_device(
         narrower: ways to a run in less memory, for the message.
 
     Raises:
-        ChoiceError: a device is asked for, but none can be used.
+        ChoiceError: a device is requested, but none can be used.
         LimitError: it has too little free memory.
     """
     if asked == "cpu" or (asked == "auto" and (not plans or spent < _WORTH or not may_have_device())):

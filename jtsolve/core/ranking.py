@@ -25,8 +25,8 @@ class Ranking:
         last: the result of the last solve: the last of `results`, or one without a tree within the gap.
         constraints: of the problem.
         stop: why the work ended.
-        k: the number of trees asked for; None for no limit.
-        within: the gap to the best score asked for, in nats; None for no limit.
+        k: the number of trees requested; None for no limit.
+        within: the gap to the best score requested, in nats; None for no limit.
     """
 
     results: tuple[Result, ...]
@@ -65,7 +65,7 @@ class Ranking:
 
     @property
     def complete(self) -> bool:
-        """Whether these are proved to be the trees asked for."""
+        """Whether these are proved to be the trees requested."""
         return self.proved == len(self.results) and (len(self.results) == self.k or self.exhausted)
 
 

@@ -52,7 +52,7 @@ class Selection:
         steps: every decision, in order.
         strengths: of each edge, in the order of `graph.edges`: the partial correlation given all other
             variables under the graph; None for states or with arcs, or where the rows do not suffice.
-        arcs: edges (u, v) that are directed, from u to v; None if directions were not asked for.
+        arcs: edges (u, v) that are directed, from u to v; None if directions were not requested.
         separators: of each pair that is not joined but has a common neighbour, the set that separates it,
             from which the directions follow.
         over: whether the superset was decided at once, or region by region.

@@ -30,7 +30,7 @@ class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Each entry of `results` is a complete result document; its constraints are those of `instance`, plus the
     graphs of the earlier trees as `forbidden_graphs`. The first `proved` of them are proved to be the best.
     No other tree scores more than `bound`, in nats; null if no other exists. `complete`: whether these
-    are proved to be all trees asked for: the `k` best, or those within `within` nats of the best.
+    are proved to be all trees requested: the `k` best, or those within `within` nats of the best.
     """
 
     format: Literal["jtsolve-results"]

@@ -197,7 +197,7 @@ class Model:
             draw_model(self.model, path, graph=graph)
         else:
             text = graph_of(self.model) if graph else model_text(self.model.describe(), self.names)
-            print(text)  # noqa: T201 - asked for
+            print(text)  # noqa: T201 - the method's purpose
 
     def posterior(
         self, groups: Sequence[Sequence[str]], given: Given | None = None, *, memory: float | None = None

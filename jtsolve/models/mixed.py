@@ -339,7 +339,7 @@ class MixedTreeModel:
         del memory, run
         if k != 1:
             raise ChoiceError(
-                f"{k} explanations are asked for, but a density of real numbers has one highest point; ask "
+                f"{k} explanations are requested, but a density of real numbers has one highest point; ask "
                 "for 1"
             )
         row, likelihoods = self._row(evidence)

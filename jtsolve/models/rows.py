@@ -218,7 +218,7 @@ def _raw_columns(
 ) -> tuple[RawTable, dict[str, RawColumn], str | None]:
     """Returns a table, its columns of these names, or by position if it has no header, and that of weights.
 
-    It may lack those that are hidden.
+    It may lack hidden ones.
     """
     everything = not dialect.header or coding.crosstab is not None
     intake = Intake(lambda one: everything or one in names or one == coding.weights, together=False)

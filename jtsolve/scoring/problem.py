@@ -42,7 +42,7 @@ class Tabulation:
     Args:
         seconds: the longest predicted tabulation.
         share: the largest share of the memory and the time left that it may take.
-        on_demand: the most scores that are computed on demand instead, where the time limit ends it.
+        on_demand: maximum number of scores computed on demand instead, where the time limit ends it.
     """
 
     seconds: float

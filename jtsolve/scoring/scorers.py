@@ -32,7 +32,7 @@ def make_scorer(table: AnyTable, score: ScoreFunction, max_size: int) -> Scorer:
     """
     if not 1 <= max_size <= table.n:
         raise ChoiceError(
-            f"sets of {max_size} variables are asked for, but there are {table.n}; give {MAX_SIZE}, "
+            f"sets of {max_size} variables are requested, but there are {table.n}; give {MAX_SIZE}, "
             f"from 1 to {table.n}"
         )
     if is_mixed(score) and isinstance(table, ContinuousTable):

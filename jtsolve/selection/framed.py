@@ -82,7 +82,7 @@ class SelectedGraph:
         """Returns the directed graph of networkx; an edge without direction is two arcs, one each way.
 
         Raises:
-            ChoiceError: directions were not asked for.
+            ChoiceError: directions were not requested.
         """
         if self.selection.arcs is None:
             raise ChoiceError("the graph has no directions; select it with the method 'pc:direct=true'")

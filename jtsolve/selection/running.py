@@ -45,7 +45,7 @@ def within_limits(work: Callable[[], Result], run: Run) -> Result:
             run.require_time("the selection", "or a stricter screen")
     finally:
         if not ended.is_set():
-            # As Ctrl-C does in the main thread. A flag would have to be asked for in every loop of every
+            # As Ctrl-C does in the main thread. A flag would have to be polled in every loop of every
             # method; a process could be killed, but would need a copy of the table and load everything again.
             end = ctypes.py_object(SystemExit)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), end)

@@ -316,7 +316,7 @@ class Solutions:
 
     @property
     def complete(self) -> bool:
-        """Whether these are proved to be the trees asked for."""
+        """Whether these are proved to be the trees requested."""
         return self.ranking.complete
 
     @property

@@ -70,7 +70,7 @@ def answer(
         require_number(k, within)
     if backend is not None:
         (require_ranker if several else require_backend)(problem, backend)
-        choice = Choice(backend, backend.estimate(problem.with_star(), run.limits), "as asked for")
+        choice = Choice(backend, backend.estimate(problem.with_star(), run.limits), "as requested")
     else:
         choice = (choose_ranker if several else choose)(problem, run)
         LOGGER.info("%s", choice.reason)

@@ -82,7 +82,7 @@ class ByNames(Protocol):
             ChoiceError: the suffix is another, or it is too large for a picture.
         """
         if path is None:
-            print(self.text(graph=graph))  # noqa: T201 - asked for
+            print(self.text(graph=graph))  # noqa: T201 - requested
             return
         from jtsolve.draw.picture import draw_graph, draw_tree
 

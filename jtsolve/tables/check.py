@@ -183,7 +183,7 @@ def examine(
         raw: the columns as read.
         coding: what the user has chosen.
         source: the file, for messages.
-        size: of the largest clique asked for; None if unknown.
+        size: of the largest clique requested; None if unknown.
         discrete: whether the columns become states; otherwise numbers, which are checked less.
         kinds: of findings to look for.
         poll: called for every column; may raise to end the check.
@@ -227,7 +227,7 @@ def examine(
             [one for one in plain if one.name not in crowded], coding.classes, poll
         ):
             found[kind].append((name, reason))
-    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the size asked for is to blame
+    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the size requested is to blame
         found["crowded"] = found.pop("many-states")
     advice = _Advice(raw, coding, words, len(facts), _widest(plain, coding), discrete)
     findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
@@ -400,7 +400,7 @@ def _has_digit(word: str) -> bool:
 def _overfull(
     plain: Sequence[_ColumnSummary], size: int, coding: Coding
 ) -> Iterator[tuple[_ColumnSummary, str]]:
-    """Yields the columns whose smallest clique of the size asked for still has more cells than rows."""
+    """Yields the columns whose smallest clique of the size requested still has more cells than rows."""
     arities = _arities(plain, coding)
     size = min(size, arities.size)
     smallest = np.argsort(arities, kind="stable")[:size].tolist()
@@ -570,7 +570,7 @@ _SENTENCES = {
     "count": "columns that may count how often a row occurs",
     "header": "the first line may be a row, read as the names of columns",
     "many-states": "columns with more states than the rows can feed",
-    "crowded": "cliques of the size asked for have more cells than there are rows",
+    "crowded": "cliques of the size requested have more cells than there are rows",
     "duplicate": "copies of other columns",
     "function": "functions of other columns",
 }

@@ -62,7 +62,7 @@ def _claims(ranking: RankingDocument) -> Iterator[str]:
     bounds = [inf if result.bound is None else result.bound for result in ranking.results]
     bound = -inf if ranking.bound is None else ranking.bound
     if ranking.k is not None and len(scores) > ranking.k:
-        yield f"There are {len(scores)} results, but at most {ranking.k} were asked for."
+        yield f"There are {len(scores)} results, but at most {ranking.k} were requested."
     for number, score in enumerate(scores, 1):
         if score == -inf:
             yield f"Result {number} has no tree."

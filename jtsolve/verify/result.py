@@ -283,7 +283,7 @@ def _score(
 
 
 def _scores_of(scores: LocalScores, sets: Sequence[Set]) -> list[float]:
-    """Returns the local scores of sets, asked for in batches of one size: quick for every kind of scores."""
+    """Returns the local scores of sets, requested in batches of one size: quick for every kind of scores."""
     values = [0.0] * len(sets)  # s(∅) = 0
     by_size: dict[int, list[int]] = {}
     for i, found in enumerate(sets):

@@ -50,7 +50,7 @@ def summed(
         drawn: whether graphs are to be drawn, for which the tables have to fit the memory of the process.
 
     Raises:
-        ChoiceError: a device is asked for, but none can be used.
+        ChoiceError: a device is requested, but none can be used.
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """

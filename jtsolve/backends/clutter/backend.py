@@ -10,7 +10,7 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
    the way (`volume`); with large cliques, potentials stand for all cuts at once (`potentials`). All give
    bounds, and families that a bound rules out are dropped for good. When a better tree comes meanwhile, the
-   search may begin anew with it (`restarts`).
+   search may restart with it (`restarts`).
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
@@ -96,7 +96,7 @@ class ProofForecast(NamedTuple):
 
     Attributes:
         families: of the problem.
-        left: those that may be in a tree better than a quick one.
+        left: families that may be in a tree better than a quick one.
         gap: nats between that tree and the bound; inf without a tree.
         seconds: predicted time of the proof.
     """
@@ -280,7 +280,7 @@ class ClutterCuts:
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
     ) -> tuple[BranchAndBound, int, Problem, int]:
-        """Returns the search with all families before its start, their number, and the problem to begin anew.
+        """Returns the search with all families before its start, their number, and the problem for restarts.
 
         Where these are too many, it is that of the problem without the sets that no better tree may use.
         Without a first tree, a flat search reports one; if it proves that there is none, it is returned.

@@ -95,7 +95,7 @@ class CutRows:
         """Keeps some of the cuts, given as a mask of shape (cuts,), and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.set_rows}
-        # Bits move when cuts leave: the words are written anew on the next use.
+        # Bits move when cuts leave: the words are rewritten on the next use.
         self._written = 0
 
     @property

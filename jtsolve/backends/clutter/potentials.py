@@ -112,7 +112,7 @@ class Potentials:
     """The potentials of one subproblem, from multipliers of cuts; the best bound is the subproblem's.
 
     Attributes:
-        turns: those that are done.
+        turns: number done.
         gap: of the present potentials, in nats.
         temperature: of the next stretching, as in `POTENTIALS`.
         position: where the sets are that were there at first, -1 for those that are gone; None if none is.

@@ -75,7 +75,7 @@ def sparsest(
         families: at least those of all trees that score as much as the best one less `ties_with`.
         tree: one of the best score.
         limits: of the whole run, whose clock counts.
-        report: is asked whether to continue.
+        report: ends the work.
     """
     end = thread_time() + max(_SECONDS, limits.elapsed)  # on a busy machine, the clock runs faster
     part = DerivedReport(

@@ -31,13 +31,13 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
     Args:
         problem: with any scores; itself if they are a table, or none fits.
         limits: of memory and threads.
-        report: is asked whether to stop.
+        report: ends the work.
         need: bytes that have to be left.
 
     Raises:
         StoppedError: the report asked to end before that was done.
     """
-    # The report is asked on the way, since a member of a portfolio hands over where it asks.
+    # The report is polled on the way, since a member of a portfolio hands over when it polls.
     scores, size = problem.guarded(report).scores, problem.max_clique_size
     room = limits.memory_bytes - resident_memory() - need
     if not isinstance(scores, Tabulating) or bytes_of_table(problem) > room:

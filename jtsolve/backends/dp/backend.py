@@ -187,7 +187,7 @@ class DynamicProgramming:
         """Returns the device and the plan of a run on it beside `held` bytes, or None for the processor.
 
         Raises:
-            ChoiceError: a device is asked for, but none can be used.
+            ChoiceError: a device is requested, but none can be used.
             LimitError: it has too little free memory.
         """
         names: tuple[Precision, ...] = (

@@ -144,7 +144,7 @@ class TablePlan:
 
     @cached_property
     def peak_layer_cells(self) -> int:
-        """The most F(S,U) held at once: a layer needs the one before it."""
+        """Maximum number of F(S,U) held at once: a layer needs the one before it."""
         return max(
             self.layer_cells(high) + (self.layer_cells(high - 1) if high else 0) for high in self.layers
         )

@@ -138,7 +138,7 @@ class FeatureTree:
 
     @property
     def longest_path(self) -> int:
-        """The most splits on a path."""
+        """Maximum number of splits on a path."""
         depth = [0] * len(self.nodes)
         for i in reversed(range(len(self.nodes))):
             below = max((depth[kid] for kid in kids_of(self.nodes[i])), default=0)

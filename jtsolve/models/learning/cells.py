@@ -141,7 +141,7 @@ def estimated(
         ess: see `mixed_tree.fit_mixed`.
         score: see `mixed_tree.fit_mixed`.
         run: its end ends EM; None for no end.
-        steps: the most steps of EM.
+        steps: maximum number of steps of EM.
         weights: see `mixed_tree.fit_mixed`.
 
     Raises:

@@ -261,7 +261,7 @@ class _Growth:
         return tuple(range(len(self.parts) - len(made), len(self.parts)))
 
     def wait(self, kids: Sequence[int]) -> None:
-        """Adds nodes to those that are to be looked at."""
+        """Adds nodes to the queue."""
         for kid in kids:
             heappush(self.waiting, (-self.parts[kid].total, kid))
 
