@@ -1,4 +1,4 @@
-"""Do all exact backends agree? Random problems, every constraint, each backend that takes the problem.
+"""Do all exact backends agree? Random problems, every constraint, each backend that accepts the problem.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
     python benchmarks/agreement.py --count 100000 --sizes 3,4,5,6,7 --magnitudes --in-turn 1 --journal m.jsonl

@@ -30,7 +30,7 @@ _SECTION = re.compile(r"^(?:Args|Raises|Returns|Attributes):$", re.MULTILINE)
 
 _CHOOSING = (
     "`--backend NAME` takes one of these; `auto`, the default, takes the exact backend with the least "
-    "predicted time among those that take the problem and fit the limits, else the strongest heuristic.\n"
+    "predicted time among those that accept the problem and fit the limits, else the strongest heuristic.\n"
 )
 
 

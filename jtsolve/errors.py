@@ -3,7 +3,7 @@
     JtsolveError
     ├── InputError          the user's input: a malformed file or value                      (exit code 2)
     ├── ChoiceError         the user's choice: an option, name or combination not available  (exit code 2)
-    │   └── RefusedError    a backend that cannot take this problem, with every reason
+    │   └── RefusedError    a backend that cannot accept this problem, with every reason
     ├── LimitError          the limits are too small for the work; refused before it starts  (exit code 4)
     │   └── NotConvergedError  chains that disagree: what they say must not be used             (exit code 5)
     └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)

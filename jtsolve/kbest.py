@@ -52,7 +52,7 @@ def k_best(
 
     Raises:
         ChoiceError: see `require_number`; or a certificate is requested of the backend.
-        RefusedError: the backend cannot take the problem, or does not support `forbidden_graphs`.
+        RefusedError: the backend cannot accept the problem, or does not support `forbidden_graphs`.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
@@ -119,7 +119,7 @@ def choose_ranker(problem: Problem, run: Run) -> Choice:
 
 
 def require_ranker(problem: Problem, backend: Backend) -> None:
-    """Refuses a backend that cannot forbid graphs, or does not take the problem.
+    """Refuses a backend that cannot forbid graphs, or does not accept the problem.
 
     Raises:
         RefusedError: with every reason, and the backends that can.

@@ -151,7 +151,7 @@ def solve(
         run: limits and seed, progress and interruption; None for the defaults.
 
     Raises:
-        RefusedError: the backend cannot take the problem; with every reason.
+        RefusedError: the backend cannot accept the problem; with every reason.
         LimitError: the work needs more memory than allowed; refused before it starts.
         InternalError: the backend's answer is wrong.
     """
@@ -177,7 +177,7 @@ def require_backend(problem: Problem, backend: Backend) -> None:
 
 
 def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
-    """Runs a backend that takes the problem, and returns the verified result."""
+    """Runs a backend that accepts the problem, and returns the verified result."""
     asked, problem = problem, problem.with_star()
     recorder = Recorder(problem, run)
     recorder(bound=early_bound(problem, run.left))
@@ -353,7 +353,7 @@ def choose(
 ) -> Choice:
     """Returns the backend that `auto` stands for.
 
-    This is the fastest exact backend that takes the problem with predicted memory and time within the limits,
+    This is the fastest exact backend that accepts the problem with predicted memory and time within limits,
     if its time is predictable. Otherwise a search runs beside the proof: it is a heuristic, which may prove,
     as the portfolio does: one with enough threads, then of the highest rank, then of the least
     predicted time, which may exceed the limit, since heuristics return the best tree so far.
@@ -368,7 +368,7 @@ def choose(
         forecast: what `forecast_of` returned, if it was called before.
 
     Raises:
-        LimitError: no backend takes the problem within the limits; with every backend's reason.
+        LimitError: no backend accepts the problem within the limits; with every backend's reason.
     """
     problem, limits, time_left = problem.with_star(), run.limits, run.left
     estimates, refusals = _estimates(problem, limits)
@@ -402,8 +402,8 @@ def choose(
             fitting.append((heuristic, cramped, -rank, estimate.seconds, backend, estimate))
     if not fitting:
         raise LimitError(
-            f"no backend takes this problem within the limits: {' '.join(refusals)} Ways out: more memory, a "
-            "smaller treewidth."
+            f"no backend accepts this problem within the limits: {' '.join(refusals)} Ways out: more memory, "
+            "a smaller treewidth."
         )
     ordered = sorted(fitting, key=lambda entry: entry[:4])
     guess = not ordered[0][0] and not ordered[0][4].capabilities.predictable
@@ -436,7 +436,7 @@ def _is_wide_on_demand(problem: Problem) -> bool:
 
 
 def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], list[str]]:
-    """Returns the estimates of backends that take a problem, by name, and the objections of the others."""
+    """Returns the estimates of backends that accept a problem, by name, and the objections of the others."""
     estimates, refusals = {}, []
     with asked_once():
         for name, backend in REGISTRY.items():

@@ -380,7 +380,7 @@ def test_recommend_objects_to_what_exceeds_the_limits(
         monkeypatch.setattr(type(backend), "estimate", lambda *_: Estimate(10**15, 1.0))
     assert command("recommend", path, "--memory-limit", "900") == 4
     assert "above the limit" in command.out
-    assert "no backend takes this problem" in command.out
+    assert "no backend accepts this problem" in command.out
 
 
 def test_an_endless_prediction_is_no_number(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:

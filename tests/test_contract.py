@@ -82,7 +82,7 @@ def variants(backend: Any) -> list[Backend]:
 
 
 def taking(backend: Any, problem: Problem) -> list[Backend]:
-    """Returns the variants that take a problem: a device takes less than the processor, or is not there."""
+    """Returns the variants that accept a problem: a device takes less than the processor, or is not there."""
     return [one for one in variants(backend) if not one.capabilities.objections(problem)]
 
 

@@ -42,7 +42,7 @@ class Exact(Tabulated):
         draws: independent draws, which give the posterior of the number of edges, and of the treewidth unless
             it is summed, each with its Monte Carlo error; 0 for none.
         device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
-            is found that takes the problem and saves two seconds or more by prediction.
+            is found that accepts the problem and saves two seconds or more by prediction.
 
     Raises:
         ChoiceError: the number of draws is negative.
@@ -87,7 +87,7 @@ class Exact(Tabulated):
             largest: the size of the largest set.
             limits: of memory.
             drawn: whether graphs are to be drawn, for which the tables have to fit the memory.
-            plain: whether a device takes the problem.
+            plain: whether a device accepts the problem.
         """
         if n > MOST_VARIABLES:
             return False

@@ -27,7 +27,7 @@ def recommend(
     """Recommend a backend: predicted time and memory of each, objections, and the choice of auto.
 
     Nothing is solved; a quick tree and a first bound predict the time of a proof, within a few seconds. Exit
-    code 4: no backend takes the instance within the limits.
+    code 4: no backend accepts the instance within the limits.
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem

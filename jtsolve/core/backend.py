@@ -87,7 +87,7 @@ class Capabilities:
     predictable: bool = True
 
     def objections(self, problem: Problem) -> tuple[str, ...]:
-        """Returns every reason why the backend cannot take the problem, one sentence each."""
+        """Returns every reason why the backend cannot accept the problem, one sentence each."""
         reasons = [
             f"It does not support the constraint {feature.value}."
             for feature in sorted(problem.constraints.features - self.features, key=lambda f: f.value)

@@ -34,7 +34,7 @@ def asked_once() -> Iterator[None]:
 
 
 def objections_of(backend: Backend, problem: Problem) -> tuple[str, ...]:
-    """Returns every reason why a backend cannot take a problem; see `Capabilities.objections`."""
+    """Returns every reason why a backend cannot accept a problem; see `Capabilities.objections`."""
     return _once((backend,), problem, lambda: backend.capabilities.objections(problem))
 
 

@@ -46,7 +46,7 @@ def summed(
         weights: of what.
         run: limits and progress.
         asked: the option `device`.
-        plain: whether a device takes the problem; see `weights.ON_DEVICE`.
+        plain: whether a device accepts the problem; see `weights.ON_DEVICE`.
         drawn: whether graphs are to be drawn, for which the tables have to fit the memory of the process.
 
     Raises:

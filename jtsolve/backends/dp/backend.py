@@ -72,7 +72,7 @@ _SECOND_TABLE = {
 }
 """Constraints under which a subset of a clique may be no clique or no separator, so that F needs a table."""
 
-_HOLES = "On a device every subset of a clique needs a score; device=cpu takes the problem."
+_HOLES = "On a device every subset of a clique needs a score; device=cpu accepts the problem."
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class DynamicProgramming:
         start: the backend that finds the first incumbent, or None.
         forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
         device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
-            is found that takes the problem and saves two seconds or more by prediction.
+            is found that accepts the problem and saves two seconds or more by prediction.
     """
 
     precision: Literal["auto", "float64", "int64", "int48", "int32"] = "auto"

@@ -100,7 +100,7 @@ class Portfolio:
                 return None
             names = [member.name for member in self.members]
             parts = [f"{name}: {' '.join(some)}" for name, some in zip(names, reasons, strict=True)]
-            return f"No member takes the problem: {' '.join(dict.fromkeys(parts))}"
+            return f"No member accepts the problem: {' '.join(dict.fromkeys(parts))}"
 
         return Capabilities(
             features=ALL_FEATURES & frozenset().union(*(one.features for one in each)),

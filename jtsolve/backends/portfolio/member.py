@@ -1,4 +1,4 @@
-"""The process of a portfolio's member: takes a problem and its limits, solves, and reports to the parent.
+"""The process of a portfolio's member: reads a problem and its limits, solves it, and reports to the parent.
 
 A problem is pickled with its large arrays apart (pickle protocol 5), in one file that every process maps:
 they are in memory once, and read-only. The best tree of all members is in another file, which the parent

@@ -117,7 +117,7 @@ def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
 
 
 def _prediction(backend: Backend, problem: Problem, limits: Limits) -> Prediction | None:
-    """Returns the predicted cost, if the backend takes the problem."""
+    """Returns the predicted cost, if the backend accepts the problem."""
     problem = problem.with_star()
     if backend.capabilities.objections(problem):
         return None
