@@ -28,6 +28,12 @@ class _Public(NamedTuple):
     function: Function
     owner: ast.ClassDef | None
 
+    def carries(self) -> bool:
+        """Whether its docstring holds for implementations: that of a protocol which refers to no other."""
+        bases = [] if self.owner is None else self.owner.bases
+        refers = (ast.get_docstring(self.function) or "").startswith("See `")
+        return not refers and any(ast.unparse(base).startswith("Protocol") for base in bases)
+
 
 def _public(body: list[ast.stmt], path: str, owner: ast.ClassDef | None = None) -> Iterator[_Public]:
     for node in body:
@@ -35,30 +41,19 @@ def _public(body: list[ast.stmt], path: str, owner: ast.ClassDef | None = None) 
             yield from _public(node.body, path, owner)
         elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             name = f"{path}.{node.name}"
-            if node.name.startswith("_"):
-                continue
-            if isinstance(node, ast.ClassDef):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 yield from _public(node.body, name, node)
-            else:
+            elif not node.name.startswith("_"):
                 yield _Public(name, node, owner)
 
 
 def _parameters(function: Function) -> list[ast.arg]:
-    given = function.args
-    named = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    named = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     return [argument for argument in named if argument.arg not in {"self", "cls"}]
 
 
 def _signature(function: Function) -> tuple[str, ...]:
     return (function.name, *(argument.arg.lstrip("_") for argument in _parameters(function)))
-
-
-def _is_protocol(owner: ast.ClassDef | None) -> bool:
-    return owner is not None and any(ast.unparse(base).startswith("Protocol") for base in owner.bases)
-
-
-def _refers(function: Function) -> bool:
-    return (ast.get_docstring(function) or "").startswith("See `")
 
 
 def _raises(node: ast.AST) -> bool:
@@ -79,15 +74,13 @@ def _functions() -> list[_Public]:
         module = path.relative_to(ROOT).with_suffix("").parts
         if "kernels" not in module and not any(re.match(r"_(?!_init__$)", part) for part in module):
             found += _public(ast.parse(path.read_text(encoding="utf-8")).body, ".".join(module))
-    protocols = {
-        _signature(one.function) for one in found if _is_protocol(one.owner) and not _refers(one.function)
-    }
+    protocols = {_signature(one.function) for one in found if one.carries()}
+    commands = re.compile(r"Annotated\[|typer\.Context")
     return [
         one
         for one in found
-        if not re.search(r"Annotated\[|typer\.Context", ast.unparse(one.function.args))
-        if _signature(one.function) not in protocols
-        or (_is_protocol(one.owner) and not _refers(one.function))
+        if not commands.search(ast.unparse(one.function.args))
+        if one.owner is None or one.carries() or _signature(one.function) not in protocols
     ]
 
 
