@@ -39,12 +39,10 @@ def _public(body: list[ast.stmt], path: str, owner: ast.ClassDef | None = None) 
     for node in body:
         if isinstance(node, ast.If):
             yield from _public(node.body, path, owner)
-        elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            name = f"{path}.{node.name}"
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield from _public(node.body, name, node)
-            elif not node.name.startswith("_"):
-                yield _Public(name, node, owner)
+        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _public(node.body, f"{path}.{node.name}", node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+            yield _Public(f"{path}.{node.name}", node, owner)
 
 
 def _parameters(function: Function) -> list[ast.arg]:
