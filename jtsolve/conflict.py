@@ -163,7 +163,7 @@ def find_conflict(
 
 
 def costs(problem: Problem, result: Result, run: Run, backend: Backend | None = None) -> list[Cost]:
-    """Returns what each constraint costs, the most expensive first.
+    """Returns the cost of each constraint, the most expensive first.
 
     Without a time limit each solve has three times the seconds of the first, and 5 at least.
 

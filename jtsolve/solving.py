@@ -291,7 +291,7 @@ def _score_stats(problem: Problem) -> dict[str, Any]:
 
 
 def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, ...]:
-    """Returns what speaks against an answer: cliques whose tables have more cells than there are rows.
+    """Returns warnings about an answer: cliques whose tables have more cells than there are rows.
 
     Empty where the problem does not know its rows or states, as in files of other programs.
     """
@@ -331,7 +331,7 @@ class Choice:
 
 
 def forecast_of(problem: Problem, run: Run) -> ProofForecast | None:
-    """Returns what the first ascent of `clutter` leaves, within seconds; None if its sets are too many."""
+    """Returns the families and gap after the first ascent of `clutter`; None if its sets are too many."""
     problem, clutter = problem.with_star(), cast("Any", REGISTRY.get("clutter"))
     if clutter is None or objections_of(clutter, problem):
         return None

@@ -190,7 +190,7 @@ class _Resampling:
             yield _found(result)
 
     def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
-        """Yields what workers find, as it comes."""
+        """Yields the results of workers as they arrive."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
             if self.run.stop is not None:

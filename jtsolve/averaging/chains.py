@@ -486,7 +486,7 @@ class _RunningChains:
             pool.shutdown(cancel_futures=True)
 
     def sample(self) -> Sample:
-        """Returns what was seen after the first half, the warm-up, and whether the chains agree."""
+        """Returns the trace after the first half, the warm-up, and whether the chains agree."""
         kept = slice(self.done // 2, self.done)
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
         if self.discrete:

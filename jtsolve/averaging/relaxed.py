@@ -161,7 +161,7 @@ def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds
     return replace(lattice, cuts=cuts, heights=heights), _bounds(total, shares)
 
 
-class Tree(NamedTuple):
+class TreeSums(NamedTuple):
     """Sums over trees of states.
 
     Attributes:
@@ -230,7 +230,7 @@ class Forest:
             weights: NDArray[np.float64] = np.exp(gains - heights[self.listed.vertex])[self.states.family]
         return weights
 
-    def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> Tree | None:
+    def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> TreeSums | None:
         """Returns the sums over trees; None if they are beyond the range.
 
         `cuts` has shape (cuts,), `heights` (n,).
@@ -247,7 +247,7 @@ class Forest:
         mass = (found.T[0] * adjoint[0]).sum(axis=0)
         offset = float(heights.sum() - cuts.sum()) + self.lattice.offset
         error = self.lattice.error(cuts, heights) + rounding(self.states, n)
-        return Tree(weights, total, mass, offset, error)
+        return TreeSums(weights, total, mass, offset, error)
 
     def evaluate(
         self, cuts: NDArray[np.float64], heights: NDArray[np.float64]

@@ -45,7 +45,7 @@ def best_tree(problem: Problem, run: Run) -> JunctionTree | None:
 
 
 def ended(run: Run) -> Exception | KeyboardInterrupt:
-    """Returns what to raise where the sums were ended: half of them say nothing."""
+    """Returns the error for sums that were ended: half of them are no answer."""
     if run.stop is Stop.INTERRUPTED:
         return KeyboardInterrupt()
     return LimitError(

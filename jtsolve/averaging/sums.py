@@ -397,7 +397,7 @@ def _of_size(n: int, size: int) -> NDArray[np.int64]:
 
 
 def _with_last(n: int, size: int) -> NDArray[np.int64]:
-    """Returns those of them that hold the last variable."""
+    """Returns the members that contain the last variable."""
     return _of_size(n - 1, size - 1) | 1 << (n - 1)
 
 

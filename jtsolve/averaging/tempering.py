@@ -52,7 +52,7 @@ class ProposalMix(NamedTuple):
 
 
 def worths_of(problem: Problem) -> NDArray[np.float64]:
-    """Returns what each edge is worth by itself, s(uv) − s(u) − s(v): shape (n, n), 0 for u = v."""
+    """Returns the gain of each edge alone, s(uv) − s(u) − s(v): shape (n, n), 0 for u = v."""
     n = problem.n
     worths = np.zeros((n, n))
     if problem.max_clique_size > 1:

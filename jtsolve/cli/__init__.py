@@ -104,7 +104,7 @@ def _commands(first: str | None) -> Any:
 
 
 def _help_written(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Returns what reports that typer cannot write its help; without arguments, commands print it too."""
+    """Returns the handler for help that typer cannot write; without arguments, commands print it too."""
     asked = any(
         word in ("--help", "--help-all", "--version") or word.endswith("-completion") for word in arguments
     )

@@ -239,7 +239,7 @@ class RowOptions(_group(_OF_ROWS), _Given):  # type: ignore[misc]
         return bool(self.missing == "sum")
 
     def given(self) -> dict[str, Any]:
-        """Returns those that are known for all data."""
+        """Returns the options known for all data."""
         return {name: value for name, value in super().given().items() if name != "missing"}
 
     def habits(self, model: object) -> "Habits":

@@ -69,7 +69,7 @@ def recommend(
 
 
 def _forecast_text(forecast: "ProofForecast") -> str:
-    """Returns what a forecast says about a proof, in a sentence."""
+    """Returns a forecast of a proof as a sentence."""
     if forecast.left == 0:
         return "A quick tree and the first bound meet: the problem is as good as solved."
     gap = "there is no tree yet" if forecast.gap == inf else f"a gap of {forecast.gap:.4g} nats is left"

@@ -84,7 +84,7 @@ def _scored(study: "Study", run: "Run", check: Callable[[Sequence[str]], object]
     Args:
         study: without restrictions.
         run: limits, progress and messages.
-        check: is given the columns' names before they are scored, and may raise an error.
+        check: called with the columns' names before scoring; may raise an error.
 
     Raises:
         LimitError: the table, or its file, exceeds the limits; names the largest size that does not.

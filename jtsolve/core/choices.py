@@ -304,7 +304,7 @@ class Registry(MutableMapping[str, T]):
         return text
 
     def describe(self, choice: str | T) -> Explained:
-        """Returns what a value is, and its options; the registered value if its name is given.
+        """Returns the name of a value, and its options; the registered value if its name is given.
 
         Raises:
             ChoiceError: there is none of that name.
@@ -333,7 +333,7 @@ class Registry(MutableMapping[str, T]):
         return typing.cast("T | type[T]", held)
 
     def _found(self, name: str) -> T | type[T]:
-        """Returns what a name stands for, in this package or another."""
+        """Returns the value of a name, in this package or another."""
         if name in self._held:
             return self._loaded(name)
         others = self._entry_points()

@@ -117,8 +117,8 @@ class Launch(NamedTuple):
     more: tuple[np.int32, ...] = ()
 
 
-class DevicePlan(Protocol):
-    """What a run on a device takes."""
+class DeviceNeeds(Protocol):
+    """Memory and predicted time of a run on a device."""
 
     @property
     def memory(self) -> int:
@@ -163,7 +163,7 @@ class Device(Protocol):
         ...
 
 
-_Plan = TypeVar("_Plan", bound=DevicePlan)
+_Plan = TypeVar("_Plan", bound=DeviceNeeds)
 
 
 def may_have_device() -> bool:

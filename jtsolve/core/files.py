@@ -121,7 +121,7 @@ def _of_zstandard(stream: BinaryStream, source: str) -> BinaryStream:
 
 
 def _damages() -> tuple[type[Exception], ...]:
-    """Returns what unpackers raise beside errors of the system."""
+    """Returns the errors of unpackers beside those of the system."""
     zstandard: list[type[Exception]] = [sys.modules[n].ZstdError for n in _ZSTANDARD if n in sys.modules]
     return (EOFError, OSError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, *zstandard)
 

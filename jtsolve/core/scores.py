@@ -141,7 +141,7 @@ class DenseScores:
         return self.values[sum(self._ranks(sets, 0), np.zeros(count, dtype=np.int64))]
 
     def _ranks(self, sets: NDArray[np.intp], above: int) -> list[NDArray[np.int64]]:
-        """Returns what each member adds to a set's place in the order, if `above` more members follow."""
+        """Returns the contribution of each member to a set's rank, if `above` more members follow."""
         least = self.max_size - above - sets.shape[1] + 1
         return [_sets_before(self.n, least + i)[column] for i, column in enumerate(sets.T)]
 

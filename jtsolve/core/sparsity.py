@@ -45,7 +45,7 @@ def arities_of(problem: Problem) -> list[int] | None:
 
 
 def ties_of(problem: Problem) -> str:
-    """Returns what decides between trees of equal score where all that is known of sizes counts."""
+    """Returns the key that orders trees of equal score by all known sizes."""
     return "edges" if arities_of(problem) is None else "edges, parameters"
 
 

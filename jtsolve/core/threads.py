@@ -19,7 +19,7 @@ _POLL = 0.02
 
 
 def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
-    """Returns what a long kernel returns; this thread stays free for Ctrl-C.
+    """Runs a long kernel in another thread, so that this one stays free for Ctrl-C.
 
     Args:
         run: ends the kernel.

@@ -25,7 +25,7 @@ def shown(name: str) -> str:
 
 
 def remarks(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns what the reader of a picture of these names should know, one line each."""
+    """Returns remarks on a picture of these names, one line each."""
     if all(shown(name) == name for name in names):
         return ()
     return (f"characters that the font {FAMILY} lacks are escaped; text and DOT have them",)

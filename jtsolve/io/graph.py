@@ -81,7 +81,7 @@ class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `edges` are pairs of variables, each once. `strengths`, aligned with `edges`, are partial correlations.
     `arcs` are the edges that have a direction, from the first to the second; null or absent for a graph
-    without directions, in which parents of a vertex are joined. `selection` says how the graph was found;
+    without directions, in which parents of a vertex are joined. `selection`: how the graph was found;
     null or absent for any other graph.
     """
 

@@ -97,7 +97,7 @@ def sums_over_partitions(
     each: float,
     proceed: Callable[[float], object] = proceed_always,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns what `kernels.counting.sums_over_cells` does, for the rows of all partitions, in one pass.
+    """Returns `kernels.counting.sums_over_cells` for the rows of all partitions, in one pass.
 
     Both results have shape (count,).
 

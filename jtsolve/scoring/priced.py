@@ -151,7 +151,7 @@ def _keys(sets: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def _charges(sets: NDArray[np.int64], net: NDArray[np.float64], links: _Links) -> NDArray[np.float64]:
-    """Returns what families pay."""
+    """Returns the prices of families."""
     paid: NDArray[np.float64] = net[sets[:, :1], sets[:, 1:]].sum(axis=1)
     linked: NDArray[np.float64] = links.of(_keys(sets, len(net) - 1)).sum(axis=0)
     return paid + linked
@@ -177,7 +177,7 @@ class _Weights:
 
     @classmethod
     def of(cls, scorer: GaussianScorer, size: int) -> _Weights | None:
-        """Returns those of families with fewer than `size` parents; None if nothing bounds them."""
+        """Returns the prices of families with fewer than `size` parents; None if nothing bounds them."""
         n, rows = scorer.table.n, scorer.table.total
         logs = np.log(np.diag(scorer.matrix))
         least = np.cumsum(np.sort(log_least_variances(scorer.matrix)))

@@ -50,7 +50,7 @@ class Tabulation:
     on_demand: float = inf
 
     def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
-        """Returns what the table needs and may not have, or None if it may be made."""
+        """Returns the resource that the table lacks, or None if it fits."""
         held = resident_memory()
         most = held + self.share * (limits.memory_bytes - held)
         if held + cost.memory > most:

@@ -418,7 +418,7 @@ class Habits:
 
     @classmethod
     def of(cls, data: Any) -> Habits:
-        """Returns those that a table, or the model of one, has in its provenance."""
+        """Returns the habits in the provenance of a table, or of a model of one."""
         facts = getattr(data, "provenance", {})
         comma = facts.get("decimal") == "comma"
         return cls(

@@ -79,7 +79,7 @@ def read_raw(
 
     Raises:
         InputError: the content does not match the suffix; names the line and the fault.
-        ChoiceError: the dialect says what its format has not.
+        ChoiceError: the format has no such option of the dialect.
     """
     intake = intake or Intake()
     if not isinstance(data, Source):

@@ -109,7 +109,7 @@ def sparsest(
 
 
 def _sizes(problem: Problem, families: Families) -> Iterator[tuple[SetSizes, str]]:
-    """Yields what to count, the most first."""
+    """Yields the sizes to compare, the most important first."""
     arities = arities_of(problem)
     if arities is not None:
         listed = families.listing()

@@ -475,7 +475,7 @@ class _Rounds:
         return replace(self.limits, seed=seed)
 
     def gain_per_edge(self) -> float:
-        """Returns what the best tree gains over the empty graph, per edge, in nats."""
+        """Returns the gain of the best tree over the empty graph, per edge, in nats."""
         assert self.best is not None, "there is one before the first round"
         singles = self.problem.scores.batch(np.arange(self.problem.n)[:, None])
         empty = float(singles[singles > -inf].sum())

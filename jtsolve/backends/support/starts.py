@@ -69,7 +69,7 @@ def best_start(
 
 
 def problem_for(backend: Backend, problem: Problem) -> Problem | None:
-    """Returns what a backend that gives first trees solves: the problem, or it at treewidth 1, or None."""
+    """Returns the problem for a start backend: the given one, or it at treewidth 1, or None."""
     if not backend.capabilities.objections(problem):
         return problem
     forest = problem.with_treewidth(1)

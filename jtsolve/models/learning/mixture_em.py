@@ -333,7 +333,7 @@ class _EmRun:
         return old
 
     def searched(self, table: Table, old: JunctionTree | None) -> JunctionTree:
-        """Returns what the learner makes of some rows."""
+        """Returns the model that the learner fits to some rows."""
         return self.task.learner(self.kind.name)(table, self.run.part(silent=True), old)
 
     def expected_score(self, structure: JunctionTree, share: NDArray[np.float64]) -> float:
