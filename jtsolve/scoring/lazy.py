@@ -12,6 +12,7 @@ import numpy as np
 from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.scoring import triples
 from jtsolve.scoring.mixed import MixedScorer
 from jtsolve.scoring.priced import priced_bounds, seconds_of_search
 from jtsolve.scoring.scorer import GaussianScorer
@@ -138,6 +139,14 @@ class DataScores:
         if self._gaussian is None:
             return iter(())
         return priced_bounds(self._gaussian, size, target, workers, proceed)
+
+    def searching_seconds(self, workers: int) -> float:
+        """Returns the predicted time of a search of `triples`; inf if there are none."""
+        return triples.seconds_of_search(self._scorer, workers)
+
+    def triples(self) -> triples.Triples:
+        """Returns all sets of three, to be searched for the best families; see `searching_seconds`."""
+        return triples.Triples.of(self._scorer)
 
     @property
     def stats(self) -> dict[str, int]:

@@ -16,8 +16,9 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 
 Sets of any size of up to 26 variables are too many to list, but few of them may be in a tree as good as the
 first: the completion bound (`jtsolve.core.pruning`) leaves 26,000 of four million on hypothyroid. Where the
-linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`); where
-that does not either, scores of real numbers do (`jtsolve.scoring.priced`).
+linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`), of
+binary columns over a list of them (`listed`); where that does not fit either, scores of real numbers do
+(`jtsolve.scoring.priced`).
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
 LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
@@ -47,6 +48,7 @@ from jtsolve.backends.clutter.ascent_only import bound_by_ascent, bound_by_score
 from jtsolve.backends.clutter.branch_and_bound import BRANCHING, BranchAndBound
 from jtsolve.backends.clutter.certificate import Proof, certificate_of
 from jtsolve.backends.clutter.first_tree import best_neighbour
+from jtsolve.backends.clutter.listed import LISTED_SIZE, bound_by_list, memory_of_list
 from jtsolve.backends.clutter.potentials import POTENTIALS
 from jtsolve.backends.clutter.relaxation import solve_root
 from jtsolve.backends.clutter.restarts import search_with_restarts
@@ -63,6 +65,7 @@ from jtsolve.core.scores import Bounding, SparseScores, StoppedError
 from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
+from jtsolve.scoring.lazy import DataScores
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
@@ -136,6 +139,9 @@ class ClutterCuts:
 
         The seconds are a rough guess by sizes; `forecast` gives a better one, after the first ascent.
         """
+        return self._estimate(problem, limits, keep_stages=self.certificate is not None)
+
+    def _estimate(self, problem: Problem, limits: Limits, *, keep_stages: bool) -> Estimate:
         families = predicted_sets(problem) * problem.max_clique_size
         memory = self._memory(problem)
         prunes = self._prunes(problem, limits)
@@ -143,7 +149,9 @@ class ClutterCuts:
             memory = resident_memory() + _LIBRARIES + memory_of_ascent(problem)
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
-        if self._only_bounds(problem, limits):
+        if not keep_stages and self._lists(problem, limits):
+            memory = resident_memory() + _LIBRARIES + memory_of_list(problem.n)
+        elif self._only_bounds(problem, limits):
             memory = resident_memory() + _LIBRARIES + _BYTES_PER_PAIR * problem.n**2 * problem.max_clique_size
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
         if prunes:
@@ -179,7 +187,7 @@ class ClutterCuts:
             LimitError: the work needs more memory than the limit; raised before anything is allocated; or
                 there was no time for a bound.
         """
-        self.estimate(problem, limits).require_memory(self.name, limits)
+        self._estimate(problem, limits, keep_stages=True).require_memory(self.name, limits)
         outcome, proof = self._solved(problem, limits, report, keep_stages=True, ties=False)
         if proof is None:
             raise LimitError(
@@ -193,6 +201,9 @@ class ClutterCuts:
     ) -> tuple[Outcome, Proof | None]:
         """Solves with all families, or bounds by an ascent; returns the proof of the bound, if kept."""
         try:
+            if not keep_stages and self._lists(problem, limits):
+                first, root = self._start(problem, limits, report)
+                return bound_by_list(problem, root, first, limits, report), None
             if self._only_bounds(problem, limits):
                 return bound_by_scores(problem, self._start(problem, limits, report)[0], limits, report), None
             if self._only_ascends(problem, limits):
@@ -357,6 +368,15 @@ class ClutterCuts:
     def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether there is no memory for the LP over all families."""
         return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
+
+    def _lists(self, problem: Problem, limits: Limits) -> bool:
+        """Tells whether there is no memory for the LP over all families, and families can be searched."""
+        scores = problem.scores
+        if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
+            return False
+        left = inf if limits.time is None else limits.time - limits.elapsed
+        quick = scores.searching_seconds(limits.workers) < left / 2
+        return quick and self._only_ascends(problem, limits)
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether there is no memory for all families, and the scores bound trees themselves."""

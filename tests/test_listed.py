@@ -1,0 +1,166 @@
+"""Bounds of binary columns by a list of families, and the search of all others."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from test_bounds import trees
+
+from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.clutter.kernels.listed import entered, shared
+from jtsolve.backends.clutter.listed import bound_by_list
+from jtsolve.backends.forward.backend import Forward
+from jtsolve.core.machine import resident_memory
+from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.run import Limits, Run
+from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.scorers import make_scorer
+from jtsolve.scoring.scores.aic import Aic
+from jtsolve.scoring.scores.bdeu import Bdeu
+from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.mdl import Mdl
+from jtsolve.scoring.scores.qnml import Qnml
+from jtsolve.scoring.triples import Triples, suits
+from jtsolve.solving import Recorder, solve
+from jtsolve.tables.table import DataTable
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from jtsolve.scoring.score import DiscreteScore
+
+
+def binary_table(n: int, seed: int, rows: int = 200, ones: float = 0.3) -> DataTable:
+    """Returns columns of which some are equal, opposite, rare, and one is constant."""
+    random = np.random.default_rng(seed)
+    codes = (random.random((n, rows)) < ones).astype(np.int64)
+    for v in range(1, n):
+        copied = random.random(rows) < random.choice([0.0, 0.5, 0.9, 1.0])
+        codes[v] = np.where(copied, codes[random.integers(v)], codes[v])
+    codes[n // 2] = 1 - codes[0]
+    codes[n - 1] = 0
+    states = tuple(("0", "1") if len(set(column)) > 1 else ("0",) for column in codes.tolist())
+    return DataTable(tuple(f"V{v}" for v in range(n)), states, codes)
+
+
+def problem_of(table: DataTable, score: DiscreteScore) -> Problem:
+    """Returns the problem of treewidth 2 with scores on demand."""
+    variables = tuple(Variable(name, 2) for name in table.names)
+    return Problem(variables, DataScores(table, score, 3), Constraints(max_treewidth=2))
+
+
+@pytest.mark.parametrize("score", [Bic(), Aic(), Mdl(), Qnml()], ids=lambda score: score.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_tree_exceeds_the_bound(score: DiscreteScore, seed: int) -> None:
+    found = problem_of(binary_table(5, seed), score)
+    every = [tree for tree in trees(5) if max(one.bit_count() for one in tree.cliques) <= 3]
+    best = max(tree.score(found.scores) for tree in every)
+    for first in (None, every[seed]):
+        for root in (0, 4):
+            run = Run()
+            outcome = bound_by_list(found, root, first, run.limits, Recorder(found, run))
+            assert outcome.bound >= best - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_is_that_of_an_ascent_over_all_families(seed: int) -> None:
+    found = problem_of(binary_table(12, seed), Bic())
+    first = solve(found, Forward(), Run()).tree
+    optimum = solve(found, ClutterCuts(start=Forward()), Run()).score
+    assert optimum is not None
+    run = Run()
+    outcome = bound_by_list(found, 0, first, run.limits, Recorder(found, run))
+    assert outcome.bound >= optimum - 1e-9
+    assert outcome.bound <= optimum + 0.01 * abs(optimum)
+
+
+def test_the_plain_solver_bounds_by_a_list_where_the_families_do_not_fit() -> None:
+    found = problem_of(binary_table(60, 0), Bic())
+    small = Limits(time=20.0, memory=resident_memory() + 255_000_000 + 160_000_000)
+    result = solve(found, ClutterCuts(start=Forward()), Run(small))
+    assert result.score is not None
+    assert result.score <= result.bound < result.score + 0.02 * abs(result.score)
+
+
+@pytest.mark.parametrize("ones", [0.3, 0.03])
+def test_a_search_finds_all_families_above_the_floor(ones: float) -> None:
+    n, random = 9, np.random.default_rng(7)
+    scores = problem_of(binary_table(n, 3, ones=ones), Bic()).scores
+    assert isinstance(scores, DataScores)
+    triples = scores.triples()
+    floor = random.random(n) * 4
+    apart, linked = random.random((n, n)) * 3, random.random((n, n))
+    linked += linked.T
+    listed = np.array([[0, 1, 2], [2, 3, 5]])
+    above: dict[tuple[int, ...], float] = {}
+    for three in combinations(np.flatnonzero(triples.varies).tolist(), 3):
+        for v in three:
+            a, b = (u for u in three if u != v)
+            whole, parents = scores.score(1 << v | 1 << a | 1 << b), scores.score(1 << a | 1 << b)
+            gain = whole - parents - scores.score(1 << v)
+            value = gain + min(apart[v, a], apart[v, b]) + linked[v, a] + linked[v, b]
+            if value > floor[v] and list(three) not in listed.tolist():
+                above[v, a] = max(above.get((v, a), -inf), value)
+                above[v, b] = max(above.get((v, b), -inf), value)
+    for workers in (1, 2):
+        _, values, third = triples.best_thirds(floor, (apart, linked), listed, workers, lambda: None)
+        assert {(v, a) for v, a in np.argwhere(third >= 0).tolist()} == set(above)
+        for (v, a), value in above.items():
+            assert value <= values[v, a] == pytest.approx(value)
+        sets, values, _ = triples.best_thirds(floor, (apart, linked), listed, workers, lambda: None, room=100)
+        assert values.max() == -inf
+        pairs = {(v, a) for three in sets.tolist() for v in three for a in three}
+        assert set(above) <= pairs
+
+
+def test_what_cuts_add_to_families_that_are_not_listed() -> None:
+    n, random = 6, np.random.default_rng(5)
+    pairs = list(combinations(range(n), 2))
+    cuts = [
+        (
+            set(random.permutation(n)[: random.integers(3)].tolist()),
+            {pairs[i] for i in random.integers(15, size=3)},
+        )
+        for _ in range(40)
+    ]
+    cuts = [(single, {pair for pair in both if not single & set(pair)}) for single, both in cuts]
+    amounts = random.integers(1, 100, size=len(cuts))
+
+    def grouped(of: dict[int, list[int]], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        starts = np.cumsum([0, *(len(of.get(key, ())) for key in range(count))])
+        return starts, np.array([k for key in range(count) for k in of.get(key, ())], dtype=np.int64)
+
+    vertices = {v: [k for k, (single, _) in enumerate(cuts) if v in single] for v in range(n)}
+    edges = {u * n + v: [k for k, (_, both) in enumerate(cuts) if (u, v) in both] for u, v in pairs}
+    families = np.array([(v, a, b) for v in range(n) for a, b in pairs if v not in (a, b)])
+
+    def inside(k: int, members: set[int]) -> bool:
+        single, both = cuts[k]
+        return bool(single & members) or any(set(pair) <= members for pair in both)
+
+    expected = [
+        sum(w for k, w in enumerate(amounts.tolist()) if inside(k, {v, a, b}) and not inside(k, {a, b}))
+        for v, a, b in families.tolist()
+    ]
+    (of_vertex, first), (of_pair, second) = grouped(vertices, n), grouped(edges, n * n)
+    assert entered(families, of_vertex, of_pair, first, second, amounts, n).tolist() == expected
+    starts = np.cumsum([0, *(len(single) for single, _ in cuts)])
+    flat = np.array([v for single, _ in cuts for v in sorted(single)], dtype=np.int64)
+    together = shared(starts, flat, amounts, n)
+    for v, u in families[:, :2].tolist():
+        assert together[v, u] == sum(
+            w for (single, _), w in zip(cuts, amounts, strict=True) if {u, v} <= single
+        )
+
+
+def test_other_scores_and_columns_are_not_searched() -> None:
+    table = binary_table(5, 0)
+    assert suits(make_scorer(table, Bic(), 3))
+    assert not suits(make_scorer(table, Bdeu(), 3))
+    three = DataTable(("a", "b"), (("0", "1", "2"), ("0", "1")), np.array([[0, 1, 2], [0, 1, 1]]))
+    assert not suits(make_scorer(three, Bic(), 2))
+    assert isinstance(Triples.of(make_scorer(table, Bic(), 3)), Triples)
