@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from test_bounds import trees
 
+from jtsolve.backends.clutter import backend
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.kernels.listed import entered, shared
 from jtsolve.backends.clutter.listed import bound_by_list
@@ -31,6 +32,7 @@ from jtsolve.tables.table import DataTable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from jtsolve.core.result import Outcome
     from jtsolve.scoring.score import DiscreteScore
 
 
@@ -78,12 +80,22 @@ def test_the_bound_is_that_of_an_ascent_over_all_families(seed: int) -> None:
     assert outcome.bound <= optimum + 0.01 * abs(optimum)
 
 
-def test_the_plain_solver_bounds_by_a_list_where_the_families_do_not_fit() -> None:
-    found = problem_of(binary_table(60, 0), Bic())
-    small = Limits(time=20.0, memory=resident_memory() + 255_000_000 + 160_000_000)
+def test_the_plain_solver_bounds_by_a_list_where_the_families_do_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, calls = problem_of(binary_table(80, 0), Bic()), []
+
+    def counted(*arguments: Any) -> Outcome:
+        calls.append(arguments)
+        return bound_by_list(*arguments)
+
+    monkeypatch.setattr(backend, "bound_by_list", counted)
+    monkeypatch.setattr(backend, "_FAR_MORE", 1000)
+    small = Limits(time=20.0, memory=resident_memory() + 420_000_000)
     result = solve(found, ClutterCuts(start=Forward()), Run(small))
     assert result.score is not None
     assert result.score <= result.bound < result.score + 0.02 * abs(result.score)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("ones", [0.3, 0.03])

@@ -121,12 +121,15 @@ class Triples:
             self._near(lower, apart, linked), apart, np.ascontiguousarray(apart.T), linked, lower, marked,
         )  # fmt: skip
 
+        of_row, ones = np.nonzero(bits.codes.T)
+        starts = np.searchsorted(of_row, np.arange(rows + 1))
+
         def search(part: int) -> tuple[NDArray[np.float64], NDArray[np.int32], list[NDArray[np.int32]]]:
             best, third = np.repeat(lower[:, None], n, axis=1), np.full((n, n), -1, dtype=np.int32)
             some, pairs = [], np.empty((room, 2), dtype=np.int32)
             for last in range(part, n, workers):
                 proceed()
-                count = best_thirds(*arrays, last, best, third, pairs)
+                count = best_thirds(*arrays, last, best, third, pairs, starts, ones)
                 some.append(np.insert(pairs[:count], 2, last, axis=1))
             return best, third, some
 

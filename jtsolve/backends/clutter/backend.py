@@ -89,6 +89,8 @@ which it visits: of 24 variables at treewidth 5, listing 190,000 sets takes a se
 _FEW_OF_PRUNED = 20_000
 """Families up to which the simplex method solves what the completion bound leaves at once. On mushroom, with
 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
+_FAR_MORE = 1 << 23
+"""Sets above which few are listed though an ascent over all fits. Of 4.2 million (msweb) all are better."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """For each set and pair of variables: four rounds with 22 variables took 14 s."""
@@ -376,7 +378,10 @@ class ClutterCuts:
             return False
         left = inf if limits.time is None else limits.time - limits.elapsed
         quick = scores.searching_seconds(limits.workers) < left / 2
-        return quick and self._only_ascends(problem, limits)
+        lacks = resident_memory() + _LIBRARIES + memory_of_ascent(problem) > limits.memory_bytes
+        return (
+            quick and self._only_ascends(problem, limits) and (lacks or predicted_sets(problem) > _FAR_MORE)
+        )
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether there is no memory for all families, and the scores bound trees themselves."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from jtsolve.core.compiling import kernel
-from jtsolve.scoring.kernels.bitcounting import ones
+from jtsolve.scoring.kernels.bitcounting import common, ones
+
+_WORDS_PER_STEP = 4.0
+"""Words counted in the time in which a column of a row is."""
 
 
 @kernel
@@ -27,6 +30,8 @@ def best_thirds(
     best,
     third,
     found,
+    starts,
+    ones_of_row,
 ):
     """Finds families (v, {a,b}) with values above floor[v] in the sets whose greatest member is c.
 
@@ -50,13 +55,16 @@ def best_thirds(
         best: shape (n, n): at least `floor` on entry; receives the values in sets that are not received.
         third: shape (n, n), int32: receives the other parents.
         found: shape (room, 2), int32: receives a and b of the first sets with such a family.
+        starts: shape (rows + 1,): where the columns with value 1 of each row begin.
+        ones_of_row: these columns, increasing.
 
     Returns:
         How many were received.
     """
     filled = 0
     rows, words = terms.size - 1, columns.shape[1]
-    both = np.empty(words, np.uint64)
+    both, threes = np.empty(words, np.uint64), np.zeros(c, np.int64)
+    in_row = ones_of_row.size / rows
     n_c = counts[c, c]
     for b in range(1, c):
         if not (varies[b] and varies[c]):
@@ -64,6 +72,19 @@ def best_thirds(
         n_b, n_bc = counts[b, b], counts[b, c]
         for word in range(words):
             both[word] = columns[b, word] & columns[c, word]
+        # The rows with b and c one by one, where they and the columns in them are few.
+        by_row = n_bc * in_row + words < b * words / _WORDS_PER_STEP
+        if by_row and n_bc:
+            threes[:b] = 0
+            for word in range(words):
+                left = both[word]
+                while left:
+                    row = 64 * word + np.int64(ones(~left & (left - np.uint64(1))))
+                    left &= left - np.uint64(1)
+                    for at in range(starts[row], starts[row + 1]):
+                        if ones_of_row[at] >= b:
+                            break
+                        threes[ones_of_row[at]] += 1
         base = n_b + n_c - n_bc
         own = single[b] + single[c]
         rank = c * (c - 1) * (c - 2) // 6 + b * (b - 1) // 2
@@ -71,11 +92,9 @@ def best_thirds(
             if not (varies[a] and (near[b, c] or near[b, a] or near[c, a])):
                 continue
             n_a, n_ab, n_ac = counts[a, a], counts[b, a], counts[c, a]
-            inside = np.uint64(0)
+            m = np.int64(0)
             if n_bc and n_ab and n_ac:
-                for word in range(words):
-                    inside += ones(both[word] & columns[a, word])
-            m = np.int64(inside)
+                m = threes[a] if by_row else common(both, columns[a])
             outside = n_a - n_ab - n_ac + m
             total = (
                 terms[m] + terms[n_ab - m] + terms[n_ac - m] + terms[n_bc - m]
@@ -107,12 +126,9 @@ def best_thirds(
 @kernel
 def common_counts(columns):
     """Returns in how many rows both of two columns are 1, shape (n, n), int64."""
-    n, words = columns.shape
+    n = columns.shape[0]
     counts = np.zeros((n, n), np.int64)
     for a in range(n):
         for b in range(a + 1):
-            inside = np.uint64(0)
-            for word in range(words):
-                inside += ones(columns[a, word] & columns[b, word])
-            counts[a, b] = counts[b, a] = np.int64(inside)
+            counts[a, b] = counts[b, a] = common(columns[a], columns[b])
     return counts
