@@ -305,6 +305,14 @@ BENCHMARKS = (
         (NLTCS, PLANTS, "networks/insurance.bif.gz"),
     ),
     Benchmark(
+        "density20",
+        "score and bound of the plain command on the twenty sets of density estimation",
+        22,
+        "density20.py --data {data}/density --seconds 60 --threads 2 --output {output}/density20",
+        "density20.py --data {data}/density --sets nltcs --seconds 5 --threads 2 --output {output}/density20",
+        (NLTCS, PLANTS),
+    ),
+    Benchmark(
         "portfolio_members",
         "lns and portfolios at equal processor time",
         20,
