@@ -93,9 +93,10 @@ def bound_by_list(
             raise StoppedError
 
     assert isinstance(problem.scores, DataScores), "asked before"
-    triples, best, share = problem.scores.triples(), inf, _FIRST
+    triples, share = problem.scores.triples(), _FIRST
     report(note="families of two parents")
-    sets, edges = _first_list(triples, limits.workers, proceed), triples.pairs > 0
+    (sets, best), edges = _first_list(triples, limits.workers, proceed), triples.pairs > 0
+    report(bound=best)
     while True:
         tree = report.incumbent or first
         without = None if tree is None else _without_constants(tree, triples.varies)
@@ -121,15 +122,22 @@ def bound_by_list(
             share = closer if closer < _WHOLE else 1.0
 
 
-def _first_list(triples: Triples, workers: int, proceed: Callable[[], object]) -> NDArray[np.int64]:
-    """Returns the sets of the best families (v,{a,b}) for each v and a that beat those of one parent."""
+def _first_list(
+    triples: Triples, workers: int, proceed: Callable[[], object]
+) -> tuple[NDArray[np.int64], float]:
+    """Returns the sets of the best families (v,{a,b}) for each v and a that beat those of one parent.
+
+    And the bound of all best families, in nats.
+    """
     n = len(triples.pairs)
     none, empty = np.zeros((n, n)), np.zeros((0, LISTED_SIZE), dtype=np.int64)
     _, values, third = triples.best_thirds(np.zeros(n), (none, none), empty, workers, proceed)
     v, a = np.nonzero(third >= 0)
     b = third[v, a]
     gains = values[v, a] > np.maximum(triples.pairs[v, a], triples.pairs[v, b])
-    return _distinct(np.stack((v, a, b), axis=1)[gains])
+    most = np.maximum(0.0, np.maximum(values, triples.pairs).max(axis=1)) + triples.single
+    bound = float(most.sum()) + _ROUNDING * float(np.abs(triples.single).sum())
+    return _distinct(np.stack((v, a, b), axis=1)[gains]), bound
 
 
 def _unlisted(
