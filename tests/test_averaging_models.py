@@ -188,7 +188,7 @@ def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--backend", "dp"), "leave out --backend, which the model"),
+        (("--backend", "dp"), "does not use --backend; leave it out"),
         (("--validate", "d.csv"), "leave out --validate"),
         (("--require", "a,b", "--constraint", "max_cliques=1"), "max_cliques"),
     ],

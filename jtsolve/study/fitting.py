@@ -120,7 +120,8 @@ def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None)
     }
     useless = [words for name, (words, present) in given.items() if present and name not in kind.uses]
     if useless:
-        raise ChoiceError(f"leave out {', '.join(useless)}, which the model '{kind.name}' does not use")
+        them = "it" if len(useless) == 1 else "them"
+        raise ChoiceError(f"the model '{kind.name}' does not use {', '.join(useless)}; leave {them} out")
     if kind.name == "tree" and structure is None and study.treewidth is None:
         raise ChoiceError(f"nothing says which tree to fit; give {TREEWIDTH}, {TREE} or {GRAPH}")
     if structure is not None and kind.name == "tree":
