@@ -83,9 +83,6 @@ def words(progress: "Progress", seconds: float, limit: float | None = None) -> s
         progress: the state.
         seconds: since the start of the run.
         limit: time limit of the run in seconds, if any.
-        progress: the state.
-        seconds: since the start of the run.
-        limit: time limit of the run in seconds, if any.
     """
     done = "" if progress.done is None else f"{100 * progress.done:.0f} %"
     time = f"{seconds:.0f} s" if limit is None else f"{seconds:.0f} of {limit:g} s"
@@ -102,9 +99,6 @@ def figures(score: float | None, bound: float, gain: float | None = None) -> str
     'score -12.5  no useful bound yet'
 
     Args:
-        score: of the incumbent, in nats; None without one.
-        bound: upper bound on every score, in nats; inf if unknown.
-        gain: of the incumbent over the graph without edges, in nats; None if unknown.
         score: of the incumbent, in nats; None without one.
         bound: upper bound on every score, in nats; inf if unknown.
         gain: of the incumbent over the graph without edges, in nats; None if unknown.

@@ -246,7 +246,7 @@ def test_prices_improve_the_bound_of_the_best_families() -> None:
 def test_a_bound_of_real_numbers_needs_neither_rows_nor_memory() -> None:
     scores = DataScores(real_table(60, 50, 0), GaussianBic(), 3)
     found = Problem(tuple(Variable(f"V{v}") for v in range(60)), scores)
-    small = Limits(time=1.0, memory=resident_memory() + 255_000_000)
+    small = Limits(time=3.0, memory=resident_memory() + 255_000_000)
     tree = solve(found, Forward(), Run()).tree
     assert tree is not None
     result = solve(found, ClutterCuts(start=Forward()), Run(small))

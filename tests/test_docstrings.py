@@ -93,6 +93,22 @@ def _missing(function: Function) -> Iterator[str]:
         yield "Raises:"
 
 
+def _misnamed(function: Function) -> bool:
+    """Whether a name in the arguments is that of no parameter, or stands there twice."""
+    section = re.search(r"^Args:\n((?: {4}.*\n?|\n)+)", ast.get_docstring(function) or "", re.MULTILINE)
+    if section is None:
+        return False
+    lines = re.findall(r"^ {4}([\w*]+(?:, [\w*]+)*):", section[1], re.MULTILINE)
+    names = [name.lstrip("*") for line in lines for name in line.split(", ")]
+    more = [one.arg for one in (function.args.vararg, function.args.kwarg) if one]
+    known = {*more, *(one.arg for one in _parameters(function))}
+    return len(set(names)) < len(names) or not known.issuperset(names)
+
+
+def test_arguments_are_documented_once_under_their_names() -> None:
+    assert [one.name for one in _functions() if _misnamed(one.function)] == []
+
+
 @pytest.mark.parametrize("section", ["Args:", "shape", "Raises:"])
 def test_every_public_function_has_the_sections_that_its_reader_needs(section: str) -> None:
     assert [one.name for one in _functions() if section in _missing(one.function)] == []

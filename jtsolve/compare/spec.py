@@ -168,9 +168,6 @@ def new_row(spec: Spec, status: RunStatus, message: str = "") -> Row:
         spec: the run.
         status: how it ended.
         message: why there is no result.
-        spec: the run.
-        status: how it ended.
-        message: why there is no result.
     """
     return Row("jtsolve-row", 1, spec, status, message)
 

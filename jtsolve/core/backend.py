@@ -184,9 +184,6 @@ class Backend(Protocol):
             problem: to solve.
             limits: time, memory and threads; the backend stops when `report.stop` is not None.
             report: receives trees, bounds and progress while the backend runs.
-            problem: to solve.
-            limits: time, memory and threads; the backend stops when `report.stop` is not None.
-            report: receives trees, bounds and progress while the backend runs.
 
         Raises:
             LimitError: the work needs more memory than the limit; raised before anything is allocated.

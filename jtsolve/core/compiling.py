@@ -79,9 +79,6 @@ def kernel(
         function: to compile; None where the decorator is called with options.
         inline: "always" copies the body into the callers, "never" does not.
         allocates: whether the kernel makes arrays.
-        function: to compile; None where the decorator is called with options.
-        inline: "always" copies the body into the callers, "never" does not.
-        allocates: whether the kernel makes arrays.
     """
     # `_nrt` is a private option of numba. Nothing calls a kernel through a C pointer; the wrapper for it is a
     # fifth of the time to compile.

@@ -45,9 +45,6 @@ def estimate_of(backend: Backend, problem: Problem, limits: Limits) -> Estimate:
         backend: that would solve it.
         problem: to solve.
         limits: of the run.
-        backend: that would solve it.
-        problem: to solve.
-        limits: of the run.
     """
     return _once((backend, limits), problem, lambda: backend.estimate(problem, limits))
 

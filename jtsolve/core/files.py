@@ -208,9 +208,6 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
         path: the file.
         data: its contents.
         numbers: whether they are mostly numbers; see `pack`.
-        path: the file.
-        data: its contents.
-        numbers: whether they are mostly numbers; see `pack`.
 
     Raises:
         InputError: the file cannot be written; says why.

@@ -247,9 +247,6 @@ class UndirectedGraph:
             graph: a simple undirected graph.
             source: names it in errors.
             written: turns a node into the name of its variable.
-            graph: a simple undirected graph.
-            source: names it in errors.
-            written: turns a node into the name of its variable.
 
         Raises:
             InputError: it is directed, a multigraph, or no graph, or has loops or nodes of the same name.

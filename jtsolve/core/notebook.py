@@ -33,8 +33,5 @@ def as_html(lines: Sequence[str], tree: Any = None, names: Sequence[str] = ()) -
         lines: of text.
         tree: the junction tree to draw below; None for none.
         names: of its variables.
-        lines: of text.
-        tree: the junction tree to draw below; None for none.
-        names: of its variables.
     """
     return _drawings[0](lines, tree, names) if _drawings else None

@@ -211,11 +211,6 @@ def ordered_matrix(
         columns: the label of each column, a name.
         names: the order.
         source: names the matrix in errors.
-        values: shape (n, n).
-        rows: the label of each row, a name.
-        columns: the label of each column, a name.
-        names: the order.
-        source: names the matrix in errors.
 
     Raises:
         InputError: the labels are other names.

@@ -99,9 +99,6 @@ def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArr
         variables: all of the problem.
         sets: the K sets.
         cells: maximum number of joint states, at most 2^53.
-        variables: all of the problem.
-        sets: the K sets.
-        cells: maximum number of joint states, at most 2^53.
     """
     # Products are exact up to 2^53; one beyond rounds to no smaller number.
     return sets.products(np.array([variable.arity or 1 for variable in variables], dtype=float)) <= cells

@@ -25,9 +25,6 @@ def rename(mask: Any, among: Any, tables: Any) -> Any:
         mask: a subset of `among`.
         among: the set whose members get the new numbers.
         tables: see `RenamingTables`.
-        mask: a subset of `among`.
-        among: the set whose members get the new numbers.
-        tables: see `RenamingTables`.
     """
     low, middle = among & 511, (among >> PIECE) & 511
     below = tables.ones[low]

@@ -130,9 +130,6 @@ class Display(Protocol):
             progress: the state.
             seconds: since the start of the run.
             limit: time limit of the run in seconds, if any.
-            progress: the state.
-            seconds: since the start of the run.
-            limit: time limit of the run in seconds, if any.
         """
         ...
 

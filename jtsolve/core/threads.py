@@ -50,9 +50,6 @@ def run_tasks(
         pool: the threads.
         tasks: independent of each other.
         after: called with the position of each finished task; returns whether to continue.
-        pool: the threads.
-        tasks: independent of each other.
-        after: called with the position of each finished task; returns whether to continue.
 
     Raises:
         StoppedError: it answered no.

@@ -126,10 +126,6 @@ def connects(neighbours: Sequence[VarSet], u: int, v: int, without: VarSet) -> b
         u: one end.
         v: the other end.
         without: the vertices that the path avoids.
-        neighbours: of each vertex.
-        u: one end.
-        v: the other end.
-        without: the vertices that the path avoids.
     """
     seen = [1 << u, 1 << v]
     frontiers = [1 << u, 1 << v]
@@ -222,9 +218,6 @@ def count_within(arities: Sequence[int], cells: int, size: int) -> int:
     6
 
     Args:
-        arities: the number of states of each variable.
-        cells: maximum number of joint states.
-        size: maximum number of variables.
         arities: the number of states of each variable.
         cells: maximum number of joint states.
         size: maximum number of variables.

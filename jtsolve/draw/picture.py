@@ -103,7 +103,7 @@ def draw_edges(
         path: the file to write, atomically: .svg, .png, .dot or .html.
 
     Raises:
-        ChoiceError: the suffix is unknown, or a picture would have more than 400 variables with edges.
+        ChoiceError: the suffix is unknown, or an .svg or .png would have more than 400 variables with edges.
         InputError: the file cannot be written.
     """
     kind = PICTURE.format_to_write(path)

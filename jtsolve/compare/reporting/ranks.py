@@ -108,9 +108,6 @@ def rank_test(treewidth: int | None, names: Sequence[str], table: Sequence[Seque
         treewidth: the bound shared by the instances; None without one. Only for the report.
         names: of the k backends.
         table: a row per instance, with the k values that are ranked.
-        treewidth: the bound shared by the instances; None without one. Only for the report.
-        names: of the k backends.
-        table: a row per instance, with the k values that are ranked.
     """
     rows = [mid_ranks(row) for row in table]
     count, k = len(rows), len(names)

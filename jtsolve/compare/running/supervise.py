@@ -98,10 +98,6 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
         row: the JSON file to write, atomically.
         trace: the file to which every improvement is appended: seconds, score and bound.
         started: `time.monotonic()` at the start of the run.
-        spec: the run.
-        row: the JSON file to write, atomically.
-        trace: the file to which every improvement is appended: seconds, score and bound.
-        started: `time.monotonic()` at the start of the run.
     """
     end_with_parent()
     os.dup2(2, 1)  # the output of solvers goes to the log too
