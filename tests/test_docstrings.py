@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -66,6 +67,7 @@ def _raises(node: ast.AST) -> bool:
     return False
 
 
+@cache
 def _functions() -> list[_Public]:
     found: list[_Public] = []
     for path in sorted((ROOT / "jtsolve").rglob("*.py")):
