@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from random_models import random_tree
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.core.run import Run
+from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.estimator import JunctionTreeDensity
 from jtsolve.models.learning.cells import estimated
 from jtsolve.models.learning.fit import fit
@@ -117,16 +118,26 @@ def test_em_is_the_factored_likelihood_where_one_column_has_gaps() -> None:
     np.testing.assert_allclose(weighted.tables[0], repeated.tables[0], atol=1e-9)
 
 
-def test_a_row_that_counts_often_gets_a_draw_each_time() -> None:
+def test_a_row_that_counts_often_gets_a_draw_each_time_up_to_a_hundred() -> None:
     codes = np.array([[0, 0, 1, 1, 0], [0, 1, 0, 1, 0]])
     gaps = np.array([[False] * 5, [False] * 4 + [True]])
-    weights = np.array([300, 100, 100, 300, 400])
+    weights = np.array([300, 100, 100, 300, 450])
     table = DataTable(("a", "b"), (("0", "1"),) * 2, codes, weights, gaps=gaps)
     drawn = imputed(table, Bic(), 1, Run())
     assert isinstance(drawn, DataTable)
     assert drawn.weights is not None
     assert drawn.total == table.total
-    assert drawn.codes[1, drawn.gaps[1]].mean() == pytest.approx(0.25, abs=0.07)  # type: ignore[index]
+    assert sorted(drawn.weights[drawn.gaps[1]]) == [4] * 50 + [5] * 50  # type: ignore[index]
+    means = []
+    for seed in range(4):
+        found = imputed(table, Bic(), 1, Run(Limits(seed=seed)))
+        assert isinstance(found, DataTable)
+        means.append(found.codes[1, found.gaps[1]].mean())  # type: ignore[index]
+    assert np.mean(means) == pytest.approx(0.25, abs=0.07)
+    heavy = imputed(replace(table, weights=weights * 10**12), Bic(), 1, Run())
+    assert (heavy.rows, heavy.total) == (104, table.total * 10**12)
+    with pytest.raises(LimitError, match="drawing the missing values needs"):
+        imputed(table, Bic(), 1, Run(Limits(memory=1)))
 
 
 def test_real_numbers_beside_states_have_the_moments_of_their_cells() -> None:

@@ -1,1 +1,1 @@
-"""Averages over all junction trees: exact sums, exact draws, chains, and the posterior that they give."""
+"""Averages over all decomposable graphs: exact and certified sums, draws, chains, and their posterior."""

@@ -60,10 +60,10 @@ class Triples:
     @classmethod
     def of(cls, scorer: Scorer) -> Triples:
         """Returns those of a scorer that `suits`."""
-        assert suits(scorer), "asked before"
+        assert suits(scorer), "checked by the caller"
         from jtsolve.scoring.kernels.triples import common_counts
 
-        assert scorer.bits is not None, "asked before"
+        assert scorer.bits is not None, "checked by the caller"
         n, rows = scorer.bits.codes.shape
         counts = common_counts(scorer.bits.columns)
         single = scorer.values(np.arange(n)[:, None])
@@ -107,7 +107,7 @@ class Triples:
         """
         from jtsolve.scoring.kernels.triples import best_thirds
 
-        assert self.scorer.bits is not None, "asked before"
+        assert self.scorer.bits is not None, "checked by the caller"
         n, bits, (apart, linked) = self.single.size, self.scorer.bits, extra
         a, b, c = listed.T
         ranks = c * (c - 1) * (c - 2) // 6 + b * (b - 1) // 2 + a
@@ -144,7 +144,7 @@ class Triples:
     def _near(
         self, floor: NDArray[np.float64], apart: NDArray[np.float64], linked: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Returns the pairs of which sets of interest hold at least one: see the module."""
+        """Returns the pairs such that each set of interest holds at least one; see the module."""
         rows, n = self.scorer.bits.codes.shape[1], self.single.size  # type: ignore[union-attr]
         own, far = np.diag(self.counts), self.counts == 0
         np.fill_diagonal(far, val=False)
@@ -160,7 +160,7 @@ class Triples:
 
 
 def suits(scorer: Scorer) -> TypeGuard[CountingScorer]:
-    """Tells whether a scorer has binary columns and a score of entropies."""
+    """Returns whether a scorer has binary columns and a score of entropies."""
     return isinstance(scorer, CountingScorer) and scorer.bits is not None and scorer.bits.entropy
 
 

@@ -372,7 +372,7 @@ class ClutterCuts:
         return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
 
     def _lists(self, problem: Problem, limits: Limits) -> bool:
-        """Tells whether there is no memory for the LP over all families, and families can be searched."""
+        """Returns whether there is no memory for the LP over all families, and families can be searched."""
         scores = problem.scores
         if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
             return False

@@ -91,7 +91,7 @@ def bound_by_list(
         if report.stop is not None:
             raise StoppedError
 
-    assert isinstance(problem.scores, DataScores), "asked before"
+    assert isinstance(problem.scores, DataScores), "checked by the caller"
     triples, share = problem.scores.triples(), _FIRST
     report(note="families of two parents")
     (sets, best), edges = _first_list(triples, limits.workers, proceed), triples.pairs > 0
