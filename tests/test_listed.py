@@ -13,7 +13,7 @@ from test_bounds import trees
 from jtsolve.backends.clutter import backend
 from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.kernels.listed import entered, shared
-from jtsolve.backends.clutter.listed import bound_by_list
+from jtsolve.backends.clutter.listed import bound_by_list, memory_of_list
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
@@ -176,3 +176,8 @@ def test_other_scores_and_columns_are_not_searched() -> None:
     three = DataTable(("a", "b"), (("0", "1", "2"), ("0", "1")), np.array([[0, 1, 2], [0, 1, 1]]))
     assert not suits(make_scorer(three, Bic(), 2))
     assert isinstance(Triples.of(make_scorer(table, Bic(), 3)), Triples)
+
+
+def test_memory_is_predicted_with_the_ones_of_each_row() -> None:
+    few, many = (problem_of(binary_table(8, 0, rows), Bic()) for rows in (100, 1100))
+    assert memory_of_list(many) - memory_of_list(few) == 16 * 1000 * 8

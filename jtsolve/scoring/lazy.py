@@ -144,6 +144,10 @@ class DataScores:
         """Returns the predicted time of a search of `triples`; inf if there are none."""
         return triples.seconds_of_search(self._scorer, workers)
 
+    def searching_bytes(self) -> int:
+        """Returns the predicted bytes of a search of `triples`, beside those for pairs and sets."""
+        return triples.bytes_of_search(self._scorer)
+
     def triples(self) -> triples.Triples:
         """Returns all sets of three, to be searched for the best families; see `searching_seconds`."""
         return triples.Triples.of(self._scorer)

@@ -152,7 +152,7 @@ class ClutterCuts:
             table = bytes_of_table(problem)
             memory += table if memory + table <= limits.memory_bytes else 0
         if not keep_stages and self._lists(problem, limits):
-            memory = resident_memory() + _LIBRARIES + memory_of_list(problem.n)
+            memory = resident_memory() + _LIBRARIES + memory_of_list(problem)
         elif self._only_bounds(problem, limits):
             memory = resident_memory() + _LIBRARIES + _BYTES_PER_PAIR * problem.n**2 * problem.max_clique_size
         seconds = _START_SECONDS + families * (problem.n / 20) ** 2 / _FAMILIES_PER_SECOND
@@ -377,11 +377,12 @@ class ClutterCuts:
         if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
             return False
         left = inf if limits.time is None else limits.time - limits.elapsed
-        quick = scores.searching_seconds(limits.workers) < left / 2
-        lacks = resident_memory() + _LIBRARIES + memory_of_ascent(problem) > limits.memory_bytes
-        return (
-            quick and self._only_ascends(problem, limits) and (lacks or predicted_sets(problem) > _FAR_MORE)
-        )
+        if scores.searching_seconds(limits.workers) >= left / 2 or not self._only_ascends(problem, limits):
+            return False
+        held = resident_memory() + _LIBRARIES
+        lacks = held + memory_of_ascent(problem) > limits.memory_bytes
+        fits = held + memory_of_list(problem) <= limits.memory_bytes
+        return lacks or (fits and predicted_sets(problem) > _FAR_MORE)
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
         """Returns whether there is no memory for all families, and the scores bound trees themselves."""

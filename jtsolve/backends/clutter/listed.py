@@ -64,9 +64,11 @@ _ROUNDING = 1e-12
 """Relative: of a sum over the vertices."""
 
 
-def memory_of_list(n: int) -> int:
+def memory_of_list(problem: Problem) -> int:
     """Returns the predicted bytes of `bound_by_list`."""
-    return n**2 * _BYTES_PER_PAIR + (n**2 // 2 + _SETS) * (_BYTES_PER_SET + n // 8)
+    assert isinstance(problem.scores, DataScores), "checked by the caller"
+    n, search = problem.n, problem.scores.searching_bytes()
+    return n**2 * _BYTES_PER_PAIR + (n**2 // 2 + _SETS) * (_BYTES_PER_SET + n // 8) + search
 
 
 def bound_by_list(
