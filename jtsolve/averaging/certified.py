@@ -133,7 +133,7 @@ class Certified(Tabulated):
         if start is None:
             return problem, None
         nothing = np.zeros(1)  # the weight of the best tree itself is rounded
-        known = Enclosure(start.tree, self.tolerance, -start.lattices[0].error(nothing, nothing))
+        known = Enclosure(start.tree, self.tolerance, -start.lattice.error(nothing, nothing))
         enclose(start, known, query.run)
         return problem, known
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf, log, sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,9 +35,11 @@ _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
-_FIRST, _STEP, _STEEPEST, _POWER = 1e-2, 0.2, 1e-4, 1.5
-"""The first threshold of items, as a share of the bound of Z; the next is less by this power of the share of
-the mass that may be lost of that which is."""
+_FIRST, _STEEPEST, _STEP = 1e-2, 1e-4, 0.3
+"""The first threshold of items, as a share of the bound of Z; the next is between these shares of one."""
+_SHARE, _SLOPES = 0.7, (0.6, 1.0)
+"""The mass lost is about a power of the threshold, within these. The next threshold is to lose this share of
+the mass that may be."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
 _SLACK = 2.0**-30
@@ -171,11 +174,14 @@ def enclose(start: Start, known: Enclosure, run: Run) -> None:
 
 
 def _narrow(start: Start, known: Enclosure, run: Run) -> None:
-    first = [alone(lattice, run, 1) for lattice in start.lattices]
-    lattice, bounds = min(first, key=lambda pair: pair[1].log_total)
-    last = bounds.log_total
-    lattice, bounds = alone(known.bound(lattice, bounds), run, 100)
-    _proceed(run, known, lattice)
+    lattice, best = start.lattice, (inf, start.stages[0])
+    for cuts in start.stages:  # later ones are for the families that those before them leave
+        lattice, bounds = alone(replace(lattice, cuts=cuts), run, 1)
+        lattice = known.bound(lattice, bounds)
+        best = min(best, (bounds.log_total, cuts), key=itemgetter(0))
+        _proceed(run, known, lattice)
+    last, cuts = best
+    lattice, bounds = alone(replace(lattice, cuts=cuts), run, 100)
     # Far from the best tree nothing can be dropped, and L-BFGS continues with the current families.
     while bounds.log_total > _FAR and bounds.log_total < 0.9 * last:
         last = bounds.log_total
@@ -205,7 +211,7 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
     marked = np.arange(forest.lattice.families.n)
     if known.high > _TOO_FAR:
         return
-    threshold, last = _FIRST * exp(known.high), inf
+    threshold, last, left = _FIRST * exp(known.high), inf, inf
     while known.width > known.tolerance:
         frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
         if frame is None:
@@ -224,9 +230,10 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         known.sum(forest, items, lost)
         if items.lost + frame.lost < _BUDGET * known.budget:  # the width is of families, or of rounding
             return
-        last = threshold
-        wanted = known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
-        threshold *= max(_STEEPEST, min(_STEP, wanted**_POWER))
+        slope = log(left / items.lost) / log(last / threshold) if left < inf and items.lost else 0.0
+        last, left = threshold, items.lost
+        wanted = _SHARE * known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
+        threshold *= max(_STEEPEST, min(_STEP, wanted ** (1 / min(max(slope, _SLOPES[0]), _SLOPES[1]))))
 
 
 def _rank(lattice: Lattice, bounds: Bounds) -> NDArray[np.int64]:

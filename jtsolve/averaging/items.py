@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ def frame_of(
     states, weights, total = forest.states, found.weights, found.total
     slots = states.first_child.size - 1
     marked = marked[: max(_FEWEST, int(_WORK / (slots * n * n + 1)))]
-    if 16 * (marked.size + 4) * (n + 1) * (states.family.size + slots) > room:
+    if 16 * (marked.size + 4 * run.threads) * (n + 1) * (states.family.size + slots) > room:
         marked = np.array([-1])
     marks = 1 + (marked[0] >= 0)
     tops = np.empty((marked.size, marks, n + 1, states.family.size))
@@ -136,7 +137,8 @@ def frame_of(
             np.multiply(adjoint, scale, out=target[place])
         return float(whole)
 
-    once = np.array([sweep(place) for place in range(marked.size)])
+    with ThreadPoolExecutor(run.threads) as pool:
+        once = np.array(list(pool.map(sweep, range(marked.size))))
     log_total = log(min(total, once.min()) * exp(found.offset) + lost) + found.error
     outsides = Outsides(marked, tops, products)
     return Frame(states, weights, log_total, lost, outsides, marked[np.argsort(once)], found.error)

@@ -13,7 +13,7 @@ from jtsolve.backends.clutter.backend import ClutterCuts
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.inequalities import CutRows
 from jtsolve.backends.clutter.subproblem import set_positions
-from jtsolve.backends.registry import REGISTRY
+from jtsolve.backends.registry import QUICK, REGISTRY
 from jtsolve.core.result import Status
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import varset
@@ -21,6 +21,8 @@ from jtsolve.families.families import choose_root, families_of, predicted_memory
 from jtsolve.solving import Recorder, solve
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
@@ -37,11 +39,13 @@ class Start(NamedTuple):
 
     Attributes:
         tree: the best one known.
-        lattices: with the multipliers of each stage of the program.
+        lattice: all families, with the cuts.
+        stages: each of shape (cuts,): the multipliers of the stages of the program.
     """
 
     tree: JunctionTree
-    lattices: tuple[Lattice, ...]
+    lattice: Lattice
+    stages: tuple[NDArray[np.float64], ...]
 
 
 def bytes_of_start(problem: Problem) -> int:
@@ -56,7 +60,7 @@ def start_of(problem: Problem, run: Run) -> Start | None:
         StoppedError: the run has to stop.
         LimitError: the time ended before there was a tree.
     """
-    quick = REGISTRY.parse("forward")
+    quick = REGISTRY.parse(QUICK)
     backend = None if quick.capabilities.objections(problem) else quick
     outcome = solve(problem, backend, run.part(_SHARE * run.left))
     if outcome.tree is None and outcome.status is not Status.INFEASIBLE:
@@ -92,9 +96,8 @@ def start_of(problem: Problem, run: Run) -> Start | None:
     n = families.n
     rank = np.arange(n)
     rank[families.root] = -1
-    lattices = []
-    for found in weights:
-        cuts = np.zeros(len(numbers))
+    stages = np.zeros((len(weights), len(numbers)))
+    for cuts, found in zip(stages, weights, strict=True):
         cuts[list(found)] = list(found.values())
-        lattices.append(Lattice(families, rows, cuts, np.zeros(n), search.best.score, 0.0, rank))
-    return Start(tree, tuple(lattices))
+    lattice = Lattice(families, rows, stages[0], np.zeros(n), search.best.score, 0.0, rank)
+    return Start(tree, lattice, tuple(stages))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from jtsolve.core.backend import Backend, Capabilities
 from jtsolve.core.choices import Entry, Registry
 
-_QUICK = "lns(start=forward,region=8,kicks=20,steps=20000)"
-_WITH_RELAXATION = f"start={_QUICK},relaxation=clutter"
+QUICK = "lns(start=forward,region=8,kicks=20,steps=20000)"
+"""The first tree of exact backends."""
+_WITH_RELAXATION = f"start={QUICK},relaxation=clutter"
 _MERGING = (
     "forest=chowliu,greedy=forward(start=none),descent=lns(start=forward,region=8,kicks=0,steps=20000),"
     "improve=lns(start=forward,kicks=4),exact=clutter(start=none,simplex=20000,ties=false),otherwise=lns"
@@ -31,7 +32,7 @@ REGISTRY: Registry[Backend] = Registry(
     {
         "brute": Entry("jtsolve.backends.brute:Brute"),
         "chowliu": Entry("jtsolve.backends.chowliu:ChowLiu"),
-        "clutter": Entry("jtsolve.backends.clutter.backend:ClutterCuts", f"start={_QUICK}"),
+        "clutter": Entry("jtsolve.backends.clutter.backend:ClutterCuts", f"start={QUICK}"),
         "consistent": Entry("jtsolve.backends.consistent.backend:FindConsistentTree"),
         "cpsat": Entry("jtsolve.backends.cpsat.backend:ConstraintProgramming", _WITH_RELAXATION),
         "dp": Entry("jtsolve.backends.dp.backend:DynamicProgramming", "start=forward,forest=chowliu"),

@@ -68,7 +68,11 @@ FunctionIdentity._unique_ids = iter(partial(secrets.randbits, 63), None)  # noqa
 
 
 def kernel(
-    function: Callable[..., Any] | None = None, *, inline: str = "never", allocates: bool = True
+    function: Callable[..., Any] | None = None,
+    *,
+    inline: str = "never",
+    allocates: bool = True,
+    reassociates: bool = False,
 ) -> Any:
     """Compiles a function at its first call, and caches the machine code on disk.
 
@@ -79,10 +83,18 @@ def kernel(
         function: to compile; None where the decorator is called with options.
         inline: "always" copies the body into the callers, "never" does not.
         allocates: whether the kernel makes arrays.
+        reassociates: whether sums and products of floats may be computed in any order, on vectors.
     """
     # `_nrt` is a private option of numba. Nothing calls a kernel through a C pointer; the wrapper for it is a
     # fifth of the time to compile.
-    decorate = numba.njit(nogil=True, cache=True, inline=inline, no_cfunc_wrapper=True, _nrt=allocates)
+    decorate = numba.njit(
+        nogil=True,
+        cache=True,
+        inline=inline,
+        no_cfunc_wrapper=True,
+        fastmath={"reassoc", "contract"} if reassociates else False,
+        _nrt=allocates,
+    )
 
     def compiled(function: Callable[..., Any]) -> Any:
         dispatcher = decorate(function)

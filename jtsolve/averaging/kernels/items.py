@@ -25,28 +25,23 @@ Outsides = namedtuple("Outsides", ("marked", "T", "P"))
 
 
 @kernel
-def _room(items, size):
-    """Returns the items in arrays of at least this size."""
-    capacity = items.mask.size
-    if size <= capacity:
-        return items
-    while capacity < size:
-        capacity *= 2
-    masks = np.empty(capacity, np.int64)
-    numbers = np.empty((4, capacity))
-    masks[: items.mask.size] = items.mask
-    numbers[0, : items.mask.size], numbers[1, : items.mask.size] = items.weight, items.log
-    numbers[2, : items.mask.size], numbers[3, : items.mask.size] = items.bare, items.tail
-    return Items(masks, numbers[0], numbers[1], numbers[2], numbers[3])
-
-
-@kernel
 def start(capacity):
     """Returns items with the empty product, item 0."""
     numbers = np.empty((4, capacity))
     items = Items(np.empty(capacity, np.int64), numbers[0], numbers[1], numbers[2], numbers[3])
     items.mask[0], items.weight[0], items.log[0], items.bare[0], items.tail[0] = 0, 1.0, 0.0, 1.0, 1.0
     return items
+
+
+@kernel
+def _room(items, size):
+    """Returns the items in arrays of at least this size."""
+    if size <= items.mask.size:
+        return items
+    known, larger = items.mask.size, start(max(size, 2 * items.mask.size))
+    larger.mask[:known], larger.weight[:known], larger.log[:known] = items.mask, items.weight, items.log
+    larger.bare[:known], larger.tail[:known] = items.bare, items.tail
+    return larger
 
 
 @kernel
@@ -90,13 +85,12 @@ def _sum_tails(items, first, past):
 
 
 @kernel
-def _least(marked, adjoint, mask, k, at, of_states):
+def _least(marked, adjoints, mask):
     """The least adjoint over the marked vertices, each known to be in the set or not."""
     least = inf
     for x in range(marked.size):
         b = 0 if marked[x] < 0 else mask >> marked[x] & 1
-        q = adjoint[x, b, k, at] if of_states else adjoint[x, at, b, k]
-        least = min(least, q)
+        least = min(least, adjoints[x, b])
     return least
 
 
@@ -162,9 +156,10 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                     P[s, k] = H[s, k]
                 prev = s
                 continue
+            adjoints = outsides.P[:, s, :, k].copy()
             plain = inf
             for x in range(outsides.marked.size):
-                plain = min(plain, max(outsides.P[x, s, 0, k], outsides.P[x, s, outsides.P.shape[2] - 1, k]))
+                plain = min(plain, adjoints[x].max())
             floor = loose * threshold / plain if plain > 0.0 else inf
             floors[s, k] = floor
             part = 0
@@ -204,7 +199,7 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                 longest = max(longest, terms)
                 items = _room(items, used + whole.mask.size)
                 for e in range(whole.mask.size):
-                    mass = whole.weight[e] * _least(outsides.marked, outsides.P, whole.mask[e], k, s, False)
+                    mass = whole.weight[e] * _least(outsides.marked, adjoints, whole.mask[e])
                     if mass < threshold:
                         lost += mass
                     else:
@@ -221,12 +216,13 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
             a, b = P[past - 1, k]
         items = _room(items, used + b - a)
         begin = used
+        adjoints = outsides.T[:, :, k + 1, i].copy()
         for e in range(a, b):
             K = items.mask[e] | np.int64(1) << u
             if items.mask[e] >> u & 1 or required[u] & ~(K | within[i]):
                 continue
             weight = items.weight[e] * weights[i]
-            mass = weight * _least(outsides.marked, outsides.T, K, k + 1, i, True)
+            mass = weight * _least(outsides.marked, adjoints, K)
             if mass < threshold:
                 lost += mass
             else:

@@ -17,7 +17,7 @@ Sums = namedtuple("Sums", ("T", "H", "P"))
 up to s, shape (slots, marks, n + 1)."""
 
 
-@kernel
+@kernel(reassociates=True)
 def inside(n, states, weights, x):
     """Returns R, its sums, and those of the forest beside the root's component, shape (marks, n + 1).
 
@@ -82,7 +82,7 @@ def inside(n, states, weights, x):
     return total, Sums(T, H, P), forest
 
 
-@kernel
+@kernel(reassociates=True)
 def outside(n, states, weights, x, sums, forest):
     """Returns the adjoints of T and P: R is the sum over k and b of T times its adjoint, for any one tree.
 

@@ -89,13 +89,31 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
 
 
 @kernel
-def _mixed(key, value):
-    return (key ^ (value + 0x9E3779B97F4A7C + (key << 6) + (key >> 2))) * 0x2545F4914F6CDD1D
+def _place(table, keys, a, b, c):
+    """Returns the place of the key (a, b, c) in a hash table of numbers, or the free one for it."""
+    key = (a * 0x9E3779B97F4A7C + b) * 0x2545F4914F6CDD1D + c
+    key = (key ^ (key >> 29)) * 0x2545F4914F6CDD1D
+    h = (key ^ (key >> 32)) & (table.size - 1)
+    while table[h] >= 0 and (keys[table[h], 0] != a or keys[table[h], 1] != b or keys[table[h], 2] != c):
+        h = (h + 1) & (table.size - 1)
+    return h
 
 
 @kernel
-def _place(table, key):
-    return (key ^ (key >> 29)) & (table.size - 1)
+def _numbered(table, keys, count, a, b, c):
+    """Returns the number of the key (a, b, c), which is `count` for a new one, and the tables with it."""
+    if 2 * count + 2 > table.size:
+        table = np.full(2 * table.size, -1, np.int64)
+        larger = np.empty((table.size, 3), np.int64)
+        larger[:count] = keys[:count]
+        keys = larger
+        for other in range(count):
+            table[_place(table, keys, keys[other, 0], keys[other, 1], keys[other, 2])] = other
+    h = _place(table, keys, a, b, c)
+    if table[h] < 0:
+        table[h] = count
+        keys[count, 0], keys[count, 1], keys[count, 2] = a, b, c
+    return table[h], table, keys
 
 
 @kernel
@@ -118,13 +136,11 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
         most: no more states than this; beyond, an empty result.
         room: no more children than this.
     """
-    family, gamma = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    table = np.full(4096, -1, np.int64)
-    # Lists of thresholds, each once: list g is sets[begin[g] : begin[g + 1]], with `least` beside it.
-    sets, least = np.empty(1024, np.int64), np.empty(1024, np.int64)
-    begin = np.zeros(1024, np.int64)
-    lists = np.full(4096, -1, np.int64)
-    count, known = 0, 0
+    # A state is (family, list of thresholds, 0); a list is (the list without its last one, S, t), and list 0
+    # is empty.
+    table, keys = np.full(4096, -1, np.int64), np.empty((4096, 3), np.int64)
+    of_lists, lists = np.full(4096, -1, np.int64), np.full((4096, 3), -1, np.int64)
+    count, known = 0, 1
     first_slot, first_child = np.empty(1024, np.int64), np.empty(1024, np.int64)
     child, full = np.empty(1024, np.int64), np.empty(1024, np.bool_)
     slots, entries = 0, 0
@@ -136,14 +152,14 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
         if i < 0:
             candidates, low, high = tops, -1, tops.size
         else:
-            f = family[i]
+            f, G = keys[i, 0], keys[i, 1]
             candidates, low, high = children, starts[f], starts[f + 1]
             own = 0
-            if thresholds:
-                for e in range(begin[gamma[i]], begin[gamma[i] + 1]):
-                    if sets[e] != parents[f]:
-                        own_set[own], own_rank[own] = sets[e], least[e]
-                        own += 1
+            while G > 0:
+                if lists[G, 1] != parents[f]:
+                    own_set[own], own_rank[own] = lists[G, 1], lists[G, 2]
+                    own += 1
+                G = lists[G, 0]
             own_set[own], own_rank[own] = parents[f], rank[vertex[f]]
             own += 1
             while i + 2 > first_slot.size:
@@ -185,60 +201,12 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
                             d -= 1
                         kept_set[d], kept_rank[d] = own_set[e], t
                         kept += 1
-            # The list of thresholds.
-            key = np.int64(kept)
+            G = 0
             for e in range(kept):
-                key = _mixed(_mixed(key, kept_set[e]), kept_rank[e])
-            h = _place(lists, key)
-            while lists[h] >= 0:
-                b = begin[lists[h]]
-                equal = begin[lists[h] + 1] - b == kept
-                e = 0
-                while equal and e < kept:
-                    equal = sets[b + e] == kept_set[e] and least[b + e] == kept_rank[e]
-                    e += 1
-                if equal:
-                    break
-                h = (h + 1) & (lists.size - 1)
-            if lists[h] < 0:
-                lists[h] = known
-                while known + 2 > begin.size:
-                    begin = _grown(begin, 2 * begin.size)
-                while begin[known] + kept > sets.size:
-                    sets, least = _grown(sets, 2 * sets.size), _grown(least, 2 * least.size)
-                b = begin[known]
-                sets[b : b + kept], least[b : b + kept] = kept_set[:kept], kept_rank[:kept]
-                begin[known + 1] = b + kept
-                known += 1
-            G = lists[h]
-            if 2 * known > lists.size:
-                lists = np.full(2 * lists.size, -1, np.int64)
-                for list_ in range(known):
-                    key = np.int64(begin[list_ + 1] - begin[list_])
-                    for e in range(begin[list_], begin[list_ + 1]):
-                        key = _mixed(_mixed(key, sets[e]), least[e])
-                    h = _place(lists, key)
-                    while lists[h] >= 0:
-                        h = (h + 1) & (lists.size - 1)
-                    lists[h] = list_
-            # The state.
-            h = _place(table, _mixed(g, G))
-            while table[h] >= 0 and (family[table[h]] != g or gamma[table[h]] != G):
-                h = (h + 1) & (table.size - 1)
-            if table[h] < 0:
-                table[h] = count
-                if count == family.size:
-                    family, gamma = _grown(family, 2 * count), _grown(gamma, 2 * count)
-                family[count], gamma[count] = g, G
-                count += 1
-            state = table[h]
-            if 2 * count > table.size:
-                table = np.full(2 * table.size, -1, np.int64)
-                for other in range(count):
-                    h = _place(table, _mixed(family[other], gamma[other]))
-                    while table[h] >= 0:
-                        h = (h + 1) & (table.size - 1)
-                    table[h] = other
+                G, of_lists, lists = _numbered(of_lists, lists, known, G, kept_set[e], kept_rank[e])
+                known = max(known, G + 1)
+            state, table, keys = _numbered(table, keys, count, g, G, 0)
+            count = max(count, state + 1)
             if i < 0:
                 continue
             if vertex[g] != last:
@@ -270,9 +238,10 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
         slots += 1
         entries += 1
     first_slot[count + 1], first_child[slots] = slots, entries
+    family = keys[:count, 0].copy()
     return States(
-        family[:count],
-        vertex[family[:count]].astype(np.int64),
+        family,
+        vertex[family].astype(np.int64),
         first_slot[: count + 2],
         first_child[: slots + 1],
         child[:entries],
