@@ -12,11 +12,18 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Display, Progress
 
 
-def display_here() -> "Display | None":
-    """Returns the display for this process; None if nobody watches, as in pipes and batch jobs."""
+def display_here(*, wanted: bool | None = None) -> "Display | None":
+    """Returns the display for this process.
+
+    Args:
+        wanted: whether progress is shown; None to show it where somebody watches, and elsewhere, as in pipes
+            and batch jobs, only that kernels are being compiled.
+    """
+    if wanted is False:
+        return None
     if "ipykernel" in sys.modules:
         return NotebookOutput()
-    return TerminalLine() if is_watched() else None
+    return TerminalLine() if wanted or is_watched() else FirstRunLine()
 
 
 def is_watched() -> bool:
@@ -45,6 +52,24 @@ class TerminalLine:
             sys.stderr.write(f"\r{line.ljust(self._width)}\r{line}")
             sys.stderr.flush()
         self._width = len(line)
+
+
+class FirstRunLine:
+    """Says once that kernels are being compiled, which makes a first run take seconds longer."""
+
+    said = False
+
+    def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:  # noqa: ARG002
+        """See `Display`."""
+        from jtsolve.core.run import COMPILING
+
+        if progress.note == COMPILING and not FirstRunLine.said:
+            FirstRunLine.said = True
+            with suppress(AttributeError, OSError):  # standard error may be closed
+                sys.stderr.write(f"jtsolve: {COMPILING}\n")
+
+    def clear(self) -> None:
+        """See `Display`."""
 
 
 class NotebookOutput:

@@ -188,7 +188,7 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     except StoppedError:
         outcome = Outcome(None, stop=run.stop or Stop.TIME)
     recorder(tree=outcome.tree, bound=outcome.bound)
-    if recorder.tree is None and outcome.stop is Stop.TIME:  # the best forest comes however late it is
+    if recorder.tree is None and outcome.stop in (Stop.TIME, Stop.INTERRUPTED):  # a forest comes in any case
         best_start((REGISTRY["chowliu"],), problem, run.limits, recorder)
     if outcome.tree is not None and outcome.stats.get("ties"):
         recorder.prefer_tie_breaking_tree(outcome.tree)

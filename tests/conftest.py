@@ -18,6 +18,7 @@ from numba.core.dispatcher import Dispatcher
 from tally import Tally
 
 from jtsolve.cluster import Workers, local_workers
+from jtsolve.console import FirstRunLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,6 +97,7 @@ TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    FirstRunLine.said = True  # whichever test compiles a kernel first
     config.stash[TALLY] = Tally()
     # A shell starts what runs in the background with SIGINT ignored, and nohup with SIGHUP; commands that are
     # to be interrupted inherit it.

@@ -491,18 +491,21 @@ def test_a_signal_returns_the_best_tree_so_far(
     assert check(read_problem(instance), read_result(output)) == ()
 
 
-def test_interrupted_with_no_tree_ends_with_130(
-    driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path
+@pytest.mark.parametrize("has_forest", [True, False])
+def test_interrupted_before_a_tree_it_gives_the_best_forest_or_ends_with_130(
+    driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path, *, has_forest: bool
 ) -> None:
     output = tmp_path / "result.json"
-    arguments = ("--backend", "endless:found=false", "--json", "--output", output)
+    more = () if has_forest else ("--constraint", "min_separator_size=2")
+    arguments = ("--backend", "endless:found=false", "--json", "--output", output, *more)
     with driver("solve", instance, *arguments) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-    assert (process.returncode, err) == (130, "jtsolve: interrupted before a tree was found\n")
-    assert json.loads(out)["status"] == "unknown"
+    code, message = (0, "") if has_forest else (130, "jtsolve: interrupted before a tree was found\n")
+    assert (process.returncode, err) == (code, message)
+    assert json.loads(out)["status"] == ("feasible" if has_forest else "unknown")
     assert read_result(output).stop is Stop.INTERRUPTED
 
 

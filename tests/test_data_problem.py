@@ -116,9 +116,10 @@ def test_the_backend_decides_which_sets_are_scored() -> None:
 def test_the_time_limit_ends_a_tabulation_and_so_does_an_interruption() -> None:
     interrupted = Run()
     interrupted.interrupt()
-    with pytest.raises(StoppedError):
-        problem_from_table(TABLE, Bic(), treewidth=2, run=interrupted)
     plan = plan_scores(TABLE, Bic(), 3, Run())
+    assert isinstance(replace(plan, run=interrupted).problem().scores, DataScores)
+    with pytest.raises(StoppedError):
+        replace(plan, run=interrupted, tabulation=WHOLE).problem()
     late = replace(plan, run=Run(Limits(time=1.0, started=time.monotonic() - 5)))
     assert isinstance(late.problem().scores, DataScores)
     with pytest.raises(LimitError, match="the time limit ended the scoring"):

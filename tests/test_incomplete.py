@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ from problems import repeatable
 from random_models import random_tree
 
 import jtsolve as jt
+import jtsolve.study.data
 from jtsolve.cli import run
+from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
@@ -22,6 +25,7 @@ from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.incomplete import imputed
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.scoring.scores.bic import Bic
+from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, with_cells
 
 if TYPE_CHECKING:
@@ -245,3 +249,44 @@ def test_what_em_cannot_do_is_refused() -> None:
     with pytest.raises(ChoiceError, match="missing"):
         jt.fit(frame(), treewidth=1, missing="expectation")
     assert (cells_of(with_cells(table, cells_of(table))) == cells_of(table)).all()
+
+
+@pytest.mark.parametrize("kinds", ["ddddd", "ddrr"])
+@pytest.mark.parametrize("at", [1, 2, 5, 9])
+def test_an_interrupted_imputation_keeps_what_it_has(
+    kinds: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, reports = incomplete(kinds, 1), 0
+    own = Run.progress
+
+    def progress(self: Run, **news: Any) -> bool:
+        nonlocal reports
+        reports += 1
+        if reports == at:
+            self.interrupt()
+        return own(self, **news)
+
+    monkeypatch.setattr(Run, "progress", progress)
+    run = Run()
+    found = imputed(table, ConditionalGaussian() if "r" in kinds else Bic(), 2, run)
+    assert run.stop is Stop.INTERRUPTED
+    assert np.isfinite(cells_of(found)).all()
+    known = ~np.isnan(observed(table))
+    assert np.array_equal(cells_of(found)[known], cells_of(table)[known])
+
+
+def test_a_model_is_fitted_to_what_an_interrupted_imputation_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "x,y,z\n" + "a,b,c\n" * 9 + "b,,d\n" * 9 + ",a,d\n"
+    (tmp_path / "data.csv").write_text(rows, encoding="utf-8")
+
+    def interrupted(*arguments: Any) -> Table:
+        signal.raise_signal(signal.SIGINT)
+        return imputed(*arguments)
+
+    monkeypatch.setattr(jtsolve.study.data, "imputed", interrupted)
+    for kind in ("tree", "mixture:components=2", "features"):
+        model = jt.fit(tmp_path / "data.csv", kind, treewidth=1, missing="em")
+        assert model.query("z", given={"x": "a"})["probability"][0] > 0.5
+    assert jt.learn(tmp_path / "data.csv", 1, missing="em").result.stop is Stop.INTERRUPTED

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from jtsolve.console import NotebookOutput, TerminalLine, display_here, figures, is_watched
+from jtsolve.console import FirstRunLine, NotebookOutput, TerminalLine, display_here, figures, is_watched
 from jtsolve.core import run as core_run
 from jtsolve.core.result import Stop
 from jtsolve.core.run import COMPILING, Console, Limits, Progress, Run
@@ -292,8 +292,18 @@ def test_a_notebook_has_one_output_which_is_updated_and_empty_in_the_end(
     assert outputs[0][-1] == ""
 
 
-def test_nothing_is_shown_where_nobody_watches() -> None:
-    assert display_here() is None
+def test_where_nobody_watches_only_compilation_is_announced_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FirstRunLine, "said", False)
+    for note in ("search", COMPILING, "search", COMPILING):
+        shown = display_here()
+        assert isinstance(shown, FirstRunLine)
+        shown.show(Progress(note), 2.0)
+        shown.clear()
+    assert capsys.readouterr().err == f"jtsolve: {COMPILING}\n"
+    assert display_here(wanted=False) is None
+    assert isinstance(display_here(wanted=True), TerminalLine)
 
 
 def test_only_known_figures_are_shown() -> None:

@@ -244,7 +244,7 @@ def test_a_table_of_r_has_labels_of_rows_and_marks_in_its_values(states: Callabl
         (lzma.compress(CSV.encode())[:-4], "t.xz", "xz data: it is damaged or truncated"),
         (b"PK\x03\x04x", "t.csv", "zip data: it is damaged or truncated"),
         (CSV.encode(), "t.csv.xz", r"it is named \.xz, but is not xz data"),
-        (zipped("a.csv"), "t.xlsx", r"it is a spreadsheet, which is not read\. Fix: save it as \.csv"),
+        (zipped("a.csv"), "t.xlsx", r"a spreadsheet: such files are not read\. Fix: save it as \.csv"),
         (CSV.encode(), "t.sav", r"pass the frame of pandas.read_spss\('t.sav'\)"),
     ],
 )

@@ -157,7 +157,7 @@ class ChowLiu:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far.
 
-        A time limit leaves it half a second of processor time.
+        A time limit or an interruption leaves it half a second of processor time.
         """
         self.estimate(problem, limits).require_memory(self.name, limits)
         pairs = _PairGains.of(problem)
@@ -290,7 +290,7 @@ def _prim(
             report(done=1 - (others.size / n) ** 2, note="scoring pairs")
         if stop is None and others.size:
             stop = report.stop
-            if stop is Stop.TIME and thread_time() - used < _AT_LEAST:
+            if thread_time() - used < _AT_LEAST:
                 stop = None
             if (elapsed := monotonic() - began) > next_tree:
                 report(tree=JunctionTree.from_families([*families, *linked(slice(None))]))

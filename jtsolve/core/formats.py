@@ -49,7 +49,6 @@ class FileKind:
 
         Raises:
             ChoiceError: it is not.
-            ChoiceError: it is not.
         """
         if to not in self.formats:
             raise ChoiceError(f"there is no format '{to}'; there are {', '.join(self.formats)}")
@@ -150,6 +149,7 @@ _OF_SHEETS = f"save it as .csv there; or {_frame_of('pandas.read_excel')}"
 _OF_R = "load them in R, and save the table: write.csv(x, 'x.csv', row.names = FALSE)"
 _OF_NETICA = ("a network of Netica", "save it there as .net, and convert this with pyAgrum to .bif")
 _PICKLE = ("a pickle, which can run any code", "load it in Python if you trust it, and pass the object")
+_LINES = ("lines of JSON", _frame_of("pandas.read_json", "'{name}', lines=True"))
 FOREIGN: Mapping[str, tuple[str, str]] = {
     "net": ("a network of Hugin", _BY_PYAGRUM),
     "xdsl": ("a network of GeNIe", _BY_PYAGRUM),
@@ -184,7 +184,9 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "avro": ("a table in Avro", _frame_of("polars.read_avro")),
     "sqlite": ("a database", _frame_of("pandas.read_sql", "query, connection")),
     "db": ("a database", _frame_of("pandas.read_sql", "query, connection")),
-    "ndjson": ("lines of JSON", _frame_of("pandas.read_json", "'{name}', lines=True")),
+    "ndjson": _LINES,
+    "jsonl": _LINES,
+    "html": ("a page of tables", _frame_of("pandas.read_html")),
     "tar": ("an archive", _UNPACKED),
     "tgz": ("an archive", _UNPACKED),
     "7z": ("an archive", _UNPACKED),
@@ -264,7 +266,7 @@ def require_readable(path: str | Path) -> None:
     if (found := FOREIGN.get(suffix_of(path))) is not None:
         what, way = found
         remedy = way.format(name=Path(path).name, stem=stem_of(path))
-        raise InputError(str(path), "", f"it is {what}, which is not read", remedy)
+        raise InputError(str(path), "", f"{what}: such files are not read", remedy)
 
 
 def one_of(names: list[str]) -> str:

@@ -337,7 +337,7 @@ class Run:
         A second signal does what it did before. A signal that the process ignores is ignored.
         """
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or self._interruption.by_signals:
+        if not is_main or self._interruption.by_signals or self._interruption.wanted:
             yield
             return
         previous: dict[int, Any] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from jtsolve.console import display_here
+from jtsolve.console import FirstRunLine, display_here
 from jtsolve.core.formats import EVIDENCE
 from jtsolve.core.machine import memory_bytes
 from jtsolve.errors import ChoiceError, InputError, public
@@ -445,7 +445,7 @@ class Model:
 def _shown() -> Iterator[Run | None]:
     """Shows progress where somebody watches."""
     display = display_here()
-    if display is None:
+    if isinstance(display, FirstRunLine):
         yield None
         return
     from jtsolve.core.run import Console, Run

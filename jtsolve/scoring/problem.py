@@ -14,6 +14,7 @@ from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.pruning import MOST_VARIABLES
 from jtsolve.core.run import Limits, Run
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, InputError, LimitError
@@ -153,7 +154,7 @@ class ScoringPlan:
         )
 
     def _tabulated(self) -> DenseScores | None:
-        """Returns the table, or None if its share of the time is over and scores on demand do."""
+        """Returns the table, or None if the run or its share of the time ends, and scores on demand do."""
         run = self.run
         if not self.required and run.left < inf:
             run = run.part(self.tabulation.share * run.left)
@@ -161,7 +162,7 @@ class ScoringPlan:
             return tabulate_with(
                 self.scorer, self.max_size, workers=run.threads, proceed=lambda done: proceed_in(run, done)
             )
-        except LimitError:
+        except (LimitError, StoppedError):
             if self.required or run.stop is None:
                 raise
             return None

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.backends.registry import REGISTRY as BACKENDS
-from jtsolve.console import TerminalLine, display_here
+from jtsolve.console import display_here
 from jtsolve.core.machine import allow_memory, cores, memory_bytes
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.core.run import LOGGER, Console, Limits, Run
@@ -43,14 +43,11 @@ def run_of(
         memory: limit in GB.
         threads: maximum number.
         seed: for everything random.
-        show_progress: True or False; None to show it in interactive sessions only.
+        show_progress: see `console.display_here`.
     """
-    display = display_here() if show_progress is None else TerminalLine() if show_progress else None
-    if show_progress and display_here() is not None:
-        display = display_here()
     most = memory_bytes(memory)
     allow_memory(most)
-    return Run(Limits(time, most, threads, seed), Console(display, LOGGER.info))
+    return Run(Limits(time, most, threads, seed), Console(display_here(wanted=show_progress), LOGGER.info))
 
 
 def chosen(registry: Registry[Any], given: Any, attribute: str) -> Any:

@@ -120,7 +120,8 @@ class Data:
                 )
                 if table.gaps is None or not impute:
                     return table
-                return imputed(table, score, (size or _IMPUTED) - 1, run.part(run.left / 2))
+                with run.interruptible():
+                    return imputed(table, score, (size or _IMPUTED) - 1, run.part(run.left / 2))
             require_counts(score)
             if coding.missing == "em":
                 raise ChoiceError(f"{MISSING('em')} needs all rows in one place; leave out {EXECUTOR}")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from jtsolve.core.result import Stop
+from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import largest_within
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.problem import largest_scored, plan_scores, require_marks, tabulation_for
@@ -101,18 +103,24 @@ class Study:
         return self.scored(plan, run)
 
     def scored(self, plan: ScoringPlan, run: Run) -> Problem:
-        """Returns the problem of a plan, under the restrictions and the treewidth."""
+        """Returns the problem of a plan, under the restrictions and the treewidth.
+
+        Raises:
+            KeyboardInterrupt: a signal came before a table that is required.
+        """
         note = "scores on demand" if plan.obstacle else f"{plan.cost.sets} sets by {self.score.name}"
         began = perf_counter()
 
-        with run.phase(note):
-            problem = plan.problem(name=self.data.title)
+        with run.phase(note), run.interruptible():
+            try:
+                problem = plan.problem(name=self.data.title)
+            except StoppedError:
+                raise KeyboardInterrupt from None
         if plan.obstacle is None:
             seconds = perf_counter() - began
             if isinstance(problem.scores, DataScores):
-                run.say(
-                    f"the time limit ended the scoring after {seconds:.2f} s; scores are computed on demand"
-                )
+                cause = "an interruption" if run.stop is Stop.INTERRUPTED else "the time limit"
+                run.say(f"{cause} ended the scoring after {seconds:.2f} s; scores are computed on demand")
             else:
                 run.say(f"scored in {seconds:.2f} s")
         require_marks(plan.scorer.table, self.restrictions.of(problem.names))

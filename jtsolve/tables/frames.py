@@ -7,9 +7,11 @@ order. None of these packages but polars has to be installed.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -24,7 +26,7 @@ from jtsolve.tables.raw import GAP
 from jtsolve.tables.values import distinct_labels, is_missing, kind_of_type, label_of, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
     from numpy.typing import NDArray
@@ -147,7 +149,8 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
     if isinstance(data, pl.LazyFrame):
         data = data.collect()
     elif hasattr(data, "__arrow_c_stream__") and not (isinstance(data, pl.Series) or is_pandas(data)):
-        data = pl.DataFrame(data)
+        with readable(FRAME, "Arrow"):
+            data = in_known_zones(pl.DataFrame(data).lazy()).collect()
     if isinstance(data, pl.DataFrame):
         return data.columns, data.get_columns()
     raise InputError(
@@ -156,6 +159,42 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
         f"a value of type {type(data).__name__} is not a table",
         "give the path of a file, a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, "
         "or an array of shape (rows, columns); pandas.DataFrame(data) makes one of a Series or a list",
+    )
+
+
+@contextmanager
+def readable(name: str, suffix: str) -> Iterator[None]:
+    """Translates the errors of polars, and admits time zones that are offsets; see `in_known_zones`.
+
+    Args:
+        name: of the file or frame.
+        suffix: of its format.
+
+    Raises:
+        InputError: polars cannot read the file.
+    """
+    import polars as pl
+
+    os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")  # else it panics, with a stack trace
+    try:
+        yield
+    except pl.exceptions.PanicException:  # a BaseException: damage that polars does not foresee
+        raise InputError(
+            name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
+        ) from None
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        cause = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
+
+
+def in_known_zones(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    """Returns a frame with UTC in place of offsets such as +05:30, which are no time zones of polars."""
+    import polars as pl
+
+    return lazy.with_columns(
+        pl.col(name).dt.convert_time_zone("UTC")
+        for name, kind in lazy.collect_schema().items()
+        if isinstance(kind, pl.Datetime) and kind.time_zone and not kind.time_zone[0].isalpha()
     )
 
 
@@ -192,9 +231,9 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
     if is_pandas(column) and column.dtype != object:
         if hasattr(column.dtype, "categories"):
             codes = column.cat.codes.to_numpy().astype(np.int64)
-            return _checked(name, _scalars(column.cat.categories)), codes, True
+            return _checked(name, _scalars(column.cat.categories, column.cat.categories.dtype)), codes, True
         codes, distinct = column.factorize()
-        return _checked(name, _scalars(distinct)), codes.astype(np.int64), False
+        return _checked(name, _scalars(distinct, column.dtype)), codes.astype(np.int64), False
     if not is_listing(column):
         reason = f"a value of type {type(column).__name__} is no column"
         raise InputError(FRAME, f"column '{name}'", reason, "give a list with a value for every row")
@@ -220,10 +259,12 @@ _ALONE: tuple[set[type], ...] = ({str}, {int}, {bool})
 """Types whose values are equal only if they are the same, if there are no others."""
 
 
-def _scalars(values: Any) -> Iterable[Any]:
-    """Returns values of pandas one by one; of single precision they would become numbers of double."""
-    single = str(values.dtype).lower().startswith(("float16", "float32", "float[", "halffloat"))
-    return np.asarray(values, dtype=np.float32) if single else values
+def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
+    """Returns values of pandas one by one; of half or single precision, they would become double."""
+    kind = str(dtype).lower()
+    if kind.startswith(("float16", "halffloat")):
+        return np.asarray(values, dtype=np.float16)
+    return np.asarray(values, dtype=np.float32) if kind.startswith(("float32", "float[")) else values
 
 
 def _checked(name: str, values: Iterable[Any]) -> list[Any]:

@@ -7,7 +7,6 @@ anything that is not a regular file, are held in memory.
 from __future__ import annotations
 
 import io
-from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
-from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, not_a_state
+from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, in_known_zones, not_a_state, readable
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
@@ -23,7 +22,7 @@ from jtsolve.tables.selection import name_list
 from jtsolve.tables.values import kind_of_type, labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     import polars as pl
@@ -91,8 +90,7 @@ def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
 
     require_threads()
     lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
-    lazy.collect_schema()
-    return lazy
+    return in_known_zones(lazy)
 
 
 def height(lazy: pl.LazyFrame) -> int:
@@ -130,26 +128,6 @@ def require_same(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
             f"{reason}, unlike in {first}",
             "give files of the same columns and types, or write this one again",
         )
-
-
-@contextmanager
-def readable(name: str, suffix: str) -> Iterator[None]:
-    """Translates the errors of polars.
-
-    Raises:
-        InputError: polars cannot read the file.
-    """
-    import polars as pl
-
-    try:
-        yield
-    except pl.exceptions.PanicException:  # a BaseException: damage that polars does not foresee
-        raise InputError(
-            name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
-        ) from None
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        cause = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
 
 
 def read_frame(data: Frame, intake: Intake) -> RawTable:

@@ -18,10 +18,10 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.options import EXECUTOR
-from jtsolve.tables.frames import FRAME, is_path
+from jtsolve.tables.frames import FRAME, is_path, readable
 from jtsolve.tables.gatherer import KEPT, Intake
 from jtsolve.tables.options import CROSSTAB, DISCRETISE, SCHEMA
-from jtsolve.tables.parquet import height, readable, require_same, scanned
+from jtsolve.tables.parquet import height, require_same, scanned
 from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
     CodedColumn,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
 from numbers import Integral, Real
@@ -39,7 +39,6 @@ _TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "fal
 _MOST_DIGITS = 1e16
 """From here on, numbers are written with an exponent."""
 _LARGEST = 1 << 63
-_SINGLE = float(np.finfo(np.float32).max)
 _MICROSECONDS = 6
 
 
@@ -75,6 +74,8 @@ def label_of(value: Any) -> str:
         return str(int(number)) if whole else repr(number)
     if isinstance(value, datetime | np.datetime64):
         return time_label(str(value))
+    if isinstance(value, timedelta | np.timedelta64):
+        return _duration_label(value)
     return text_label(str(value))
 
 
@@ -86,6 +87,20 @@ def text_label(text: str) -> str:
     """
     label = text.strip()
     return "0.0" if label == "-0.0" else label
+
+
+def _duration_label(value: Any) -> str:
+    """Returns how pandas writes a duration.
+
+    >>> _duration_label(timedelta(hours=-1)), _duration_label(np.timedelta64(36, "h"))
+    ('-1 days +23:00:00', '1 days 12:00:00')
+    """
+    if isinstance(value, np.timedelta64):
+        value = value.astype("timedelta64[us]").item()
+    if type(value) is not timedelta:  # of pandas
+        return str(value)
+    clock = (datetime.min + (value - timedelta(value.days))).time()  # noqa: DTZ901 - no moment
+    return f"{value.days} days {'+' if value.days < 0 else ''}{clock.isoformat()}"
 
 
 def time_label(text: str) -> str:
@@ -108,11 +123,12 @@ def number_in(text: str) -> int | float | None:
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
-def _in_single_precision(number: Hashable) -> Hashable:
-    """Returns the number as which one of single precision is shown: 0.1 for 0.10000000149011612."""
-    if isinstance(number, float) and -_SINGLE < number < _SINGLE:
-        single = np.float32(number)
-        number = float(str(single)) if float(single) == number else number
+def _as_shown(number: Hashable) -> Hashable:
+    """Returns the number as which one of half or single precision is shown: 0.1 for 0.10000000149011612."""
+    for kind in (np.float16, np.float32):
+        if isinstance(number, float) and abs(number) < float(np.finfo(kind).max):
+            short = kind(number)
+            number = float(str(short)) if float(short) == number else number
     return number
 
 
@@ -193,8 +209,8 @@ def labels_of(values: pl.Series) -> list[str]:
 
     if isinstance(values.dtype, pl.Datetime):
         return list(map(time_label, values.cast(pl.String).to_list()))
-    if values.dtype == pl.Float32:
-        values = values.cast(pl.String).cast(pl.Float64)
+    if values.dtype.is_float():
+        return list(map(label_of, values.to_numpy()))
     return list(map(label_of, values.to_list()))
 
 
@@ -272,7 +288,7 @@ class ColumnStates:
             alike[read(label)].append(code)
         if read is number_in:
             for key, codes in [*alike.items()]:
-                alike.setdefault(_in_single_precision(key), codes)
+                alike.setdefault(_as_shown(key), codes)
         places = []
         for label in labels:
             key = read(label)
@@ -280,7 +296,7 @@ class ColumnStates:
             if label in exact and (self.kind != "text" or key is None):
                 places.append(exact[label])
                 continue
-            same = [] if key is None else alike.get(key) or alike.get(_in_single_precision(key)) or []
+            same = [] if key is None else alike.get(key) or alike.get(_as_shown(key)) or []
             places.append(same[0] if len(same) == 1 else -1)
         return places
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.scores import StoppedError
 from jtsolve.models.learning.cells import drawn, estimated
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.score import is_mixed
@@ -45,11 +46,11 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
         table: the data; gaps hold values to begin with.
         score: by which the caller learns.
         treewidth: of the trees.
-        run: its end ends the rounds; its seed determines the draw.
+        run: its end or interruption ends the rounds; its seed determines the draw.
 
     Raises:
         InputError: columns are linearly dependent.
-        LimitError, StoppedError: the run ended before there was a tree, or the draws need more memory.
+        LimitError: the run ended before there was a tree, or the draws need more memory.
     """
     columns = score.columns if is_mixed(score) else "raw"
     learner = Learner(ConditionalGaussian("aic", columns=columns), None, treewidth)
@@ -58,7 +59,10 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
     for step in range(_ROUNDS):
         run.progress(note=f"imputing, tree {step + 1} of {_ROUNDS}", done=step / _ROUNDS)
         seconds = min(_SECONDS, run.left / (2 * (_ROUNDS - step)))
-        tree = learner(found, run.part(seconds, silent=True))
+        try:
+            tree = learner(found, run.part(seconds, silent=True))
+        except StoppedError:  # the last draw stands, or the values to begin with
+            break
         estimates = estimated(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
         found = with_cells(table, drawn(estimates.cliques, table, generator))
         if run.stop is not None:
