@@ -81,6 +81,9 @@ class JtsolveError(Exception):
     def __str__(self) -> str:
         return self._shown(self.args[0], _LONGEST_MESSAGE)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def _shown(self, text: str, longest: int) -> str:
         return on_one_line(worded(text, self.door), longest)
 

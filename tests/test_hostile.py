@@ -361,8 +361,9 @@ def test_a_name_too_long_for_a_file_is_wrong_use(
 
 
 def test_options_of_thousands_of_digits_are_refused() -> None:
-    with pytest.raises(ChoiceError, match="'components' of model 'mixture' cannot be '1"):
+    with pytest.raises(ChoiceError, match="'components' of model 'mixture' cannot be '1") as refused:
         MODELS.parse("mixture:" + "1" * 5001)
+    assert repr(refused.value) == f"ChoiceError({str(refused.value)!r})"
     with pytest.raises(ChoiceError, match="the constraint max_cliques=1"):
         Restrictions.given(constraints=["max_cliques=" + "1" * 5001])
     with pytest.raises(ChoiceError, match="--read max_states=1"):

@@ -39,13 +39,15 @@ class View:
 def kind_of(path: Path) -> str:
     """Returns the kind of a file: model, graph, posterior, results or result."""
     from jtsolve.core.files import read_file
-    from jtsolve.core.formats import GRAPH, MODEL
+    from jtsolve.core.formats import GRAPH, MODEL, TABLE
     from jtsolve.io.documents import format_of
 
     if MODEL.format_to_read(path) not in (None, "json"):
         return "model"
     if GRAPH.format_to_read(path) not in (None, "json"):
         return "graph"
+    if TABLE.format_to_read(path) is not None:
+        raise MODEL.refusal(path)
     declared = str(format_of(read_file(path))).removeprefix("jtsolve-")
     return declared if declared in ("model", "graph", "posterior", "results") else "result"
 
