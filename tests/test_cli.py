@@ -877,15 +877,6 @@ def test_a_signal_while_a_command_runs_ends_with_130(
     assert end.value.code == 130
 
 
-def test_interruption_is_told(command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_arguments: object) -> Outcome:
-        return Outcome(None, stop=Stop.INTERRUPTED)
-
-    monkeypatch.setattr(type(REGISTRY["forward"]), "solve", interrupted)
-    assert command("solve", instance, "--backend", "forward", "--quiet") == 130
-    assert (command.out, command.err) == ("", "jtsolve: interrupted before a tree was found\n")
-
-
 def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)

@@ -37,7 +37,11 @@ class View:
 
 
 def kind_of(path: Path) -> str:
-    """Returns the kind of a file: model, graph, posterior, results or result."""
+    """Returns the kind of a file: model, graph, posterior, results or result.
+
+    Raises:
+        InputError: it is a table, or no JSON.
+    """
     from jtsolve.core.files import read_file
     from jtsolve.core.formats import GRAPH, MODEL, TABLE
     from jtsolve.io.documents import format_of
