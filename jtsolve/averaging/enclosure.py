@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf, log, sqrt
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,17 +26,19 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_EVALUATIONS = ((1, 3, 5, 10, *[15] * 12), (5, *[15] * 6))
-"""Of each round of L-BFGS, over families and over states: fewer while there are many."""
-_FAR = 60.0
-"""Nats above the best tree beyond which vertices alone are bounded again."""
+_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 1, 30)
+"""Families, or slots of trees, times evaluations of a round of L-BFGS; and from and to how many these are."""
+_ENOUGH = 0.9
+"""Share of the nats above the best tree that a round over vertices alone leaves, or it is the last."""
+_ROUNDS, _FEW = 16, 5
+"""Of trees at most; and evaluations of which no gain means that there is none."""
 _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
 _FIRST, _STEEPEST, _STEP = 1e-2, 1e-4, 0.3
 """The first threshold of items, as a share of the bound of Z; the next is between these shares of one."""
-_SHARE, _SLOPES = 0.7, (0.6, 1.0)
+_SHARE, _SLOPES = 0.5, (0.6, 0.8)
 """The mass lost is about a power of the threshold, within these. The next threshold is to lose this share of
 the mass that may be."""
 _LEAST_STATE = 0.1
@@ -174,34 +175,41 @@ def enclose(start: Start, known: Enclosure, run: Run) -> None:
 
 
 def _narrow(start: Start, known: Enclosure, run: Run) -> None:
-    lattice, best = start.lattice, (inf, start.stages[0])
-    for cuts in start.stages:  # later ones are for the families that those before them leave
-        lattice, bounds = alone(replace(lattice, cuts=cuts), run, 1)
-        lattice = known.bound(lattice, bounds)
-        best = min(best, (bounds.log_total, cuts), key=itemgetter(0))
+    lattice, last = start.lattice, inf
+    for cuts in start.stages:  # a stage is for the families that those before it leave
+        trial, bounds = alone(replace(lattice, cuts=cuts), run, 1)
+        if bounds.log_total > last:
+            break
+        lattice, last = known.bound(trial, bounds), bounds.log_total
         _proceed(run, known, lattice)
-    last, cuts = best
-    lattice, bounds = alone(replace(lattice, cuts=cuts), run, 100)
-    # Far from the best tree nothing can be dropped, and L-BFGS continues with the current families.
-    while bounds.log_total > _FAR and bounds.log_total < 0.9 * last:
-        last = bounds.log_total
-        lattice, bounds = alone(known.bound(lattice, bounds), run, 200)
+    while True:
+        lattice, bounds = alone(lattice, run, _evaluations(_ALONE, int(lattice.families.allowed.sum())))
+        if not bounds.log_total < _ENOUGH * last - _LEAST_GAIN:
+            break
+        lattice, last = known.bound(lattice, bounds), bounds.log_total
         _proceed(run, known, lattice)
     lattice = known.bound(replace(lattice, rank=_rank(lattice, bounds)), bounds)
     for thresholds in (False, True):
-        for evaluations in _EVALUATIONS[thresholds]:
+        for _ in range(_ROUNDS):
             _proceed(run, known, lattice)
             forest = Forest(lattice, thresholds=thresholds, most=_STATES, room=run.memory - resident_memory())
             if forest.states.family.size == 0:
                 return
+            evaluations = _evaluations(_TREES, forest.states.first_child.size)
             lattice, bounds = forest.improve(run, evaluations)
             lattice = known.bound(lattice, bounds)
-            if evaluations > 1 and bounds.gain < _LEAST_GAIN * evaluations:
+            if evaluations >= _FEW and bounds.gain < _LEAST_GAIN * evaluations:
                 break
     _proceed(run, known, lattice)
     forest = Forest(lattice, thresholds=True, most=_STATES, room=run.memory - resident_memory())
     if forest.states.family.size:
         _sum(forest, known, run)
+
+
+def _evaluations(limits: tuple[float, int, int], size: int) -> int:
+    """Returns how many evaluations a round has: fewer while there is much to sum."""
+    work, fewest, most = limits
+    return int(min(max(work / size, fewest), most))
 
 
 def _sum(forest: Forest, known: Enclosure, run: Run) -> None:

@@ -271,28 +271,30 @@ class Forest:
         union, parents = listed.union.astype(np.int64), listed.parents.astype(np.int64)
         best: tuple[float, Any] = (inf, None)
         first = -inf
+        total, *_ = inside(n, self.states, self.weights(lattice.cuts, lattice.heights), -1)
+        shift = log(total) / n if 0 < total < inf else 0.0
 
         def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            nonlocal best, first
-            heights, cuts = x[:n], x[n:]
+            nonlocal best, first, shift
+            heights, cuts = x[:n] + shift, x[n:]
             total, uses, error = self.evaluate(cuts, heights)
             first = total if first == -inf else first
             if total == inf:
                 return 1e9, np.zeros(x.size)
+            # Of n introductions: one shift of all heights leaves the bound as it is, and makes the sum 1.
+            shift += (total - lattice.offset - float(heights.sum() - cuts.sum())) / n
             if total + error < best[0]:
-                best = total + error, (x.copy(), uses)
+                best = total + error, (heights, cuts.copy(), uses)
             coverage = 1 - np.bincount(listed.vertex, uses, n)
             return total, np.concatenate((coverage, -lattice.rows.violation(union, parents, uses).cuts))
 
-        total, *_ = inside(n, self.states, self.weights(lattice.cuts, lattice.heights), -1)
-        shift = log(total) / n if 0 < total < inf else 0.0  # of n introductions: the total becomes 1
-        start = np.concatenate((lattice.heights + shift, lattice.cuts))
+        start = np.concatenate((lattice.heights, lattice.cuts))
         least = np.concatenate((np.full(n, -inf), np.zeros(lattice.cuts.size)))
         _minimise(value, start, least, run, evaluations)
         if best[1] is None:
             return lattice, Bounds(inf, np.full(listed.vertex.size, inf))
-        total, (x, uses) = best
-        return replace(lattice, heights=x[:n], cuts=x[n:]), _bounds(total, uses)._replace(gain=first - total)
+        total, (heights, cuts, uses) = best
+        return replace(lattice, heights=heights, cuts=cuts), _bounds(total, uses)._replace(gain=first - total)
 
 
 def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
