@@ -26,19 +26,20 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 1, 30)
-"""Families, or slots of trees, times evaluations of a round of L-BFGS; and from and to how many these are."""
-_ENOUGH = 0.9
+_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 6, 30)
+"""Families, or slots of trees, times evaluations of a round of L-BFGS; and from and to how many these are.
+The first round over trees has one evaluation: it drops most families."""
+_ENOUGH = 0.95
 """Share of the nats above the best tree that a round over vertices alone leaves, or it is the last."""
-_ROUNDS, _FEW = 16, 5
-"""Of trees at most; and evaluations of which no gain means that there is none."""
+_ROUNDS = 16
+"""Over trees, at most."""
 _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
 _FIRST, _STEEPEST, _STEP = 1e-2, 1e-4, 0.3
 """The first threshold of items, as a share of the bound of Z; the next is between these shares of one."""
-_SHARE, _SLOPES = 0.5, (0.6, 0.8)
+_SHARE, _SLOPES = 0.7, (0.6, 0.8)
 """The mass lost is about a power of the threshold, within these. The next threshold is to lose this share of
 the mass that may be."""
 _LEAST_STATE = 0.1
@@ -190,15 +191,16 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
         _proceed(run, known, lattice)
     lattice = known.bound(replace(lattice, rank=_rank(lattice, bounds)), bounds)
     for thresholds in (False, True):
-        for _ in range(_ROUNDS):
+        for turn in range(_ROUNDS):
             _proceed(run, known, lattice)
             forest = Forest(lattice, thresholds=thresholds, most=_STATES, room=run.memory - resident_memory())
             if forest.states.family.size == 0:
                 return
-            evaluations = _evaluations(_TREES, forest.states.first_child.size)
+            first = turn == 0 and not thresholds
+            evaluations = 1 if first else _evaluations(_TREES, forest.states.first_child.size)
             lattice, bounds = forest.improve(run, evaluations)
             lattice = known.bound(lattice, bounds)
-            if evaluations >= _FEW and bounds.gain < _LEAST_GAIN * evaluations:
+            if not first and bounds.gain < _LEAST_GAIN * evaluations:
                 break
     _proceed(run, known, lattice)
     forest = Forest(lattice, thresholds=True, most=_STATES, room=run.memory - resident_memory())

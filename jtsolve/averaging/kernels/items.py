@@ -239,8 +239,8 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
 @kernel
 def ends(n, states, items, blocks):
     """Returns the pairs of items, of the root's component and the rest, that make graphs; and ln of each."""
-    root, rest = np.empty(64, np.int64), np.empty(64, np.int64)
-    logs = np.empty(64)
+    most = (blocks.T[0, :, 1] - blocks.T[0, :, 0]).sum()
+    root, rest, logs = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
     full = (np.int64(1) << n) - 1
     m, count = states.family.size, 0
     last = states.first_slot[m + 1] - 1
@@ -253,12 +253,6 @@ def ends(n, states, items, blocks):
         for e in range(blocks.T[0, k, 0], blocks.T[0, k, 1]):
             i = np.searchsorted(masks, full ^ items.mask[e])
             if i < masks.size and masks[i] == full ^ items.mask[e]:
-                if count == root.size:
-                    room = np.empty((2, 2 * count), np.int64)
-                    room[0, :count], room[1, :count] = root, rest
-                    more = np.empty(2 * count)
-                    more[:count] = logs
-                    root, rest, logs = room[0], room[1], more
                 root[count], rest[count] = e, order[i]
                 logs[count] = items.log[e] + items.log[order[i]]
                 count += 1

@@ -49,41 +49,30 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
     starts = np.zeros(families + 1, np.int64)
     found = np.empty(1024, np.int64)
     total = 0
-    count, place = np.zeros(n, np.int64), np.zeros(n, np.int64)
     within = np.zeros(n + 1, np.bool_)
     for f in range(families):
         A, size = union[f], sizes[union[f]]
         for j in range(size):
             within[members[A, j]] = True
-        # First the number of children of each head, then the children at their places.
-        for turn in range(2):
-            for removed in range(1 << size):
-                if removed >> slot[f] & 1:
-                    continue
-                Q = A
-                for j in range(size - 1, -1, -1):  # from the last: the places of those before it stay
-                    if removed >> j & 1:
-                        Q = facets[Q, j]
-                for i in range(first[Q], first[Q + 1]):
-                    x = vertex[by_parents[i]]
-                    if within[x]:
-                        continue
-                    if turn == 0:
-                        count[x] += 1
-                    else:
-                        found[place[x]] = by_parents[i]
-                        place[x] += 1
-            if turn == 0:
-                for x in range(n):
-                    place[x] = total
-                    total += count[x]
-                    count[x] = 0
-                if total > most:
-                    return starts[:0], found[:0]
-                while total > found.size:
-                    found = _grown(found, 2 * found.size)
+        for removed in range(1 << size):
+            if removed >> slot[f] & 1:
+                continue
+            Q = A
+            for j in range(size - 1, -1, -1):  # from the last: the places of those before it stay
+                if removed >> j & 1:
+                    Q = facets[Q, j]
+            for i in range(first[Q], first[Q + 1]):
+                if not within[vertex[by_parents[i]]]:
+                    if total == found.size:
+                        found = _grown(found, 2 * total)
+                    found[total] = by_parents[i]
+                    total += 1
         for j in range(size):
             within[members[A, j]] = False
+        if total > most:
+            return starts[:0], found[:0]
+        own = found[starts[f] : total]
+        found[starts[f] : total] = own[np.argsort(vertex[own], kind="mergesort")]
         starts[f + 1] = total
     return starts, found[:total]
 
@@ -226,26 +215,15 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
             break
         i += 1
     # The forest: state 0 is the root's, and the heads of components follow it in the order of `tops`.
-    first_slot = _grown(first_slot, max(first_slot.size, count + 2))
-    first_child = _grown(first_child, max(first_child.size, slots + tops.size + 1))
-    child, full = (
-        _grown(child, max(child.size, entries + tops.size)),
-        _grown(full, max(full.size, entries + tops.size)),
-    )
-    first_slot[count] = slots
-    for k in range(tops.size):
-        first_child[slots], child[entries], full[entries] = entries, 1 + k, False
-        slots += 1
-        entries += 1
-    first_slot[count + 1], first_child[slots] = slots, entries
+    heads = np.arange(tops.size + 1)
     family = keys[:count, 0].copy()
     return States(
         family,
         vertex[family].astype(np.int64),
-        first_slot[: count + 2],
-        first_child[: slots + 1],
-        child[:entries],
-        full[:entries],
+        np.append(first_slot[:count], slots + np.array([0, tops.size])),
+        np.append(first_child[:slots], entries + heads),
+        np.append(child[:entries], heads[1:]),
+        np.append(full[:entries], np.zeros(tops.size, np.bool_)),
     )
 
 
