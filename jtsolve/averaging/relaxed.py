@@ -249,19 +249,6 @@ class Forest:
         error = self.lattice.error(cuts, heights) + rounding(self.states, n)
         return TreeSums(weights, total, mass, offset, error)
 
-    def evaluate(
-        self, cuts: NDArray[np.float64], heights: NDArray[np.float64]
-    ) -> tuple[float, NDArray[np.float64], float]:
-        """Returns ln of the bound, the expected uses of the families, and the relative error of both.
-
-        `cuts` has shape (cuts,), `heights` (n,), the uses (families,).
-        """
-        found = self.sums(cuts, heights)
-        if found is None:
-            return inf, np.zeros(0), 0.0
-        uses = np.bincount(self.states.family, found.mass, self.listed.vertex.size)
-        return log(found.total) + found.offset, uses / found.total, found.error
-
     def improve(self, run: Run, evaluations: int) -> tuple[Lattice, Bounds]:
         """Returns better multipliers with the bounds; see `alone`."""
         from jtsolve.averaging.kernels.relaxed import inside
@@ -277,14 +264,16 @@ class Forest:
         def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             nonlocal best, first, shift
             heights, cuts = x[:n] + shift, x[n:]
-            total, uses, error = self.evaluate(cuts, heights)
-            first = total if first == -inf else first
-            if total == inf:
+            found = self.sums(cuts, heights)
+            if found is None:
                 return 1e9, np.zeros(x.size)
+            total = log(found.total) + found.offset
+            first = total if first == -inf else first
+            uses = np.bincount(self.states.family, found.mass, listed.vertex.size) / found.total
             # Of n introductions: one shift of all heights leaves the bound as it is, and makes the sum 1.
-            shift += (total - lattice.offset - float(heights.sum() - cuts.sum())) / n
-            if total + error < best[0]:
-                best = total + error, (heights, cuts.copy(), uses)
+            shift += log(found.total) / n
+            if total + found.error < best[0]:
+                best = total + found.error, (heights, cuts.copy(), uses)
             coverage = 1 - np.bincount(listed.vertex, uses, n)
             return total, np.concatenate((coverage, -lattice.rows.violation(union, parents, uses).cuts))
 
@@ -307,7 +296,7 @@ def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
 def rounding(states: Any, n: int, longest: int = 0) -> float:
     """Returns a bound of the relative error of the sums over trees and their adjoints, a priori.
 
-    Each number is a sum of products of positive numbers, and the errors of factors add up. Each of n
+    Each number is a sum of products of positive numbers, in any order; errors of factors add up. Each of n
     introductions passes through the slots of its state, with a sum over the children and one of n products at
     each; an adjoint is summed over the slots that the state is a child in, and a mass over n numbers and the
     states of a family. Each operation has a relative error of 2^-53.
