@@ -140,6 +140,11 @@ def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     with run.phase("search"):
         until(lambda: display.states)
     assert display.states[-1].note == COMPILING
+    monkeypatch.setitem(sys.modules, "jtsolve.core.compiling", ModuleType("half loaded"))
+    display = Recording()
+    with Run(started_long_ago(), Console(display)).phase("search"):
+        until(lambda: display.states)
+    assert display.states[-1].note == "search"
 
 
 def test_messages_and_findings_go_to_the_console_above_the_line() -> None:

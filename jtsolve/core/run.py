@@ -231,8 +231,9 @@ class _Screen:
 
         They are if the module has been loaded, which takes longer than many a run.
         """
-        compiling = sys.modules.get("jtsolve.core.compiling")
-        busy = compiling is not None and compiling.is_compiling()
+        # None, too, while another thread is loading the module.
+        is_compiling = getattr(sys.modules.get("jtsolve.core.compiling"), "is_compiling", None)
+        busy = is_compiling is not None and is_compiling()
         return replace(self.progress, note=COMPILING, done=None) if busy else self.progress
 
 
