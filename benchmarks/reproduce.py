@@ -163,7 +163,7 @@ BENCHMARKS = (
         "mixed",
         "mixed trees beside cut columns and Gaussian trees",
         10,
-        "mixed.py --data {data}/uci --seconds 3 --output {output}/mixed",
+        "mixed.py --data {data}/uci --seconds 15 --output {output}/mixed",
         "mixed.py --data {data}/uci --sets wine --splits 1 --seconds 1 --output {output}/mixed",
         ("uci/adult.data.gz", "uci/ann-train.data.gz"),
     ),

@@ -19,7 +19,7 @@ from jtsolve.io.instance import read_problem
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.registry import REGISTRY
 from jtsolve.scoring.scorers import make_scorer
-from jtsolve.tables.normal_scores import normal_scores
+from jtsolve.tables.margins import normal_scores
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:

@@ -476,12 +476,12 @@ def test_validation_rows_choose_prior_and_components_of_mixed_tables_at_each_doo
     rows["kind"][0] = "a" if kind == "tree" else "only here"
     few, held = ({k: c[part] for k, c in rows.items()} for part in (slice(40, None), slice(0, 40)))
     held["size"][1] = None
-    model = jt.fit(few, kind, treewidth=1, validate=held)
+    model = jt.fit(few, kind, treewidth=1, validate=held, score="cg:columns=raw")
     facts, logs = model.model.provenance, np.asarray(model.loglik(held))
     assert facts["validation_log_likelihood"] == pytest.approx(logs.mean())
     if kind == "tree":
         for smoothing in (0.1, 1.0, 1000.0):
-            other = jt.fit(few, treewidth=1, smoothing=smoothing)
+            other = jt.fit(few, treewidth=1, smoothing=smoothing, score="cg:columns=raw")
             assert np.asarray(other.loglik(held)).mean() <= logs.mean()
     else:
         assert facts["states_of_validation"] == {"kind": ["only here"]}
@@ -491,5 +491,6 @@ def test_validation_rows_choose_prior_and_components_of_mixed_tables_at_each_doo
     for data, path in zip((few, held), paths, strict=True):
         pl.DataFrame(data).write_csv(path)
     words = ["fit", str(paths[0]), "--model", kind, "--treewidth", "1", "--validate", str(paths[1])]
+    words += ["--score", "cg:columns=raw"]
     assert run([*words, "--output", str(tmp_path / "m.json"), "--quiet"], 0.0) == 0
     assert np.asarray(jt.Model.read(tmp_path / "m.json").loglik(held)) == pytest.approx(logs)

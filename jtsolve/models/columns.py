@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.tables.frames import FrameStyle
+    from jtsolve.tables.margins import Margin
     from jtsolve.tables.partitions import AnyTable, PartitionedTable
     from jtsolve.tables.raw import RawColumn
     from jtsolve.tables.table import Codes, DataTable
@@ -195,9 +196,11 @@ class RealColumn:
 
     Args:
         name: not empty.
+        margin: the map to the score that is normal in each cell; None for the number itself.
     """
 
     name: str
+    margin: Margin | None = None
     states: ClassVar[None] = None
     cuts: ClassVar[None] = None
     hidden: ClassVar[bool] = False
@@ -286,6 +289,12 @@ def position(names: Sequence[str], name: str) -> int:
     if name not in names:
         raise InputError("model", "variables", f"there is no '{name}'", f"use one of {name_list(names)}")
     return names.index(name)
+
+
+def inner_knots(columns: Sequence[Column | RealColumn]) -> int:
+    """Returns the number of inner knots of all margins, which are free parameters."""
+    margins = [column.margin for column in columns if isinstance(column, RealColumn)]
+    return sum(len(margin.values) - 2 for margin in margins if margin is not None)
 
 
 def variables_of(table: AnyTable) -> tuple[Column | RealColumn, ...]:

@@ -36,12 +36,15 @@ def parts_document(
 
 
 def column_document(column: Column | RealColumn) -> dict[str, Any]:
-    """Returns a column as it is written; of real numbers, its name."""
-    states = {} if column.states is None else {"states": list(column.states)}
+    """Returns a column as it is written; of real numbers, its name and the knots of its margin."""
+    if column.states is None:
+        margin = column.margin
+        knots = {} if margin is None else {"knots": list(zip(margin.values, margin.scores, strict=True))}
+        return {"name": column.name, **knots}
     cuts = {} if column.cuts is None else {"cuts": list(column.cuts)}
     kind = {} if column.kind == "text" else {"kind": column.kind}
     marks = {mark: True for mark in ("hidden", "gap") if getattr(column, mark)}
-    return {"name": column.name, **states, **cuts, **kind, **marks}
+    return {"name": column.name, "states": list(column.states), **cuts, **kind, **marks}
 
 
 def packed(array: NDArray[np.float64]) -> str:

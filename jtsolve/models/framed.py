@@ -310,7 +310,7 @@ class Model:
         """Returns rows with their missing values filled in: the most probable completion of each.
 
         The columns are those of the model; a row that is impossible keeps its gaps. Of real numbers: the
-        conditional means.
+        conditional medians.
 
         Args:
             data: a frame, or the path of a file.
@@ -347,7 +347,7 @@ class Model:
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
         """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
 
-        Of real numbers there is one, the conditional mean, with ln of its density.
+        Of real numbers there is one, the conditional median, with ln of its density.
 
         Args:
             given: evidence, see `query`.

@@ -1,8 +1,9 @@
 """Conditional Gaussian distributions on junction trees: discrete and real variables side by side.
 
-Given the discrete variables, the real ones are jointly normal. The tree is strongly rooted (`core.marks`),
-and each clique has the probabilities of its discrete members outside the separator, and the regressions of
-its real ones on those of the separator, in each cell: see `inference.mixed`.
+Given the discrete variables, the real ones are jointly normal; of a column with a margin (`tables.margins`),
+that is its score. The tree is strongly rooted (`core.marks`), and each clique has the probabilities of its
+discrete members outside the separator, and the regressions of its real ones on those of the separator, in
+each cell: see `inference.mixed`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import Column, RealColumn, position
+from jtsolve.models.columns import Column, RealColumn, inner_knots, position
 from jtsolve.models.documents import column_document, packed
 from jtsolve.models.inference.evidence import likelihood
 from jtsolve.models.inference.marginals import require_small, targets_of
@@ -26,10 +27,9 @@ from jtsolve.models.inference.mixed import (
     blocks,
     collect,
     completed,
+    components_of,
     covariance_and_precision,
-    joint,
     log_densities,
-    margin,
     moments,
     shares,
 )
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.protocol import Evidence, Groups, Posterior
+    from jtsolve.tables.margins import Margin
 
 _MOST_CELLS = 1 << 20
 """Most cells of a joint distribution of discrete variables."""
@@ -112,8 +113,8 @@ class MixedTreeModel:
 
     @property
     def parameters(self) -> int:
-        """The number of free parameters: probabilities, intercepts, slopes, and covariances of the rest."""
-        total = 0
+        """The number of free parameters: probabilities, intercepts, slopes, covariances, and inner knots."""
+        total = inner_knots(self.columns)
         for clique in self.cliques:
             r, others = clique.free, len(clique.real) - clique.free
             total += clique.cells - clique.shared_cells
@@ -130,7 +131,39 @@ class MixedTreeModel:
         Raises:
             InputError: the shape is wrong, a code has no state, or a number is infinite.
         """
-        return log_densities(self.cliques, self._checked(rows))
+        scores = self._checked(rows)
+        slopes = np.zeros(scores.shape[1])
+        for v, margin in self._margins.items():
+            scores[v], own = margin.scored(scores[v])
+            slopes += own
+        return log_densities(self.cliques, scores) + slopes
+
+    @property
+    def _margins(self) -> dict[int, Margin]:
+        """The margins of the variables that have one."""
+        each = ((v, getattr(column, "margin", None)) for v, column in enumerate(self.columns))
+        return {v: margin for v, margin in each if margin is not None}
+
+    def _scored(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns rows with scores for numbers."""
+        found = rows.copy()
+        for v, margin in self._margins.items():
+            found[v] = margin.to_scores(rows[v])
+        return found
+
+    def _valued(self, scores: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns rows with numbers for scores: those of `known`, and others where it is NaN."""
+        found = scores.copy()
+        for v, margin in self._margins.items():
+            found[v] = np.where(np.isnan(known[v]), margin.to_values(scores[v]), known[v])
+        return found
+
+    def _log_slopes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns ln of the density of numbers over that of their scores in each row."""
+        total = np.zeros(scores.shape[1])
+        for v, margin in self._margins.items():
+            total += margin.log_slopes(scores[v])
+        return total
 
     def _checked(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns rows with NaN for all missing values."""
@@ -141,8 +174,8 @@ class MixedTreeModel:
         for row, column in zip(found, self.columns, strict=True):
             if column.states is not None:
                 row[row == -1] = np.nan
-                known = row[~np.isnan(row)]
-                if ((known < 0) | (known >= len(column.states)) | (known % 1 != 0)).any():
+                fits = (row >= 0) & (row < len(column.states)) & (row == np.floor(row))
+                if not (fits | np.isnan(row)).all():
                     reason = f"a code of '{column.name}' is not from 0 to {len(column.states) - 1}"
                     raise InputError("rows", "", reason, "give the codes of its states")
         return found
@@ -157,8 +190,11 @@ class MixedTreeModel:
         if not evidence:
             return Conditioned(self, 0.0)
         row, likelihoods = self._row(evidence)
+        row = self._scored(row)
         total, kept = self._collected(row, likelihoods)
-        gone = {v for v, column in enumerate(self.columns) if column.states is None and not np.isnan(row[v])}
+        gone = {
+            v for v, column in enumerate(self.columns) if column.states is None and not np.isnan(row[v, 0])
+        }
         if len(gone) == self.n:
             raise InputError("evidence", "", "it observes every variable", "leave some unobserved")
         left = [v for v in range(self.n) if v not in gone]
@@ -187,8 +223,8 @@ class MixedTreeModel:
         return Conditioned(model, total)
 
     def _row(self, evidence: Evidence) -> tuple[NDArray[np.float64], list[NDArray[np.float64] | None]]:
-        """Returns evidence as a row, and the likelihoods of states."""
-        row = np.full(self.n, np.nan)
+        """Returns evidence as a row, shape (n, 1), and the likelihoods of states."""
+        row = np.full((self.n, 1), np.nan)
         likelihoods: list[NDArray[np.float64] | None] = [None] * self.n
         for name, value in evidence.items():
             v = position(self.names, name)
@@ -206,35 +242,40 @@ class MixedTreeModel:
         *,
         maximum: bool = False,
     ) -> tuple[float, Any]:
-        total, kept = collect(self.cliques, row[:, None], likelihoods, maximum=maximum)
+        """Returns ln of the density of evidence, a row of scores, and the messages."""
+        total, kept = collect(self.cliques, row, likelihoods, maximum=maximum)
         if not np.isfinite(total[0]):
             raise InputError("evidence", "", "it is impossible under the model", "change a value")
-        return float(total[0]), kept
+        return float(total[0] + self._log_slopes(row)[0]), kept
+
+    def _normals(self, kept: Any, given: Any, row: NDArray[np.float64], v: int) -> Normals:
+        """Returns the distribution of a real variable in one row, after `collect` and `moments`."""
+        weights, means, variances = (part[0] for part in components_of(self.cliques, kept, given, row, v))
+        some = weights > 0
+        return Normals(weights[some], means[some], variances[some], self._margins.get(v))
 
     def marginals(self) -> tuple[Any, ...]:
         """Returns the probabilities of states of discrete variables, mean and variance of real ones."""
         empty = np.full((self.n, 1), np.nan)
         _, kept = collect(self.cliques, empty)
+        given = moments(self.cliques, kept, empty)
         found: dict[int, Any] = {}
-        for clique, (weights, means, spreads) in zip(
-            self.cliques, moments(self.cliques, kept, empty), strict=True
-        ):
+        for clique, (weights, _, _) in zip(self.cliques, given, strict=True):
             for at, v in enumerate(clique.discrete[clique.shared :], clique.shared):
                 found[v] = np.bincount(clique.coordinates[at], weights[0], clique.dims[at])
-            for at, v in enumerate(clique.real[: clique.free]):
-                mean = float(weights[0] @ means[0, :, at])
-                steps = means[0, :, at] - mean
-                found[v] = mean, float(weights[0] @ (spreads[0, :, at, at] + steps**2))
+            for v in clique.real[: clique.free]:
+                mean, variance = self._normals(kept, given, empty, v).moments()
+                found[v] = float(mean[0]), float(variance[0, 0])
         return tuple(found[v] for v in range(self.n))
 
     def matrices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the covariance matrix and its inverse, the precision, each of shape (n, n).
 
         Raises:
-            ChoiceError: there are discrete variables.
+            ChoiceError: there are discrete variables, or real ones that are not normal.
         """
-        if any(column.states is not None for column in self.columns):
-            raise ChoiceError("a precision is of real variables alone, and this model has discrete ones")
+        if self._margins or any(column.states is not None for column in self.columns):
+            raise ChoiceError("a precision is of normal variables alone, and this model has others")
         return covariance_and_precision(self.cliques, self.n)
 
     def marginal(self, names: Sequence[str]) -> Any:
@@ -263,6 +304,7 @@ class MixedTreeModel:
         """
         del memory, run
         row, likelihoods = self._row(evidence)
+        row = self._scored(row)
         total, kept = self._collected(row, likelihoods)
         places = [targets_of(group, self.columns) for group in groups]
         for group in places:
@@ -275,16 +317,13 @@ class MixedTreeModel:
         discrete = [group for group in places if group not in real]
         if not real:
             return self._tables(discrete, row, likelihoods, total)
-        observed = [self.names[v] for group in real for v in group if not np.isnan(row[v])]
+        observed = [self.names[v] for group in real for v in group if not np.isnan(row[v, 0])]
         if observed:
             raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
-        given = moments(self.cliques, kept, row[:, None])
-        margins = tuple(
-            tuple(Normals(*margin(self.cliques, kept, given, row, v)) for v in group) for group in real
-        )
+        given = moments(self.cliques, kept, row)
+        margins = tuple(tuple(self._normals(kept, given, row, v) for v in group) for group in real)
         each = [
-            own[0].moments() if len(group) == 1 else joint(self.cliques, kept, row, group)
-            for own, group in zip(margins, real, strict=True)
+            self._covariances(group, own, row, likelihoods) for own, group in zip(margins, real, strict=True)
         ]
         numbers = RealPosterior(
             tuple(tuple(self.names[v] for v in group) for group in real),
@@ -296,6 +335,35 @@ class MixedTreeModel:
         if not discrete:
             return numbers
         return MixedPosterior(self._tables(discrete, row, likelihoods, total), numbers)
+
+    def _covariances(
+        self,
+        group: Sequence[int],
+        normals: Sequence[Normals],
+        row: NDArray[np.float64],
+        likelihoods: Sequence[NDArray[np.float64] | None],
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns means and covariances of real variables, E (x − E x)(E[y | x] − E y), x by quadrature."""
+        each = [one.moments() for one in normals]
+        mean, matrix = np.array([one[0][0] for one in each]), np.diag([one[1][0, 0] for one in each])
+        for i, v in enumerate(group[:-1]):
+            nodes, weights = normals[i].nodes()
+            rows = np.repeat(row, nodes.size, axis=1)
+            rows[v] = nodes
+            steps = weights * (self._valued(rows, row)[v] - mean[i])
+            for part in blocks(self.cliques, nodes.size):
+                _, kept = collect(self.cliques, rows[:, part], likelihoods)
+                given = moments(self.cliques, kept, rows[:, part])
+                for j, u in enumerate(group[i + 1 :], i + 1):
+                    matrix[i, j] += steps[part] @ (self._means(kept, given, rows[:, part], u) - mean[j])
+        return mean, np.triu(matrix) + np.triu(matrix, 1).T
+
+    def _means(self, kept: Any, given: Any, scores: NDArray[np.float64], v: int) -> NDArray[np.float64]:
+        """Returns the mean of a real variable in each row, which it is missing in."""
+        weights, means, variances = components_of(self.cliques, kept, given, scores, v)
+        if (own := self._margins.get(v)) is not None:
+            means, _ = own.moments(means, variances)
+        return np.asarray(np.einsum("rq,rq->r", weights, means))
 
     def _tables(
         self,
@@ -311,10 +379,10 @@ class MixedTreeModel:
             dims = tuple(column.arity for column in own)
             require_small(prod(dims), len(group), _MOST_CELLS)
             states = np.indices(dims).reshape(len(dims), -1)
-            rows = np.repeat(row[:, None], states.shape[1], axis=1)
+            rows = np.repeat(row, states.shape[1], axis=1)
             clash = np.zeros(states.shape[1], dtype=np.bool_)
             for v, codes in zip(group, states, strict=True):
-                clash |= ~np.isnan(row[v]) & (row[v] != codes)
+                clash |= ~np.isnan(row[v, 0]) & (row[v, 0] != codes)
                 rows[v] = codes
             logs = np.concatenate(
                 [
@@ -323,6 +391,7 @@ class MixedTreeModel:
                 ]
             )
             logs[clash] = -np.inf
+            logs += self._log_slopes(row)
             tables.append(np.exp(logs - total).reshape(dims))
             columns.append(tuple(own))
         return StatePosterior(tuple(columns), tuple(tables), total)
@@ -330,7 +399,7 @@ class MixedTreeModel:
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
     ) -> Explanation:
-        """Returns the configuration of highest density given evidence.
+        """Returns the configuration of highest density given evidence, in units of scores at margins.
 
         Raises:
             ChoiceError: k is not 1.
@@ -342,10 +411,13 @@ class MixedTreeModel:
                 f"{k} explanations are requested, but a density of real numbers has one highest point; ask "
                 "for 1"
             )
-        row, likelihoods = self._row(evidence)
+        known, likelihoods = self._row(evidence)
+        row = self._scored(known)
         total, _ = self._collected(row, likelihoods)
         best, kept = self._collected(row, likelihoods, maximum=True)
-        values = completed(self.cliques, kept, row[:, None], None)[:, 0]
+        scores = completed(self.cliques, kept, row, None)
+        best += float((self._log_slopes(scores) - self._log_slopes(row))[0])
+        values = self._valued(scores, known)[:, 0]
         labels = [
             float(value) if column.states is None else column.states[int(value)]
             for column, value in zip(self.columns, values, strict=True)
@@ -357,28 +429,29 @@ class MixedTreeModel:
     ) -> NDArray[np.float64]:
         """Returns independent rows given evidence, shape (variables, rows); see `protocol.Distribution`."""
         require_draws(rows, seed)
-        row, likelihoods = self._row(evidence)
+        known, likelihoods = self._row(evidence)
+        row = self._scored(known)
         _, kept = self._collected(row, likelihoods)
         generator = np.random.default_rng(seed)
-        found = np.repeat(row[:, None], rows, axis=1)
+        found = np.repeat(row, rows, axis=1)
         for part in blocks(self.cliques, rows):
             found[:, part] = completed(self.cliques, kept, found[:, part], generator)
-        return found
+        return self._valued(found, known)
 
     def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:
         """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
-        given = self._checked(rows)
-        given[v] = np.nan
+        scores = self._scored(self._checked(rows))
+        scores[v] = np.nan
         found = np.full(rows.shape[1], np.nan)
         i = next(i for i, clique in enumerate(self.cliques) if v in clique.members)
         clique = self.cliques[i]
         for part in blocks(self.cliques, rows.shape[1]):
-            total, kept = collect(self.cliques, given[:, part])
-            weights, means, _ = moments(self.cliques, kept, given[:, part])[i]
+            total, kept = collect(self.cliques, scores[:, part])
+            given = moments(self.cliques, kept, scores[:, part])
             if self.columns[v].states is None:
-                found[part] = np.einsum("rq,rq->r", weights, means[:, :, clique.real.index(v)])
+                found[part] = self._means(kept, given, scores[:, part], v)
             else:
-                at = clique.discrete.index(v)
+                at, weights = clique.discrete.index(v), given[i].weights
                 states = [weights[:, clique.coordinates[at] == s].sum(axis=1) for s in range(clique.dims[at])]
                 found[part] = np.argmax(states, axis=0)
             found[part][~np.isfinite(total)] = np.nan
@@ -387,18 +460,23 @@ class MixedTreeModel:
     def complete(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns rows with their most probable missing values; impossible rows keep their gaps."""
         given = self._checked(rows)
+        scores = self._scored(given)
         for part in blocks(self.cliques, rows.shape[1]):
-            total, kept = collect(self.cliques, given[:, part], maximum=True)
-            filled = completed(self.cliques, kept, given[:, part], None)
-            given[:, part] = np.where(np.isfinite(total), filled, given[:, part])
-        return given
+            total, kept = collect(self.cliques, scores[:, part], maximum=True)
+            filled = completed(self.cliques, kept, scores[:, part], None)
+            scores[:, part] = np.where(np.isfinite(total), filled, scores[:, part])
+        return self._valued(scores, given)
 
     def entropy(self) -> float:
         """Returns -E ln of the density, in nats."""
         empty = np.full((self.n, 1), np.nan)
         _, kept = collect(self.cliques, empty)
+        given = moments(self.cliques, kept, empty)
         total = 0.0
-        for clique, (weights, _, _) in zip(self.cliques, moments(self.cliques, kept, empty), strict=True):
+        for v, margin in self._margins.items():
+            scores, shares_of = self._normals(kept, given, empty, v).nodes()
+            total -= float(shares_of @ margin.log_slopes(scores))
+        for clique, (weights, _, _) in zip(self.cliques, given, strict=True):
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.where(weights[0] > 0, np.log(clique.weights), 0.0)
             spreads = np.linalg.slogdet(clique.covariances)[1] + clique.free * (1 + log(2 * pi))
@@ -426,8 +504,9 @@ class MixedTreeModel:
         tree = self.tree
         real = sum(column.states is None for column in self.columns)
         sizes = {"variables": self.n, "real_variables": real, "cliques": len(tree.cliques)}
+        knots = {"inner_knots": found} if (found := inner_knots(self.columns)) else {}
         facts = {"treewidth": tree.treewidth, "parameters": self.parameters, "entropy_nats": self.entropy()}
-        return Description({**sizes, **facts}, trees=((tree, None),))
+        return Description({**sizes, **knots, **facts}, trees=((tree, None),))
 
     def to_document(self) -> dict[str, Any]:
         """Returns the fields of a model file, less format and provenance."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
+from jtsolve.models.columns import inner_knots
 from jtsolve.models.documents import column_document
 from jtsolve.models.inference.marginals import MOST_CELLS
 from jtsolve.models.inference.prediction import averaged, posterior_of, predicted
@@ -119,8 +120,10 @@ class Mixture:
 
     @property
     def parameters(self) -> int:
-        """The number of free parameters: those of the components, and the weights less one."""
-        return sum(component.parameters for component in self.components) + len(self.components) - 1
+        """The number of free parameters: of the components, with their margins once, and weights less one."""
+        others = len(self.components) - 1
+        each = sum(component.parameters for component in self.components)
+        return each + others - others * inner_knots(self.columns)
 
     @property
     def cells(self) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.models.columns import Column, RealColumn
     from jtsolve.networks.network import Network
     from jtsolve.tables.frames import FrameStyle
+    from jtsolve.tables.margins import Margin
     from jtsolve.tables.table import Codes, DataTable
 
     Groups: TypeAlias = Sequence[Sequence[str]]
@@ -148,18 +149,52 @@ FIGURES = ("mean", "deviation", *(f"{level:.0%}" for level in LEVELS))
 """Of a real variable in these answers."""
 
 
+_NODES = 10
+"""Of Gauss's rule, between two ends."""
+_ENDS = (-9, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 9)
+"""In deviations from the mean of a normal distribution."""
+
+
 class Normals(NamedTuple):
-    """A mixture of normal distributions: weights, means and variances, shape (components,) each."""
+    """A real variable whose score is a mixture of normal distributions.
+
+    Attributes:
+        weights: of the components, shape (components,).
+        means: shape (components,).
+        variances: shape (components,).
+        margin: the map from the variable to the score; None if they are equal.
+    """
 
     weights: NDArray[np.float64]
     means: NDArray[np.float64]
     variances: NDArray[np.float64]
+    margin: Margin | None = None
 
     def moments(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the mean, shape (1,), and the variance, shape (1, 1)."""
-        mean = self.weights @ self.means
-        variance = self.weights @ (self.variances + (self.means - mean) ** 2)
+        """Returns the mean of the variable, shape (1,), and its variance, shape (1, 1)."""
+        means, variances = self.means, self.variances
+        if self.margin is not None:
+            means, variances = self.margin.moments(means, variances)
+        mean = self.weights @ means
+        variance = self.weights @ (variances + (means - mean) ** 2)
         return np.array([mean]), np.array([[variance]])
+
+    def nodes(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns scores and weights whose sums are expectations, shape (nodes,) each, by quadrature.
+
+        Gauss's rule between the knots, and around the components: of functions that are smooth there.
+        """
+        deviations = np.sqrt(self.variances)
+        ends = np.add.outer(_ENDS, np.zeros(len(deviations))) * deviations + self.means
+        inner = np.array([] if self.margin is None else self.margin.scores)
+        inner = inner[(ends.min() < inner) & (inner < ends.max())]
+        ends = np.unique(np.append(ends, inner))
+        points, weights = np.polynomial.legendre.leggauss(_NODES)
+        half = np.diff(ends)[:, None] / 2
+        scores = (ends[:-1, None] + half * (1 + points)).ravel()
+        steps = (scores[:, None] - self.means) / deviations
+        density = np.exp(-0.5 * steps * steps) @ (self.weights / deviations) / np.sqrt(2 * np.pi)
+        return scores, (half * weights).ravel() * density
 
     def quantile(self, level: float) -> float:
         """Returns the number below which a share of the mass lies, to rounding, by bisection.
@@ -179,7 +214,7 @@ class Normals(NamedTuple):
                 low = middle
             else:
                 high = middle
-        return high
+        return high if self.margin is None else float(self.margin.to_values(np.array(high)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,14 +226,14 @@ class RealPosterior:
         means: of each group.
         covariances: of each group, shape (members, members).
         log_probability: ln of the density of the evidence, in nats.
-        margins: of each group, the distribution of each variable; empty if all are normal.
+        margins: of each group, the distribution of each variable.
     """
 
     groups: tuple[tuple[str, ...], ...]
     means: tuple[NDArray[np.float64], ...]
     covariances: tuple[NDArray[np.float64], ...]
     log_probability: float
-    margins: tuple[tuple[Normals, ...], ...] = ()
+    margins: tuple[tuple[Normals, ...], ...]
     refusal: str = ""
 
     def quantiles(self, levels: Sequence[float] = LEVELS) -> tuple[NDArray[np.float64], ...]:
@@ -207,11 +242,9 @@ class RealPosterior:
         Raises:
             ChoiceError: a level is not between 0 and 1.
         """
-        margins = self.margins or [
-            [Normals(np.ones(1), *pair) for pair in zip(mean[:, None], np.diag(matrix)[:, None], strict=True)]
-            for mean, matrix in zip(self.means, self.covariances, strict=True)
-        ]
-        return tuple(np.array([[one.quantile(level) for level in levels] for one in own]) for own in margins)
+        return tuple(
+            np.array([[one.quantile(level) for level in levels] for one in own]) for own in self.margins
+        )
 
     def facts(self) -> dict[str, Any]:
         """Returns the answer as JSON values."""

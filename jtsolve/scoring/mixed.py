@@ -21,7 +21,7 @@ from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scorer import LEAST_PIVOT
-from jtsolve.tables.normal_scores import normal_scores
+from jtsolve.tables.margins import normal_scores
 from jtsolve.tables.table import ContinuousTable, MixedTable, dependent
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from jtsolve.errors import InputError
-from jtsolve.tables.normal_scores import normal_scores
+from jtsolve.tables.margins import normal_scores
 from jtsolve.tables.table import ContinuousTable
 
 if TYPE_CHECKING:

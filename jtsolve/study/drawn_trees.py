@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -87,7 +87,12 @@ class AveragedTrees:
             "smoothing_ess": task.ess,
         }
         table = replace(table, provenance=MappingProxyType(remarks))
-        models = tuple(by_prior(tree, table, task.score, np.ones(table.rows))(task.ess) for tree in shares)
+        trees, counts = zip(*shares.most_common(), strict=True)
+        once, models = np.ones(table.rows), list[Any]()
+        for tree in trees:  # real columns have the margins of the most frequent tree
+            columns = models[0].columns if models and models[0].is_continuous else None
+            models.append(by_prior(tree, table, task.score, once, columns=columns)(task.ess))
         if len(models) == 1:
-            return models[0]
-        return Mixture(np.array(list(shares.values())) / len(draws.trees), models, MappingProxyType(remarks))
+            only: Component = models[0]
+            return only
+        return Mixture(np.array(counts) / len(draws.trees), tuple(models), MappingProxyType(remarks))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from jtsolve.models.columns import RealColumn
     from jtsolve.models.features.tree import FeatureTree
     from jtsolve.models.files.parts import ColumnDocument
     from jtsolve.models.mixed import MixedTreeModel
@@ -180,6 +181,20 @@ def _weighted(
         raise file_error(source, "$.weights", str(error)) from None
 
 
+def _real(entry: ColumnDocument, source: str, v: int) -> RealColumn:
+    """Returns a real column, the v-th of the file."""
+    from jtsolve.models.columns import RealColumn
+    from jtsolve.tables.margins import Margin
+
+    try:
+        knots = entry.knots
+        return RealColumn(
+            entry.name, None if knots is None else Margin(*map(tuple, zip(*knots, strict=True)))
+        )
+    except (ValueError, TypeError) as error:
+        raise file_error(source, f"$.variables[{v}].knots", str(error)) from None
+
+
 def _mixed(
     variables: Sequence[ColumnDocument],
     listed: Sequence[CliqueDocument],
@@ -187,13 +202,12 @@ def _mixed(
     at: str,
     provenance: dict[str, Any],
 ) -> MixedTreeModel:
-    from jtsolve.models.columns import RealColumn
     from jtsolve.models.inference.mixed import MixedClique
     from jtsolve.models.mixed import MixedTreeModel
 
     columns = tuple(
-        RealColumn(entry.name) if entry.states is None else columns_from([entry], source, "$")[0]
-        for entry in variables
+        _real(entry, source, v) if entry.states is None else columns_from([entry], source, "$")[0]
+        for v, entry in enumerate(variables)
     )
     index = {column.name: v for v, column in enumerate(columns)}
     cliques = []

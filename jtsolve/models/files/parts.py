@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A variable: its states, and the cuts between them if they are ranges; real variables have neither.
 
+    Those have the knots of the map to their normal scores, if they have one: values and scores, increasing.
+
     Rows may lack a hidden one. `kind` is that of its values: texts, unless they are equal as numbers, truth
     values or instants. With `gap`, the last state is that for a missing value.
     """
@@ -37,6 +39,7 @@ class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     hidden: bool = False
     kind: Literal["text", "number", "boolean", "time"] = "text"
     gap: bool = False
+    knots: list[tuple[float, float]] | None = None
 
 
 class ModelHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -145,6 +145,8 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
     """
     found = np.empty(rows.shape[1])
     complete = ~np.isnan(rows).any(axis=0)
+    if complete.all():
+        return _complete(cliques, rows)
     if complete.any():
         found[complete] = _complete(cliques, rows[:, complete])
     rest = np.flatnonzero(~complete)
@@ -163,7 +165,9 @@ def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
 
 
-def cell_of(rows: NDArray[np.float64], discrete: Sequence[int], dims: Sequence[int]) -> NDArray[np.int64]:
+def cell_of(
+    rows: NDArray[np.float64] | NDArray[np.int64], discrete: Sequence[int], dims: Sequence[int]
+) -> NDArray[np.int64]:
     """Returns the cell of each row among those of discrete variables, all observed, shape (rows,).
 
     Args:
@@ -173,15 +177,18 @@ def cell_of(rows: NDArray[np.float64], discrete: Sequence[int], dims: Sequence[i
     """
     cell = np.zeros(rows.shape[1], dtype=np.int64)
     for v, states in zip(discrete, dims, strict=True):
-        cell = cell * states + rows[v].astype(np.int64)
+        cell = cell * states + rows[v].astype(np.int64, copy=False)
     return cell
 
 
 def _complete(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> NDArray[np.float64]:
     total = np.zeros(rows.shape[1])
+    codes = np.zeros(rows.shape, dtype=np.int64)
+    states = sorted({v for clique in cliques for v in clique.discrete})
+    codes[states] = rows[states]
     for clique in cliques:
         g, linear, matrix = clique.form
-        cell = cell_of(rows, clique.discrete, clique.dims)
+        cell = cell_of(codes, clique.discrete, clique.dims)
         y = rows[list(clique.real)].T
         total += g[cell]
         if y.shape[1]:
@@ -346,101 +353,16 @@ def moments(
     return found
 
 
-class Joint(NamedTuple):
-    """The distribution of some real variables given the cell of a separator and its real members.
-
-    Attributes:
-        shift: of their mean, shape (cells, variables).
-        slope: of the mean on the real members, shape (cells, variables, members).
-        spread: their covariance, shape (cells, variables, variables).
-    """
-
-    shift: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    spread: NDArray[np.float64]
-
-    @classmethod
-    def zero(cls, clique: MixedClique, count: int) -> Joint:
-        """Returns that of variables, all 0, given a clique."""
-        q, k = clique.cells, len(clique.real)
-        return cls(np.zeros((q, count)), np.zeros((q, count, k)), np.zeros((q, count, count)))
-
-    def add(self, other: Joint, cliques: Sequence[MixedClique], i: int) -> None:
-        """Adds the message of the separator of clique i above; this one is of its parent.
-
-        Args:
-            other: of clique i, given its separator.
-            cliques: of the model, from the root down.
-            i: the clique.
-        """
-        clique, above = cliques[i], above_of(cliques, i)
-        at = [cliques[clique.parent].real.index(v) for v in clique.real[clique.free :]]
-        self.shift[...] += other.shift[above]
-        self.slope[:, :, at] += other.slope[above]
-        self.spread[...] += other.spread[above]
-
-    def without(
-        self, clique: MixedClique, message: Message, row: NDArray[np.float64], targets: Sequence[int]
-    ) -> Joint:
-        """Returns the joint given the cell of the clique and the real members of its separator.
-
-        Args:
-            clique: of this joint.
-            message: of `collect`.
-            row: shape (n,), NaN where missing.
-            targets: the variables.
-        """
-        r = clique.free
-        for at, v in enumerate(clique.real[:r]):
-            self.slope[:, [k for k, target in enumerate(targets) if target == v], at] = 1.0
-        seen = np.where(message.gaps[0, :r], 0.0, row[list(clique.real[:r])])
-        own = self.slope[:, :, :r]
-        return Joint(
-            self.shift + np.einsum("qmr,qr->qm", own, message.shift[0] + seen),
-            self.slope[:, :, r:] + own @ message.slope[0],
-            self.spread + own @ message.spread[0] @ np.swapaxes(own, 1, 2),
-        )
-
-
-def joint(
-    cliques: Sequence[MixedClique], kept: Sequence[Message], row: NDArray[np.float64], targets: Sequence[int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the mean, shape (m,), and the covariance, shape (m, m), of real variables, after `collect`.
-
-    From the leaves up: given a clique, the targets below its children are independent; its own real variables
-    are integrated out, then its states summed out by the law of total covariance.
-
-    Args:
-        cliques: of the model, from the root down.
-        kept: of `collect`, for one row.
-        row: shape (n,), NaN where missing.
-        targets: the m variables, in any cliques.
-    """
-    waiting = [Joint.zero(clique, len(targets)) for clique in cliques]
-    for i in reversed(range(len(cliques))):
-        clique = cliques[i]
-        found = waiting[i].without(clique, kept[i], row, targets)
-        if not found.slope.shape[2]:  # the separator is discrete
-            weights = np.exp(kept[i].own[0]).reshape(clique.shared_cells, -1)
-            shifts = found.shift.reshape(*weights.shape, -1)
-            mean = np.einsum("sd,sdm->sm", weights, shifts)
-            steps = shifts - mean[:, None]
-            spreads = found.spread.reshape(*weights.shape, *found.spread.shape[1:])
-            spread = np.einsum("sd,sdmn->smn", weights, spreads + steps[..., :, None] * steps[..., None, :])
-            found = Joint(mean, np.zeros((*mean.shape, 0)), spread)
-        if clique.parent >= 0:
-            waiting[clique.parent].add(found, cliques, i)
-    return found.shift[0], found.spread[0]
-
-
-def margin(
+def components_of(
     cliques: Sequence[MixedClique],
     kept: Sequence[Message],
     given: Sequence[CliqueMoments],
-    row: NDArray[np.float64],
+    rows: NDArray[np.float64],
     v: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the distribution of a real variable as a mixture: weights, means, variances, shape (m,) each.
+    """Returns the distribution of a real variable in each row as a mixture of normal ones.
+
+    Weights, means and variances have the shape (rows, components).
 
     On the way up to a clique with a discrete separator, each clique has all discrete members of the one
     below: given a cell of the last, the variable is normal.
@@ -449,18 +371,24 @@ def margin(
         cliques: of the model.
         kept: of `collect`.
         given: of `moments`.
-        row: see `log_densities`; one.
-        v: a missing variable.
+        rows: shape (n, rows), NaN where missing.
+        v: a variable, missing in all rows.
     """
     i = next(i for i, clique in enumerate(cliques) if v in clique.real[: clique.free])
-    found = Joint.zero(cliques[i], 1).without(cliques[i], kept[i], row, [v])
-    while found.slope.shape[2]:
-        above = Joint.zero(cliques[cliques[i].parent], 1)
-        above.add(found, cliques, i)
-        i = cliques[i].parent
-        found = above.without(cliques[i], kept[i], row, [])
-    possible = given[i].weights[0] > 0
-    return given[i].weights[0][possible], found.shift[possible, 0], found.spread[possible, 0, 0]
+    at = cliques[i].real.index(v)
+    shift, slope, spread = kept[i].shift[:, :, at], kept[i].slope[:, :, at], kept[i].spread[:, :, at, at]
+    while slope.shape[2]:  # the separator has real members: to those of the parent
+        below, above, i = cliques[i], above_of(cliques, i), cliques[i].parent
+        clique, message = cliques[i], kept[i]
+        r = clique.free
+        own = np.zeros((rows.shape[1], clique.cells, len(clique.real)))
+        own[:, :, [clique.real.index(u) for u in below.real[below.free :]]] = slope[:, above]
+        seen = np.where(message.gaps[:, :r], 0.0, rows[list(clique.real[:r])].T)
+        free = own[:, :, :r]
+        shift = shift[:, above] + np.einsum("rqi,rqi->rq", free, message.shift + seen[:, None])
+        slope = own[:, :, r:] + np.einsum("rqi,rqij->rqj", free, message.slope)
+        spread = spread[:, above] + np.einsum("rqi,rqij,rqj->rq", free, message.spread, free)
+    return given[i].weights, shift, spread
 
 
 def completed(

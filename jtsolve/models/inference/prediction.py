@@ -94,6 +94,7 @@ def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability:
                 np.concatenate([w * one.weights for w, one in zip(weights, own, strict=True)]),
                 np.concatenate([one.means for one in own]),
                 np.concatenate([one.variances for one in own]),
+                own[0].margin,
             )
             for own in zip(*group, strict=True)
         )

@@ -4,7 +4,8 @@ On a strongly decomposable graph, the estimates of each clique are those of its 
 are (n_i + a/q)/(N + a), as for states; cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance (S_i +
 2W)/(n_i + 2) + diag(h²/12), as in the score `cg`, from which the regressions follow. With a score of a common
 covariance, W + diag(h²/12) takes its place. Without discrete members, the covariances are those of the data,
-times N/(N + a); variances stay.
+times N/(N + a); variances stay, but for diag(h²/12) where rows differ in weight, as in a mixture, whose
+components could otherwise end on equal values.
 
 Expectation-maximisation (EM) replaces the moments of rows with gaps by their expectations given the observed
 cells. It begins with the rows that are complete on each clique, and ends once the log-likelihood of the
@@ -156,11 +157,14 @@ def estimated(
     if (own := getattr(table, "weights", None)) is not None:
         weights = weights * own * getattr(table, "unit", 1.0)
     observed = rows if gaps is None else np.where(gaps, np.nan, rows)
-    rounding = np.array([_least_gap(column) ** 2 / 12 for column in observed])
+    with np.errstate(over="ignore"):
+        rounding = np.array([_least_gap(column) for column in observed]) ** 2 / 12
+    floor = rounding if weights.min() < weights.max() else np.zeros(table.n)
 
     def parameters(sums: Sequence[CellSums], prior: float) -> tuple[MixedClique, ...]:
         return tuple(
-            _parameters(place, own, rounding, prior, score) for place, own in zip(places, sums, strict=True)
+            _parameters(place, own, rounding if place.discrete else floor, prior, score)
+            for place, own in zip(places, sums, strict=True)
         )
 
     if gaps is None:
@@ -273,16 +277,17 @@ def _parameters(
     place: Place, sums: CellSums, rounding: NDArray[np.float64], ess: float, score: ConditionalGaussian
 ) -> MixedClique:
     """Returns a clique with the estimates from the moments of its cells; M-step."""
+    least = np.diag(rounding[list(place.real)])
     counts, own, scatter = sums
     q, k, free, rows = counts.size, len(place.real), place.free, counts.sum()
     overall = counts @ own / rows
     smoothing = _MEAN if place.discrete else 0.0
     means = (counts[:, None] * own + smoothing * overall) / (counts + smoothing)[:, None] if k else own
     if place.discrete:
-        cells = CellMoments(counts, scatter, np.empty(0), np.diag(rounding[list(place.real)]), np.eye(k))
+        cells = CellMoments(counts, scatter, np.empty(0), least, np.eye(k))
         matrices = np.broadcast_to(score.matrices(cells), (q, k, k))
     else:
-        matrices = scatter / (rows + ess * (1 - np.eye(k)))
+        matrices = scatter / (rows + ess * (1 - np.eye(k))) + least
     slopes = np.zeros((q, free, k - free))
     if free < k and free:
         slopes = np.swapaxes(np.linalg.solve(matrices[:, free:, free:], matrices[:, free:, :free]), 1, 2)

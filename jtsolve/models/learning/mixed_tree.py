@@ -2,23 +2,96 @@
 
 from __future__ import annotations
 
+from math import inf, log
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import variables_of
+from jtsolve.models.columns import RealColumn, variables_of
 from jtsolve.models.learning.cells import estimated
 from jtsolve.models.mixed import MixedTreeModel
-from jtsolve.tables.table import ContinuousTable, MixedTable
+from jtsolve.scoring.score import is_mixed
+from jtsolve.scoring.scores.cg import ConditionalGaussian
+from jtsolve.tables.margins import Margin
+from jtsolve.tables.table import ContinuousTable, MixedTable, cells_of, with_cells
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.scoring.scores.cg import ConditionalGaussian
+    from jtsolve.models.columns import Column
+    from jtsolve.scoring.score import ScoreFunction
+
+    Columns = tuple[Column | RealColumn, ...]
+
+_SEGMENTS = tuple(1 << k for k in range(9))
+"""Of margins, among which BIC chooses."""
+
+
+def with_margins(
+    table: ContinuousTable | MixedTable,
+    score: ScoreFunction | None,
+    fitted: Callable[[Columns], Any],
+) -> Columns:
+    """Returns the columns of a table, the real ones with margins if a score takes their normal scores.
+
+    The number of knots, the same of all columns, has the best BIC; without any, the numbers are normal. A
+    table without states has none, whatever its score: its model is the multivariate normal distribution.
+
+    Args:
+        table: the data.
+        score: of the tree; None for raw columns.
+        fitted: returns a model with given columns; raises InputError or ValueError if there is none.
+    """
+    plain = variables_of(table)
+    by_ranks = score is not None and is_mixed(score) and score.columns == "normal-scores"
+    if not by_ranks or getattr(table, "discrete", None) is None:
+        return plain
+    rows = cells_of(table)
+    if table.gaps is not None:
+        rows = np.where(table.gaps, np.nan, rows)
+    best, most = plain, -inf
+    for segments in _SEGMENTS:
+        try:
+            columns = tuple(
+                RealColumn(one.name, Margin.of(row[~np.isnan(row)], segments)) if one.states is None else one
+                for one, row in zip(plain, rows, strict=True)
+            )
+            with np.errstate(over="ignore", invalid="ignore"):  # squares of raw numbers
+                model = fitted(columns)
+        except (InputError, ValueError):  # without a better choice, the fit itself says why
+            continue
+        value = float(model.log_likelihood(rows).sum()) - log(table.rows) / 2 * model.parameters
+        if value > most:
+            best, most = columns, value
+    return best
+
+
+def columns_for(
+    tree: JunctionTree,
+    table: ContinuousTable | MixedTable,
+    score: ScoreFunction | None,
+    weights: NDArray[np.float64] | None = None,
+) -> Columns:
+    """Returns the columns of the model of a tree; see `with_margins`.
+
+    Args:
+        tree: over the columns of the table.
+        table: the data.
+        score: of the tree; None for raw columns.
+        weights: shape (rows,); see `fit_mixed`.
+    """
+
+    def fitted(columns: Columns) -> MixedTreeModel:
+        found = estimated(tree, _scored(table, columns), ess=1.0, score=_of(score), weights=weights, steps=0)
+        return MixedTreeModel(columns, found.cliques)
+
+    return with_margins(table, score, fitted)
 
 
 def fit_mixed(
@@ -26,9 +99,10 @@ def fit_mixed(
     table: ContinuousTable | MixedTable,
     *,
     ess: float = 1.0,
-    score: ConditionalGaussian | None = None,
+    score: ScoreFunction | None = None,
     run: Run | None = None,
     weights: NDArray[np.float64] | None = None,
+    columns: Columns | None = None,
 ) -> MixedTreeModel:
     """Returns the conditional Gaussian model of a tree fitted to a table; by EM if the table has gaps.
 
@@ -37,10 +111,11 @@ def fit_mixed(
         table: the data.
         ess: equivalent sample size of the prior of the probabilities, and of covariances without discrete
             members, under which the variables are independent; 0 for maximum likelihood.
-        score: whether cells have covariances of their own; None for that.
+        score: says whether cells have covariances of their own; None for that.
         run: its end ends EM; None for no end.
         weights: shape (rows,), non-negative weights of the rows, whose values in gaps count as observed; None
             for 1.
+        columns: of the model; None for those of the table, without margins.
 
     Raises:
         InputError: the tree does not match the table, or columns are linearly dependent.
@@ -56,9 +131,11 @@ def fit_mixed(
     if table.real.behind is not None:  # its points share the rows
         weights = np.full(table.rows, table.real.behind / table.rows)
     try:
-        found = estimated(tree, table, ess=ess, score=score, run=run, weights=weights)
+        columns = columns or variables_of(table)
+        scored = _scored(table, columns)
+        found = estimated(tree, scored, ess=ess, score=_of(score), run=run, weights=weights)
         remarks = MappingProxyType({**table.provenance, **found.facts, "smoothing_ess": ess})
-        return MixedTreeModel(variables_of(table), found.cliques, remarks)
+        return MixedTreeModel(columns, found.cliques, remarks)
     except ValueError as error:
         raise InputError(
             "table",
@@ -66,3 +143,19 @@ def fit_mixed(
             f"{error}: {table.real.total:g} rows are too few, or columns are linearly dependent",
             "give more rows, a tree of smaller treewidth, or a prior (ess above 0)",
         ) from None
+
+
+def _of(score: ScoreFunction | None) -> ConditionalGaussian | None:
+    """Returns the score that says how covariances are estimated; None for its default."""
+    return score if isinstance(score, ConditionalGaussian) else None
+
+
+def _scored(table: ContinuousTable | MixedTable, columns: Columns) -> ContinuousTable | MixedTable:
+    """Returns a table with the scores of columns with margins; gaps keep what stands in them."""
+    cells = cells_of(table)
+    if all(getattr(column, "margin", None) is None for column in columns):
+        return table
+    for row, column in zip(cells, columns, strict=True):
+        if (margin := getattr(column, "margin", None)) is not None:
+            row[...] = margin.to_scores(row)
+    return cast("MixedTable", with_cells(table, cells))

@@ -22,6 +22,7 @@ Time: an iteration takes rows × Σ |C| for each component; each round adds one 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from math import inf, log
 from types import MappingProxyType
@@ -32,6 +33,7 @@ import numpy as np
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.errors import ChoiceError, InputError, LimitError
+from jtsolve.models.learning.mixed_tree import with_margins
 from jtsolve.models.learning.refit import by_prior
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.learning.mixed_tree import Columns
     from jtsolve.models.learning.task import FitTask
     from jtsolve.models.mixture import Component
     from jtsolve.tables.table import Table
@@ -216,8 +219,9 @@ def _with_priors(mixture: Mixture, task: FitTask, candidates: Sequence[float]) -
     """Returns the mixture with its parameters refitted under each prior, responsibilities fixed."""
     rows, _ = _distinct(task.rows(Mixtures.name))
     logs = mixture.log_joint(rows if isinstance(rows, DataTable) else cells_of(rows))
+    columns = mixture.columns if mixture.is_continuous else None
     models = [
-        by_prior(one.tree, rows, task.score, share)
+        by_prior(one.tree, rows, task.score, share, columns=columns)
         for one, share in zip(mixture.components, np.exp(logs - log_sum(logs)), strict=True)
     ]
     return [
@@ -235,6 +239,7 @@ class _EmRun:
 
     Attributes:
         found: the mixture of the last M-step.
+        columns: of the components, with the margins that fit the first trees best; None for states.
     """
 
     def __init__(  # noqa: PLR0917 - one for each attribute
@@ -251,6 +256,7 @@ class _EmRun:
         self.generator, self.run = generator, run
         self.cells = rows if isinstance(rows, DataTable) else cells_of(rows)
         self.found: Mixture | None = None
+        self.columns: Columns | None = None
 
     def fit(self) -> None:
         """Alternates fitting and learning trees until no tree changes, or the run ends."""
@@ -267,6 +273,9 @@ class _EmRun:
             if found == trees:
                 break
             trees = list(found)
+            if not (turn or isinstance(self.rows, DataTable)):
+                fitted = partial(self.with_columns, found, shares)
+                self.columns = with_margins(self.rows, self.task.score, fitted)
             shares = self.iterate(found, shares, turn)
             if self.run.stop is not None:
                 return
@@ -312,22 +321,22 @@ class _EmRun:
         if not drawn.any():
             drawn[int(np.argmax(share))] = 1
         kept, rows = np.flatnonzero(drawn), self.rows
-        part: Table
-        if isinstance(rows, DataTable):
-            part = replace(rows, codes=rows.codes[:, kept], weights=drawn[kept])
-        else:
-            part = rows_at(rows, kept)
         self.run.progress(note=f"tree {k + 1} of {self.k}, from {int(drawn.sum())} rows")
+        part: Table
         try:
+            if isinstance(rows, DataTable):
+                part = replace(rows, codes=rows.codes[:, kept], weights=drawn[kept])
+            else:
+                part = rows_at(rows, kept)
             new = self.searched(part, old)
         except (LimitError, StoppedError):
             if known is None or self.run.stop is None:
                 raise
             return known
-        except InputError:  # numbers of a few rows have no covariance: their component keeps its tree
-            if known is None or isinstance(rows, DataTable):
+        except InputError:  # numbers of a few rows have no covariance: their component has a tree of others
+            if isinstance(rows, DataTable):
                 raise
-            return known
+            return known or self.searched(rows, None)
         if old is None or (new != old and self.expected_score(new, share) > self.expected_score(old, share)):
             return new
         return old
@@ -346,13 +355,21 @@ class _EmRun:
 
     def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> Component:
         """Returns the component of a structure: its part of the M-step."""
-        return by_prior(structure, self.rows, self.task.score, share)(self.task.ess)
+        model = by_prior(structure, self.rows, self.task.score, share, columns=self.columns)
+        return model(self.task.ess)
 
     def maximised(self, structures: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
         """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
         weights = shares @ self.times
         models = tuple(self.fitted(one, share) for one, share in zip(structures, shares, strict=True))
         return Mixture(weights / weights.sum(), models)
+
+    def with_columns(
+        self, structures: Sequence[JunctionTree], shares: NDArray[np.float64], columns: Columns
+    ) -> Mixture:
+        """Returns the mixture of an M-step with other columns, and keeps these."""
+        self.columns = columns
+        return self.maximised(structures, shares)
 
     def iterate(
         self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int

@@ -11,9 +11,8 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.fit import count
-from jtsolve.models.learning.mixed_tree import fit_mixed
+from jtsolve.models.learning.mixed_tree import columns_for, fit_mixed
 from jtsolve.models.learning.validation import PRIORS
-from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
+    from jtsolve.models.learning.mixed_tree import Columns
     from jtsolve.models.mixture import Component
     from jtsolve.models.protocol import Rows
     from jtsolve.scoring.score import ScoreFunction
@@ -35,23 +35,27 @@ def by_prior(
     score: ScoreFunction | None = None,
     weights: NDArray[np.float64] | None = None,
     run: Run | None = None,
+    *,
+    columns: Columns | None = None,
 ) -> Callable[[float], Component]:
     """Returns the models of a junction tree fitted to a table, by the equivalent sample size of their prior.
 
     Args:
         tree: over the columns of the table, in their order.
         table: the data, with weights of their own where they have some.
-        score: says whether cells of real numbers have covariances of their own; None for that.
+        score: says whether cells of real numbers have covariances of their own, and whether real columns
+            have margins; None for the former alone.
         weights: shape (rows,), additional non-negative weights; None for 1. With weights, the values in gaps
             count as observed.
         run: its end ends EM; None for no end.
+        columns: of a model with real numbers; None to choose their margins.
 
     Raises:
         InputError, ChoiceError, LimitError: as `fit` and `fit_mixed`; of real numbers, where a model is made.
     """
     if isinstance(table, ContinuousTable | MixedTable):
-        how = score if isinstance(score, ConditionalGaussian) else None
-        return lambda ess: fit_mixed(tree, table, ess=ess, score=how, run=run, weights=weights)
+        own = columns or columns_for(tree, table, score, weights)
+        return lambda ess: fit_mixed(tree, table, ess=ess, score=score, run=run, weights=weights, columns=own)
     return count(tree, table, weights, run).model
 
 
