@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.mixed import MixedTreeModel
+    from jtsolve.models.protocol import RealPosterior
 
 
 def random_data(seed: int, n: int, rows: int = 60) -> ContinuousTable:
@@ -40,8 +41,7 @@ def mean_of(model: MixedTreeModel) -> NDArray[np.float64]:
 
 
 def covariance_of(model: MixedTreeModel) -> NDArray[np.float64]:
-    matrix: NDArray[np.float64] = model.marginal(model.names)[1]
-    return matrix
+    return cast("RealPosterior", model.posterior([model.names], {})).covariances[0]
 
 
 def density(model: MixedTreeModel, rows: np.ndarray, kept: list[int]) -> np.ndarray:
@@ -166,7 +166,7 @@ def test_what_does_not_fit_a_model_is_refused() -> None:
     with pytest.raises(InputError, match="shape"):
         model.log_likelihood(np.full((3, 1), np.inf))
     with pytest.raises(InputError, match="there is no 'y'"):
-        model.marginal(["y"])
+        model.posterior([["y"]], {})
     with pytest.raises(InputError, match="not a finite number"):
         model.condition({"x0": float("nan")})
     with pytest.raises(InputError, match="observes every variable"):

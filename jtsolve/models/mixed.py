@@ -278,20 +278,6 @@ class MixedTreeModel:
             raise ChoiceError("a precision is of normal variables alone, and this model has others")
         return covariance_and_precision(self.cliques, self.n)
 
-    def marginal(self, names: Sequence[str]) -> Any:
-        """Returns the joint distribution of discrete variables, or mean and covariance of real ones.
-
-        Raises:
-            InputError: a variable is unknown, or named twice.
-            ChoiceError: they are of both kinds.
-            LimitError: the table is too large.
-        """
-        answer = self.posterior([names], {})
-        if isinstance(answer, RealPosterior):
-            return answer.means[0], answer.covariances[0]
-        assert isinstance(answer, StatePosterior), "it is one group"
-        return answer.tables[0]
-
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> Posterior:

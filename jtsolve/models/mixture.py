@@ -23,8 +23,6 @@ from jtsolve.models.messages import log_sum
 from jtsolve.models.protocol import (
     Conditioned,
     Description,
-    RealPosterior,
-    StatePosterior,
     require_draws,
     undrawable,
 )
@@ -184,13 +182,7 @@ class Mixture:
         return tuple(found)
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> Any:
-        """Returns the joint marginal of some variables; see that of the components."""
-        if self.is_continuous:
-            answer = self.posterior([names], {})
-            if isinstance(answer, RealPosterior):
-                return answer.means[0], answer.covariances[0]
-            assert isinstance(answer, StatePosterior), "it is one group"
-            return answer.tables[0]
+        """Returns the joint marginal of some variables of states; see that of the components."""
         each = [part.marginal(names, most_cells=most_cells) for part in self._parts]
         return np.tensordot(self.weights, np.array(each), axes=1)
 

@@ -396,9 +396,6 @@ class Distribution(Protocol):
     def marginals(self) -> tuple[Any, ...]:
         """Returns the distribution of every variable: a probability a state, or mean and variance."""
 
-    def marginal(self, names: Sequence[str]) -> Any:
-        """Returns the joint distribution of some variables: an axis each, or their covariances."""
-
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> Posterior:
