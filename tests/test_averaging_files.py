@@ -12,12 +12,13 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import numpy as np
 import pytest
+import schemas
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from problems import gaussian, named
 
 from jtsolve.averaging.average import average
-from jtsolve.averaging.document import posterior_schema, posterior_to_json, read_posterior
+from jtsolve.averaging.document import posterior_to_json, read_posterior
 from jtsolve.averaging.pictures import seriation
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.strengths import Strengths
@@ -80,7 +81,7 @@ def test_a_file_holds_the_posterior(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(posterior_to_json(posterior()))
     assert equal(read_posterior(path), posterior())
-    jsonschema.validate(json.loads(path.read_bytes()), posterior_schema())
+    jsonschema.validate(json.loads(path.read_bytes()), schemas.POSTERIOR)
 
 
 def test_a_file_holds_the_traces_of_chains_and_the_strengths_of_resamples(
@@ -94,7 +95,7 @@ def test_a_file_holds_the_traces_of_chains_and_the_strengths_of_resamples(
     assert found.traces.differences[0, 1] == 0.25 / 7
     assert found.bootstrap is not None
     assert found.bootstrap.edges[1, 2] == 0.25
-    jsonschema.validate(json.loads(path.read_bytes()), posterior_schema())
+    jsonschema.validate(json.loads(path.read_bytes()), schemas.POSTERIOR)
     assert command("show", path) == 0
     text = capsys.readouterr().out
     assert "4 of 10 resamples, trees by dp, 3 of them optimal" in text
@@ -161,7 +162,7 @@ def test_a_notebook_shows_the_heat_map() -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(posterior_schema()) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.POSTERIOR) + "\n"
 
 
 @pytest.mark.parametrize(

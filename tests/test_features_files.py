@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
+import schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_features import random_features
@@ -17,7 +18,7 @@ from random_models import columns_for
 from jtsolve.errors import InputError, JtsolveError
 from jtsolve.models.features.nodes import TableLeaf
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.document import model_to_json, read_model
 from jtsolve.models.files.opening import write_model
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def test_a_feature_tree_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed
     assert found.contexts == tree.contexts
     assert np.array_equal(found.circuit.log_weight, tree.circuit.log_weight)
     assert model_to_json(found) == model_to_json(tree)
-    jsonschema.validate(json.loads(model_to_json(tree)), model_schema())
+    jsonschema.validate(json.loads(model_to_json(tree)), schemas.MODEL)
 
 
 BASE = json.loads(model_to_json(random_features(9, 5)))

@@ -14,6 +14,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+import schemas
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io import foreign
 from jtsolve.io.documents import lay_out
-from jtsolve.io.instance import instance_schema, read_problem, write_problem
+from jtsolve.io.instance import read_problem, write_problem
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "instance.schema.json"
 
@@ -414,7 +415,7 @@ def test_any_problem_reads_back_as_it_was_written(
     path = tmp_path_factory.getbasetemp() / "any.json"
     write_problem(problem, path)
     assert same(read_problem(path), problem)
-    schema = instance_schema()
+    schema = schemas.INSTANCE
     jsonschema.validate(json.loads(path.read_bytes()), schema)
 
 
@@ -544,11 +545,11 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(instance_schema()) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.INSTANCE) + "\n"
 
 
 def test_the_schema_takes_valid_documents_and_no_others() -> None:
-    validator = jsonschema.Draft202012Validator(instance_schema())
+    validator = jsonschema.Draft202012Validator(schemas.INSTANCE)
     assert validator.is_valid(VALID)
     assert validator.is_valid(valid(scores=SPARSE))
     wrong: list[dict[str, Any]] = [

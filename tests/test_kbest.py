@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import msgspec
 import pytest
+import schemas
 from hypothesis import HealthCheck, given, settings
 from problems import gaussian, integers, named, random_problem, small_problems
 from runs import ReportingRun
@@ -27,7 +28,6 @@ from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.documents import lay_out
 from jtsolve.io.ranking import (
     RankingDocument,
-    ranking_schema,
     ranking_to_document,
     ranking_to_json,
     read_ranking,
@@ -235,11 +235,11 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     document = read_ranking(path)
     assert document == ranking_to_document(ranking)
     assert check_ranking(problem, document) == ()
-    jsonschema.validate(json.loads(path.read_bytes()), ranking_schema())
+    jsonschema.validate(json.loads(path.read_bytes()), schemas.RANKING)
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(ranking_schema()) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.RANKING) + "\n"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import numpy as np
 import pytest
+import schemas
 from fitting import fitted, run_for
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from test_mixtures import mixture_of, table_of, two_parts
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import InputError, JtsolveError, LimitError
-from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.document import model_to_json, read_model
 from jtsolve.models.files.opening import write_model
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixture_em import Mixtures
@@ -92,9 +93,9 @@ def test_a_mixture_comes_back_from_its_file_to_the_bit(tmp_path: Path, seed: int
 
 def test_files_of_mixtures_follow_the_schema(model: Path) -> None:
     document = json.loads(model.read_bytes())
-    jsonschema.validate(document, model_schema())
+    jsonschema.validate(document, schemas.MODEL)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document | {"cliques": []}, model_schema())
+        jsonschema.validate(document | {"cliques": []}, schemas.MODEL)
 
 
 BASE = json.loads(model_to_json(mixture_of(3)))

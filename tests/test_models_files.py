@@ -14,6 +14,7 @@ import jsonschema
 import networkx as nx
 import numpy as np
 import pytest
+import schemas
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import repeatable
@@ -27,7 +28,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
 from jtsolve.io.documents import lay_out
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import to_network
-from jtsolve.models.files.document import model_schema, model_to_json, read_model
+from jtsolve.models.files.document import model_to_json, read_model
 from jtsolve.models.files.interop import (
     from_networkx,
     from_pgmpy,
@@ -140,9 +141,9 @@ def test_cuts_and_remarks_are_kept(tmp_path: Path) -> None:
 
 def test_model_files_follow_the_committed_schema_which_is_the_one_of_the_code(tmp_path: Path) -> None:
     committed = ROOT / "docs" / "schema" / "model.schema.json"
-    assert committed.read_text(encoding="utf-8") == lay_out(model_schema()) + "\n"
+    assert committed.read_text(encoding="utf-8") == lay_out(schemas.MODEL) + "\n"
     write_model(random_model(2), tmp_path / "m.json")
-    jsonschema.validate(json.loads((tmp_path / "m.json").read_bytes()), model_schema())
+    jsonschema.validate(json.loads((tmp_path / "m.json").read_bytes()), schemas.MODEL)
 
 
 BASE = json.loads(model_to_json(chain(3)))

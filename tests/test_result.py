@@ -10,13 +10,14 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+import schemas
 
 from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Incumbent, Result, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
 from jtsolve.io.documents import lay_out
-from jtsolve.io.result import read_result, result_schema, result_to_document, result_to_json
+from jtsolve.io.result import read_result, result_to_document, result_to_json
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "result.schema.json"
 
@@ -148,11 +149,11 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
         path = tmp_path / "a.json"
         path.write_bytes(result_to_json(result))
         assert read_result(path) == result_to_document(result)
-        jsonschema.validate(json.loads(path.read_bytes()), result_schema())
+        jsonschema.validate(json.loads(path.read_bytes()), schemas.RESULT)
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(result_schema()) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.RESULT) + "\n"
 
 
 @pytest.mark.parametrize(

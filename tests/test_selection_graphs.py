@@ -12,6 +12,7 @@ import msgspec
 import networkx as nx
 import numpy as np
 import pytest
+import schemas
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from random_graphs import Oracle, population, random_pair
@@ -25,7 +26,6 @@ from jtsolve.io.graph import (
     GraphDocument,
     document_to_json,
     graph_of,
-    graph_schema,
     graph_to_document,
     read_document,
     read_graph,
@@ -283,9 +283,9 @@ def test_corrupted_bytes_give_a_graph_or_an_input_error(
 
 
 def test_the_committed_schema_is_that_of_the_code_and_of_the_files() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(graph_schema()) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.GRAPH) + "\n"
     for content in (SAMPLES["g.json"], _graph()):
-        jsonschema.validate(json.loads(content), graph_schema())
+        jsonschema.validate(json.loads(content), schemas.GRAPH)
 
 
 # Region graphs

@@ -16,7 +16,7 @@ from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Name, decode, json_bytes, json_schema, names_of, set_of_names
+from jtsolve.io.documents import Name, decode, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -117,11 +117,6 @@ class BootstrapDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     backend: str
     seed: int
     stop: Stop = Stop.FINISHED
-
-
-def posterior_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of posterior files; docs/schema/posterior.schema.json is a copy."""
-    return json_schema(PosteriorDocument)
 
 
 def posterior_to_json(posterior: GraphPosterior) -> bytes:

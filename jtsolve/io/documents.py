@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Mapping
 from contextlib import contextmanager
-from inspect import cleandoc
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -258,16 +257,6 @@ def position_of(data: bytes, at: int) -> str:
 def _shorten(text: str) -> str:
     longest = 40
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def json_schema(*kinds: type[msgspec.Struct]) -> dict[str, Any]:
-    """Returns the JSON Schema of a document, or of several any of which it may be."""
-    either, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
-    for definition in definitions.values():
-        if "description" in definition:  # a docstring, which is indented before Python 3.13
-            definition["description"] = cleandoc(definition["description"])
-    top = either[0] if len(either) == 1 else {"anyOf": list(either)}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **top, "$defs": definitions}
 
 
 def json_bytes(value: Any) -> bytes:

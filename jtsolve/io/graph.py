@@ -21,7 +21,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Over
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import Count, Name, decode, json_bytes, json_schema, names_of, set_of_names
+from jtsolve.io.documents import Count, Name, decode, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,11 +92,6 @@ class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     strengths: list[Correlation] | None = None
     arcs: list[Pair] | None = None
     selection: SelectionDocument | None = None
-
-
-def graph_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of graph files; docs/schema/graph.schema.json is a copy."""
-    return json_schema(GraphDocument)
 
 
 def graph_to_document(graph: UndirectedGraph, strengths: Sequence[float] | None = None) -> GraphDocument:

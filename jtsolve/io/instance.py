@@ -27,7 +27,7 @@ from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
-from jtsolve.io.documents import Name, decode, json_schema, names_of, set_of_names
+from jtsolve.io.documents import Name, decode, names_of, set_of_names
 from jtsolve.io.foreign import (
     dense_scores,
     junctor_text,
@@ -84,11 +84,6 @@ class InstanceDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str = ""
     constraints: ConstraintsDocument = ConstraintsDocument()
     provenance: dict[str, Any] = {}
-
-
-def instance_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of instance files; docs/schema/instance.schema.json is a copy."""
-    return json_schema(InstanceDocument)
 
 
 def read_problem(path: str | Path, run: Run | None = None) -> Problem:

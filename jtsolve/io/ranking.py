@@ -11,7 +11,7 @@ from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError
 from jtsolve.io.constraints import constraints_to_document
-from jtsolve.io.documents import decode, json_bytes, json_schema
+from jtsolve.io.documents import decode, json_bytes
 from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result, require_total
 
 if TYPE_CHECKING:
@@ -45,11 +45,6 @@ class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bound: float | None
     seconds: dict[str, float]
     results: list[ResultDocument]
-
-
-def ranking_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of results files; docs/schema/results.schema.json is a copy."""
-    return json_schema(RankingDocument)
 
 
 def ranking_to_json(ranking: Ranking) -> bytes:

@@ -15,7 +15,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
-from jtsolve.io.documents import decode, json_bytes, json_schema, json_value, names_of
+from jtsolve.io.documents import decode, json_bytes, json_value, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,11 +67,6 @@ class ResultDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     environment: dict[str, Any]
     stats: dict[str, Any]
-
-
-def result_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of result files; docs/schema/result.schema.json is a copy."""
-    return json_schema(ResultDocument)
 
 
 def result_to_json(result: Result) -> bytes:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import decode, json_bytes, json_schema
+from jtsolve.io.documents import decode, json_bytes
 from jtsolve.models.files.parts import (
     ModelHead,
     TreeDocument,
@@ -98,13 +98,6 @@ class _Kind(msgspec.Struct):
     """The field that identifies the kind of document."""
 
     kind: Any = None
-
-
-def model_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of model files; docs/schema/model.schema.json is a copy."""
-    from jtsolve.models.files.features import FeaturesDocument
-
-    return json_schema(ModelDocument, FeaturesDocument, MixtureDocument, MixedDocument, MixedMixtureDocument)
 
 
 def model_to_json(model: Distribution) -> bytes:
