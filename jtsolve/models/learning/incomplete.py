@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
 from jtsolve.models.learning.cells import drawn, estimated
 from jtsolve.models.learning.learner import Learner
@@ -61,7 +62,9 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
         seconds = min(_SECONDS, run.left / (2 * (_ROUNDS - step)))
         try:
             tree = learner(found, run.part(seconds, silent=True))
-        except StoppedError:  # the last draw stands, or the values to begin with
+        except StoppedError:
+            break
+        if step and run.stop is Stop.INTERRUPTED:  # the last draw stands
             break
         estimates = estimated(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
         found = with_cells(table, drawn(estimates.cliques, table, generator))
