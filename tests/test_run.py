@@ -147,6 +147,11 @@ def test_compilation_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert display.states[-1].note == "search"
 
 
+def test_findings_are_logged_escaped(caplog: pytest.LogCaptureFixture) -> None:
+    Run().warn("check", ["\x1b[2J", "a\u202eb"])
+    assert caplog.messages == ["check: \\u001b[2J", "check: a\\u202eb"]
+
+
 def test_messages_and_findings_go_to_the_console_above_the_line() -> None:
     said: list[object] = []
     display = Recording()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jtsolve.core.machine import allowed_memory, cores, free_memory, resident_memory
 from jtsolve.core.result import Incumbent, Stop
-from jtsolve.errors import ChoiceError, LimitError
+from jtsolve.errors import ChoiceError, LimitError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -145,7 +145,7 @@ def silent(*_message: object) -> None:
 def _log(title: str, findings: Sequence[object]) -> None:
     """Logs each finding as a warning."""
     for finding in findings:
-        LOGGER.warning("%s: %s", title, finding)
+        LOGGER.warning("%s: %s", printable(title), printable(str(finding)))
 
 
 @dataclass(frozen=True, slots=True)
