@@ -307,9 +307,11 @@ BENCHMARKS = (
     Benchmark(
         "density20",
         "score and bound of the plain command on the twenty sets of density estimation",
-        22,
-        "density20.py --data {data}/density --seconds 60 --threads 2 --output {output}/density20",
-        "density20.py --data {data}/density --sets nltcs --seconds 5 --threads 2 --output {output}/density20",
+        360,
+        "density20.py --data {data}/density --treewidths 1 2 3 --seconds 60 600 --threads 2 "
+        "--output {output}/density20",
+        "density20.py --data {data}/density --sets nltcs --treewidths 1 2 --seconds 1 5 --threads 2 "
+        "--output {output}/density20",
         (NLTCS, PLANTS),
     ),
     Benchmark(
