@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from test_bounds import trees
 
-from jtsolve.backends.clutter import backend
+from jtsolve.backends.clutter import backend, listed
 from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.clutter.kernels.listed import entered, shared
+from jtsolve.backends.clutter.bound import best_bound
+from jtsolve.backends.clutter.kernels.listed import grouped, limits, lower
 from jtsolve.backends.clutter.listed import bound_by_list, memory_of_list
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.core.machine import resident_memory
@@ -30,8 +31,9 @@ from jtsolve.solving import Recorder, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterable
 
+    from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.result import Outcome
     from jtsolve.scoring.score import DiscreteScore
 
@@ -132,41 +134,86 @@ def test_a_search_finds_all_families_above_the_floor(ones: float) -> None:
 def test_what_cuts_add_to_families_that_are_not_listed() -> None:
     n, random = 6, np.random.default_rng(5)
     pairs = list(combinations(range(n), 2))
-    cuts = [
-        (
-            set(random.permutation(n)[: random.integers(3)].tolist()),
-            {pairs[i] for i in random.integers(15, size=3)},
-        )
-        for _ in range(40)
-    ]
-    cuts = [(single, {pair for pair in both if not single & set(pair)}) for single, both in cuts]
-    amounts = random.integers(1, 100, size=len(cuts))
-
-    def grouped(of: dict[int, list[int]], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        starts = np.cumsum([0, *(len(of.get(key, ())) for key in range(count))])
-        return starts, np.array([k for key in range(count) for k in of.get(key, ())], dtype=np.int64)
-
-    vertices = {v: [k for k, (single, _) in enumerate(cuts) if v in single] for v in range(n)}
-    edges = {u * n + v: [k for k, (_, both) in enumerate(cuts) if (u, v) in both] for u, v in pairs}
+    chains = np.sort(random.integers(12, size=40))
+    # What joins each cut, and all of it: no pair of one of its vertices joins.
+    joins: list[tuple[set[int], set[tuple[int, int]]]] = []
+    cuts: list[tuple[set[int], set[tuple[int, int]]]] = []
+    for k in range(40):
+        old = cuts[-1] if k and chains[k] == chains[k - 1] else (set(), set())
+        single = set(random.permutation(n)[: random.integers(2)].tolist()) - old[0]
+        both = {pairs[i] for i in random.integers(15, size=2)} - old[1]
+        both = {pair for pair in both if not (single | old[0]) & set(pair)}
+        joins.append((single, both))
+        cuts.append((old[0] | single, old[1] | both))
+    amounts = random.integers(1, 100, size=40)
     families = np.array([(v, a, b) for v in range(n) for a, b in pairs if v not in (a, b)])
 
     def inside(k: int, members: set[int]) -> bool:
         single, both = cuts[k]
         return bool(single & members) or any(set(pair) <= members for pair in both)
 
+    def total(holds: Iterable[bool]) -> int:
+        return sum(amount for amount, one in zip(amounts.tolist(), holds, strict=True) if one)
+
     expected = [
-        sum(w for k, w in enumerate(amounts.tolist()) if inside(k, {v, a, b}) and not inside(k, {a, b}))
+        total([inside(k, {v, a, b}) and not inside(k, {a, b}) for k in range(40)])
         for v, a, b in families.tolist()
     ]
-    (of_vertex, first), (of_pair, second) = grouped(vertices, n), grouped(edges, n * n)
-    assert entered(families, of_vertex, of_pair, first, second, amounts, n).tolist() == expected
-    starts = np.cumsum([0, *(len(single) for single, _ in cuts)])
-    flat = np.array([v for single, _ in cuts for v in sorted(single)], dtype=np.int64)
-    together = shared(starts, flat, amounts, n)
+    of_vertex = [(v, k) for k, (single, _) in enumerate(joins) for v in sorted(single)]
+    of_pair = [(u * n + v, k) for k, (_, both) in enumerate(joins) for u, v in sorted(both)]
+    vertices, edges = (np.array(of, dtype=np.int64).T for of in (of_vertex, of_pair))
+    where = (*grouped(*vertices, n), *grouped(*edges, n * n))
+    none = np.zeros(len(families), dtype=np.int64)
+    assert lower(families, none, where, amounts.copy(), chains)[0].tolist() == expected
+    together, linked = limits(*vertices, *edges, amounts, chains, n)
     for v, u in families[:, :2].tolist():
-        assert together[v, u] == sum(
-            w for (single, _), w in zip(cuts, amounts, strict=True) if {u, v} <= single
-        )
+        assert together[v, u] == total([{u, v} <= single for single, _ in cuts])
+        assert linked[v, u] == total([inside(k, {u, v}) and not {u, v} & cuts[k][0] for k in range(40)])
+    # No family exceeds its maximum with the lowered multipliers, but for what it does without any.
+    over, less = random.integers(-400, 20, size=len(families)), amounts.copy()
+    excess, left = lower(families, over, where, less, chains)
+    assert (excess == over + expected).all()
+    assert ((less >= 0) & (less <= amounts)).all()
+    assert less.sum() < amounts.sum()
+    assert (lower(families, over, where, less, chains)[0] <= left[families[:, 0]]).all()
+    assert (left <= np.maximum(0, [over[families[:, 0] == v].max() for v in range(n)])).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bounds_of_ascents_that_continue_others_hold(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, continued = problem_of(binary_table(20, seed), Bic()), []
+
+    def counted(*arguments: Any) -> Bound:
+        continued.append(best_bound(*arguments))
+        return continued[-1]
+
+    monkeypatch.setattr(listed, "best_bound", counted)
+    run = Run()
+    recorder = Recorder(found, run)
+    bound_by_list(found, 0, solve(found, Forward(), Run()).tree, run.limits, recorder)
+    optimum = solve(found, ClutterCuts(start=Forward()), Run()).score
+    assert optimum is not None
+    assert continued
+    assert recorder.bound >= optimum - 1e-9
+
+
+def test_cuts_are_added_to_the_sets_in_them() -> None:
+    scores, random = problem_of(binary_table(8, 2), Bic()).scores, np.random.default_rng(3)
+    assert isinstance(scores, DataScores)
+    triples = scores.triples()
+    families = listed._families(triples, 0, np.array([[0, 1, 2], [1, 2, 5], [3, 5, 6]]), triples.pairs > 0)
+    members = [frozenset(row[row < families.n].tolist()) for row in families.members]
+    joins = [random.integers(1, len(members), size=3) for _ in range(12)]
+    chains, amounts = sorted(random.integers(4, size=12).tolist()), random.integers(1, 50, size=12).tolist()
+    bound = best_bound(families, np.zeros(len(members), dtype=np.int64), 0)
+    parts = [one.astype(np.int32) for one in joins]
+    values = listed._with_cuts(families, bound, parts, amounts, chains).values
+    for one, value in zip(members, values.tolist(), strict=True):
+        chain = [
+            any(members[at] <= one for i in range(k + 1) if chains[i] == chains[k] for at in joins[i])
+            for k in range(12)
+        ]
+        assert value == sum(amount for amount, holds in zip(amounts, chain, strict=True) if holds)
 
 
 def test_other_scores_and_columns_are_not_searched() -> None:

@@ -100,7 +100,7 @@ class Triples:
             listed: shape (count, 3), members increasing: sets to leave out.
             workers: threads.
             proceed: called several times a second; may raise.
-            room: most sets to return for each greatest member.
+            room: most sets to return.
 
         Returns:
             Sets with such a family, shape (count, 3), members increasing. And of those without room the
@@ -127,11 +127,12 @@ class Triples:
 
         def search(part: int) -> tuple[NDArray[np.float64], NDArray[np.int32], list[NDArray[np.int32]]]:
             best, third = np.repeat(lower[:, None], n, axis=1), np.full((n, n), -1, dtype=np.int32)
-            some, pairs = [], np.empty((room, 2), dtype=np.int32)
+            some, pairs = [], np.empty((room // workers, 2), dtype=np.int32)
             for last in range(part, n, workers):
                 proceed()
                 count = best_thirds(*arrays, last, best, third, pairs, starts, ones)
                 some.append(np.insert(pairs[:count], 2, last, axis=1))
+                pairs = pairs[count:]
             return best, third, some
 
         with ThreadPoolExecutor(workers) as pool:

@@ -162,7 +162,7 @@ def cuts_raised(
     *,
     rough: bool = False,
     proceed: Callable[[int], bool] = lambda _: True,
-    take: Callable[[NDArray[np.int32], int], object] | None = None,
+    take: Callable[[int, NDArray[np.int32], int], object] | None = None,
 ) -> dict[Clutter, int]:
     """Returns by how many units dual ascent raises the multipliers of cuts; their sum is the bound's fall.
 
@@ -174,7 +174,8 @@ def cuts_raised(
         guide: the families of a good tree (positions, slots), or None.
         rough: see `ascend`.
         proceed: called at every visit of a sink with the fall so far, in units.
-        take: called with the generators of each cut and by how much it is raised, which are then not kept.
+        take: called with the number of the sink, the generators of the cut and by how much it rises, to be
+            kept by the caller. Of the cuts of a sink, each includes the last.
     """
     from jtsolve.backends.clutter.kernels.ascent import close_up, numbered, raise_cut
     from jtsolve.backends.clutter.kernels.cuts import arcs_up
@@ -226,7 +227,7 @@ def cuts_raised(
                 clutter = tuple(sorted(generators[k].tolist()))
                 raises[clutter] = raises.get(clutter, 0) + amount
             else:
-                take(generators[k], amount)
+                take(k, generators[k], amount)
             fallen += amount
         # ∅ ∈ F(a): the sink is reached from ∅ by free families, and no cut of it can be raised any more.
         if close(k, free):

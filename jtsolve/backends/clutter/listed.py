@@ -11,9 +11,12 @@ without {a,b}, the family (v,{a,b}) enters it iff v ∈ S, {v,a} ∈ G or {v,b} 
 
 A pair that is not listed has Σ {λ_F : (v,{a}) enters F} = apart(v,a). By this limit all sets are searched
 (`jtsolve.scoring.triples`), and the sum is computed for those that may exceed the maximum of v over the
-listed families, which the ascent leaves as it was. If they exceed it by ε(v) ≥ 0 at most, no tree scores more
-than the bound of the ascent plus Σ_v ε(v). They join the list, and the next ascent begins anew. Where they
-cost little, it goes closer to the best tree.
+listed families, which the ascent leaves as it was. Those that exceed it join the list, and the multipliers of
+cuts that they enter fall until none does. A lower λ_F lowers t(P∪v) − t(P) for the families that enter F, and
+for no other, since F is an up-set. So no family exceeds its maximum then, and no tree scores more than the
+bound of the ascent plus what the multipliers have lost: 3,808 nats in the first search of tmovie (500 words),
+where the sum over the vertices of the most by which a family exceeds the maximum is 6,388. The next ascent
+begins with these multipliers, so that the bound falls. Where it hardly does, one begins anew.
 
 Constraints only remove trees, so none is needed. Nor are constant columns c: s(A∪c) − s(A) does not grow with
 A, so that, along the same perfect order, no family of a tree has less weight without them.
@@ -29,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.clutter.ascent import cuts_raised
+from jtsolve.backends.clutter.bound import best_bound
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.core import varset
 from jtsolve.core.machine import resident_memory
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from jtsolve.backends.clutter.bound import Bound
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
@@ -51,12 +56,11 @@ if TYPE_CHECKING:
 
 LISTED_SIZE = 3
 """Of the largest cliques."""
-_FIRST, _CLOSER, _WHOLE = 0.6, 0.7, 0.99
-"""The share of the gap that the first ascent is to close, what a closer one leaves of the rest, and the share
-from which on it is all."""
-_LITTLE = 0.3
-"""Share of the rest that the families not listed may cost before an ascent goes closer."""
-_ROOM = 10_000_000
+_SHARE, _WHOLE = 0.8, 0.01
+"""The share of the gap that an ascent is to close; and that of the gap without cuts below which it is all."""
+_LITTLE = 0.05
+"""Share of the gap by which an ascent has to lower the bound for the next to continue it."""
+_ROOM = 2_000_000
 """Sets that a search finds; of others, only the best for two columns."""
 _BYTES_PER_PAIR, _BYTES_PER_SET, _SETS = 120, 270, 500_000
 """Of columns; of a set beside a bit for each vertex; and sets of three for which there is to be room."""
@@ -94,7 +98,7 @@ def bound_by_list(
             raise StoppedError
 
     assert isinstance(problem.scores, DataScores), "checked by the caller"
-    triples, share = problem.scores.triples(), _FIRST
+    triples, cuts, bound = problem.scores.triples(), None, inf
     report(note="families of two parents")
     (sets, best), edges = _first_list(triples, limits.workers, proceed), triples.pairs > 0
     report(bound=best)
@@ -108,19 +112,19 @@ def bound_by_list(
         if tree is not None:
             search.best.offer(tree)
             search.best.tree = without  # guides the ascent
-        cuts = _Cuts(search, share, limits, report)
+        cuts = _Cuts(search, cuts, best, limits, report)
         proceed()
         cost, new, pairs = _unlisted(triples, cuts, (sets, edges), limits.workers, proceed)
-        best = min(best, search.scale.nats(cuts.units) + cost)
+        last, bound = bound, search.scale.nats(cuts.units) + cost
+        best = min(best, bound)
         report(bound=best, note=f"{len(sets)} sets of three listed")
         if cost == 0 and cuts.units <= search.best.close:
             return Outcome(tree, max(best, search.best.score), Stop.FINISHED)
-        if not cuts.complete or (cost == 0 and cuts.stuck):
+        if not cuts.complete or (cuts.anew and cuts.stuck and not len(new) and not pairs.any()):
             return Outcome(tree, best, Stop.MEMORY)
         sets, edges = _distinct(np.concatenate((sets, new))), edges | pairs | pairs.T
-        if cost <= _LITTLE * (1 - share) * search.scale.unit * (cuts.start - search.best.close):
-            closer = 1 - _CLOSER * (1 - share)
-            share = closer if closer < _WHOLE else 1.0
+        if last - bound < _LITTLE * (last - search.best.score):
+            cuts, bound = None, inf
 
 
 def _first_list(
@@ -148,98 +152,148 @@ def _unlisted(
     workers: int,
     proceed: Callable[[], object],
 ) -> tuple[float, NDArray[np.int64], NDArray[np.bool_]]:
-    """Returns what families that are not listed add to the bound, and the sets and pairs of those that do."""
+    """Lowers multipliers; returns what the bound lacks then, and the sets and pairs of exceeding families."""
     sets, edges = listed
     apart, linked, floor = cuts.apart, cuts.linked, cuts.floor
-    found, values, third = triples.best_thirds(
-        floor, (apart, linked), sets, workers, proceed, room=_ROOM // len(floor)
-    )
+    found, values, third = triples.best_thirds(floor, (apart, linked), sets, workers, proceed, room=_ROOM)
     excess = np.where(edges, -inf, triples.pairs + apart + triples.error) - floor[:, None]
     worst = np.maximum(values.max(axis=1) - floor, excess.max(axis=1))
-    dear = np.zeros(len(found), dtype=np.bool_)
     totals = triples.scores(found) - triples.single[found].sum(axis=1) + triples.error
-    for i in range(LISTED_SIZE):
-        v, a, b = np.roll(found, i, axis=1).T
-        over = totals - triples.pairs[a, b] - floor[v]
-        most = np.minimum(apart[v, a], apart[v, b]) + linked[v, a] + linked[v, b]
-        at = np.flatnonzero(over + most > 0)
-        over = over[at] + cuts.entered(np.stack((v, a, b), axis=1)[at])
-        np.maximum.at(worst, v[at], over)
-        dear[at] |= over > 0
+    orders = [np.roll(found, i, axis=1) for i in range(LISTED_SIZE)]
+    families, number = np.concatenate(orders), np.tile(np.arange(len(found)), LISTED_SIZE)
+    v, a, b = families.T
+    over = totals[number] - triples.pairs[a, b] - floor[v]
+    at = np.flatnonzero(over + np.minimum(apart[v, a], apart[v, b]) + linked[v, a] + linked[v, b] > 0)
+    exceeded, left = cuts.lower(families[at], over[at])
+    worst = np.maximum(worst, left)
+    dear = np.zeros(len(found), dtype=np.bool_)
+    dear[number[at][exceeded]] = True
     v, a = np.nonzero(third >= 0)
     new = np.concatenate((found[dear], np.stack((v, a, third[v, a]), axis=1)))
     return float(np.maximum(worst, 0.0).sum()) * (1 + _ROUNDING), new, excess > 0
 
 
 class _Cuts:
-    """The cuts of an ascent.
+    """The cuts of an ascent and of those that it continues.
 
     Attributes:
-        start: the bound before it, in units.
-        units: the bound after it.
-        complete: whether it ended by itself, not for lack of memory.
-        stuck: whether it ended before its share of the gap was closed.
+        units: the bound.
+        complete: whether the ascent ended by itself, not for lack of memory.
+        stuck: whether it ended above its goal.
+        anew: whether it continues no other.
+        unit: nats in a unit.
+        amounts: shape (cuts,): λ in units.
+        chains: shape (cuts,): the numbers of their sinks, increasing; each cut of a sink includes the last.
+        starts: shape (cuts + 1,): where the sets that join each cut begin.
+        keys: of these sets (`_keys`).
         floor: shape (n,), the maxima of the vertices, in nats; inf for the root, which has no parents.
         apart: see the module; shape (n, n), in nats.
         linked: likewise.
     """
 
-    def __init__(self, search: BranchAndBound, share: float, limits: Limits, report: Report) -> None:
-        from jtsolve.backends.clutter.kernels.listed import shared
+    amounts: NDArray[np.int64]
+    chains: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    keys: NDArray[np.int64]
 
-        subproblem, self._unit = search.root.subproblem, search.scale.unit
-        families, n = subproblem.families, subproblem.families.n
+    def __init__(
+        self, search: BranchAndBound, before: _Cuts | None, best: float, limits: Limits, report: Report
+    ) -> None:
+        subproblem, self.unit = search.root.subproblem, search.scale.unit
+        families, close = subproblem.families, subproblem.best.close
         subproblem.set_centre()
         bound = subproblem.evaluate(subproblem.multipliers)
-        cuts: list[NDArray[np.int32]] = []
+        gap = min(bound.units, search.scale.target(best)) - close
+        goal = close + (int((1 - _SHARE) * gap) if gap > _WHOLE * (bound.units - close) else 0)
+        keys = _keys(families)
+        joins: list[NDArray[np.int32]] = []
         raised: list[int] = []
-        self.complete = True
+        chains: list[int] = []
+        if before is not None:
+            amounts = search.scale.units_of(np.asarray(before.amounts * before.unit, dtype=np.float64))
+            raised, chains = amounts.tolist(), before.chains.tolist()
+            joins = np.split(np.searchsorted(keys, before.keys).astype(np.int32), before.starts[1:-1])
+            bound = _with_cuts(families, bound, joins, raised, chains)
+        self.complete, self.anew = True, before is None
+        first, fallen = max(chains, default=-1) + 1, sum(raised)
+        known: dict[int, NDArray[np.int32]] = {}
 
-        def take(generators: NDArray[np.int32], amount: int) -> None:
-            cuts.append(generators)
+        def take(sink: int, generators: NDArray[np.int32], amount: int) -> None:
+            joins.append(generators[~np.isin(generators, known[sink])] if sink in known else generators)
+            known[sink] = generators
             raised.append(amount)
+            chains.append(first + sink)
 
         def proceed(_: int) -> bool:
             self.complete = resident_memory() <= limits.memory_bytes
             return self.complete and report.stop is None
 
-        enough = int(share * (bound.units - subproblem.best.close))
+        enough = max(0, bound.units - goal)
         cuts_raised(families, bound, subproblem.sinks, enough, subproblem.centre, proceed=proceed, take=take)
-        fallen = sum(raised)
-        self.start, self.units, self.stuck = bound.units, bound.units - fallen, fallen < enough
-        self.floor = np.asarray(bound.best * self._unit, dtype=np.float64)
+        self.units = bound.units + fallen - sum(raised)
+        self.stuck = self.units > goal
+        self.floor = np.asarray(bound.best * self.unit, dtype=np.float64)
         self.floor[families.root] = inf
-        self._n, self._amounts = n, np.array(raised, dtype=np.int64)
-        number = np.repeat(np.arange(len(cuts)), [one.size for one in cuts])
-        sets = np.concatenate([np.zeros(0, dtype=np.int32), *cuts])
-        sizes, (first, second) = families.sizes[sets], families.members[sets, :2].T.astype(np.int64)
-        one, two = sizes == 1, sizes == 2  # noqa: PLR2004 - a pair
-        self._of_vertex, self._cuts_of_vertex = _grouped(first[one], number[one], n)
-        pair = (first * n + second)[two]
-        self._of_pair, self._cuts_of_pair = _grouped(pair, number[two], n * n)
-        starts = np.searchsorted(number[one], np.arange(len(cuts) + 1))
-        together = shared(starts, first[one], self._amounts, n)
-        half = np.zeros(n * n, dtype=np.int64)
-        np.add.at(half, pair, self._amounts[number[two]])
-        self.apart = np.asarray((np.diag(together)[:, None] - together) * self._unit, dtype=np.float64)
-        square = half.reshape(n, n)
-        self.linked = np.asarray((square + square.T) * self._unit, dtype=np.float64)
+        order = np.argsort(np.array(chains, dtype=np.int64), kind="stable")
+        self.amounts, self.chains = (np.array(of, dtype=np.int64)[order] for of in (raised, chains))
+        joins = [joins[k] for k in order]
+        self.starts = np.append(0, np.cumsum([one.size for one in joins], dtype=np.int64))
+        sets = np.concatenate([np.zeros(0, dtype=np.int32), *joins])
+        self.keys = keys[sets]
+        self._count_joins(families, sets)
 
-    def entered(self, families: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Returns Σ λ of the cuts that unlisted families (v,{a,b}) enter, shape (count, 3), in nats."""
-        from jtsolve.backends.clutter.kernels.listed import entered
+    def _count_joins(self, families: Families, sets: NDArray[np.int32]) -> None:
+        from jtsolve.backends.clutter.kernels.listed import grouped, limits
 
-        cuts = self._of_vertex, self._of_pair, self._cuts_of_vertex, self._cuts_of_pair, self._amounts
-        sums: NDArray[np.float64] = entered(families, *cuts, self._n) * self._unit
-        return sums
+        number, n = np.repeat(np.arange(len(self.amounts)), np.diff(self.starts)), families.n
+        sizes, (one, two) = families.sizes[sets], families.members[sets, :2].T.astype(np.int64)
+        vertices, pairs = sizes == 1, sizes == 2  # noqa: PLR2004 - a pair
+        single, pair = (one[vertices], number[vertices]), ((one * n + two)[pairs], number[pairs])
+        self._where = (*grouped(*single, n), *grouped(*pair, n * n))
+        together, linked = limits(*single, *pair, self.amounts, self.chains, n)
+        self.apart = np.asarray((np.diag(together)[:, None] - together) * self.unit, dtype=np.float64)
+        self.linked = np.asarray(linked * self.unit, dtype=np.float64)
+
+    def lower(
+        self, families: NDArray[np.int64], over: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """Lowers λ until unlisted families exceed no maximum.
+
+        Args:
+            families: (v,{a,b}), shape (count, 3).
+            over: by how much each exceeds the maximum of v if it enters no cut, in nats.
+
+        Returns:
+            Which exceeded it, and by how much those of each vertex still do, shape (n,), in nats.
+        """
+        from jtsolve.backends.clutter.kernels.listed import lower
+
+        units, before = np.ceil(over / self.unit).astype(np.int64), int(self.amounts.sum())
+        excess, left = lower(families, units, self._where, self.amounts, self.chains)
+        self.units += before - int(self.amounts.sum())
+        return excess > 0, left * self.unit
 
 
-def _grouped(
-    keys: NDArray[np.int64], items: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns items ordered by keys below `count`, and before them where those of each key begin."""
-    order = np.argsort(keys, kind="stable")
-    return np.searchsorted(keys[order], np.arange(count + 1)), items[order]
+def _with_cuts(
+    families: Families, bound: Bound, joins: list[NDArray[np.int32]], amounts: list[int], chains: list[int]
+) -> Bound:
+    """Returns the bound with multipliers of cuts; see `_Cuts`."""
+    from jtsolve.backends.clutter.kernels.cuts import arcs_up
+    from jtsolve.backends.clutter.kernels.listed import add_cuts
+
+    starts = np.append(0, np.cumsum([one.size for one in joins]))
+    sets, values = np.concatenate([np.zeros(0, dtype=np.int32), *joins]), bound.values.copy()
+    up, above = arcs_up(families.facets, families.sizes)
+    add_cuts(values, (up, above // families.width), sets, starts, np.array(amounts), np.array(chains))
+    return best_bound(families, values, sum(amounts))
+
+
+def _keys(families: Families) -> NDArray[np.int64]:
+    """Returns a number for each set, which grows with its position and does not depend on the list."""
+    n = families.n
+    first, second, third = ((families.members.astype(np.int64) + 1) % (n + 1)).T
+    keys: NDArray[np.int64] = (third * (n + 1) + second) * (n + 1) + first
+    return keys
 
 
 def _distinct(sets: NDArray[Any]) -> NDArray[np.int64]:
