@@ -338,7 +338,6 @@ AVERAGING = (
     ("--method", "bootstrap:3"),
     ("--treewidth", "2"),
     ("--edge-odds", "0.5"),
-    ("--prior", "rooted-junction-trees"),
 )
 FITTING = (
     ("--smoothing", "1"),

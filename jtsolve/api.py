@@ -316,7 +316,6 @@ def average(
     *,
     method: str | AveragingMethod = "auto",
     edge_odds: float = 1.0,
-    prior: str = "graphs",
     executor: str | Any | None = None,
     time: float | None = None,
     memory: float | None = None,
@@ -334,7 +333,6 @@ def average(
             200 resamples of the rows of what `learn` returned: the share that has an edge stands beside its
             probability, in the field `bootstrap`. `jtsolve methods` lists them.
         edge_odds: prior odds of an edge against none.
-        prior: "graphs": each counts once; "rooted-junction-trees": once for each of them.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
             this process.
         time: see `learn`; so are the others.
@@ -372,7 +370,6 @@ def average(
             chosen(METHODS, method, "average"),
             run,
             edge_odds=edge_odds,
-            prior=prior,
             cluster=cluster,
             study=None if learned is None else learned.study,
             table=None if learned is None else learned.table,

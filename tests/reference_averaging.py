@@ -28,18 +28,10 @@ class Averages(NamedTuple):
     treewidth: defaultdict[int, float]
 
 
-def enumerated(problem: Problem, edge_odds: float = 1.0, *, rooted: bool = False) -> Averages | None:
-    """Averages over all chordal graphs on at most five vertices; None if none meets the constraints.
-
-    `rooted`: a graph counts once for each of its junction trees with each of their cliques as the root.
-    """
+def enumerated(problem: Problem, edge_odds: float = 1.0) -> Averages | None:
+    """Averages over all chordal graphs on at most five vertices; None if none meets the constraints."""
     scored = [
-        (
-            tree,
-            tree.score(problem.scores)
-            + len(tree.graph_edges) * log(edge_odds)
-            + rooted * (log_junction_trees(tree) + log(len(tree.cliques))),
-        )
+        (tree, tree.score(problem.scores) + len(tree.graph_edges) * log(edge_odds))
         for tree in chordal_trees(problem.n)
         if problem.permits(tree)
     ]
@@ -113,37 +105,3 @@ def rational_sum(n: int, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fracti
             none[q, r] = sum(((link[q, k] - f[q, k] / s[q]) * none[q, r ^ k] for k in firsts), Fraction(0))
             x[q, r] = c[q] * none[q, r] + s[q] * (parts[q, r] - none[q, r]) - x[q, r]
     return parts[0, everything]
-
-
-def log_junction_trees(tree: JunctionTree) -> float:
-    """Returns ln of the number of junction trees of the tree's graph.
-
-    The m cliques that hold a separator S are a subtree of any junction tree. Without its edges labelled S, it
-    falls into the same parts, of m_1, …, m_c cliques, in every junction tree, and they can be joined in
-    m^(c−2) Π m_i ways (Thomas and Green, J. Comput. Graph. Stat. 18, 2009).
-    """
-    terms = []
-    for separator in set(tree.separators):
-        sizes = [len(part) for part in parts_of(tree, separator)]
-        terms.append((len(sizes) - 2) * log(sum(sizes)))
-        terms += map(log, sizes)
-    return fsum(terms)
-
-
-def parts_of(tree: JunctionTree, separator: VarSet) -> list[list[int]]:
-    """Returns the parts of the cliques that hold a separator, by positions in `tree.cliques`."""
-    holders = [i for i, clique in enumerate(tree.cliques) if is_subset(separator, clique)]
-    part_of = {i: i for i in holders}
-
-    def representative(i: int) -> int:
-        while part_of[i] != i:
-            i = part_of[i]
-        return i
-
-    for (i, j), joint in zip(tree.edges, tree.separators, strict=True):
-        if joint != separator and is_subset(separator, joint):
-            part_of[representative(i)] = representative(j)
-    parts: dict[int, list[int]] = {}
-    for i in holders:
-        parts.setdefault(representative(i), []).append(i)
-    return list(parts.values())

@@ -23,7 +23,7 @@ from jtsolve.averaging.method import remark_on_scores
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
-from jtsolve.averaging.weights import EXACT, GRAPHS, ROOTED, weights_of
+from jtsolve.averaging.weights import EXACT, weights_of
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
@@ -42,18 +42,18 @@ CHORDAL_GRAPHS = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 2154880
 EXACT_WIDTHS = Exact(treewidths=True)
 
 
-def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1, prior: str = GRAPHS) -> Sums:
-    return compute(weights_of(problem, edge_odds, prior), Run(Limits(threads=threads)))
+def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1) -> Sums:
+    return compute(weights_of(problem, edge_odds), Run(Limits(threads=threads)))
 
 
 def uniform(n: int) -> Problem:
     return named(DenseScores(n, n, np.zeros(1 << n)))
 
 
-def agree(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> None:
+def agree(problem: Problem, edge_odds: float = 1.0) -> None:
     """Compares the sums and all features with those of all graphs."""
-    expected = enumerated(problem, edge_odds, rooted=prior == ROOTED)
-    sums = summed(problem, edge_odds, prior=prior)
+    expected = enumerated(problem, edge_odds)
+    sums = summed(problem, edge_odds)
     if expected is None:
         assert sums.log_total == -inf
         return
@@ -80,38 +80,6 @@ def test_sums_and_features_are_those_of_all_graphs_under_every_constraint(seed: 
 def test_each_constraint_alone_is_met_with_gaussian_scores(seed: int, feature: ProblemFeature) -> None:
     constraints = random_problem(seed, 5, frozenset({feature})).constraints
     agree(named(gaussian(seed, 5, scale=3.0), constraints))
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_rooted_junction_trees_are_summed_over_under_every_constraint(seed: int) -> None:
-    random = repeatable(seed)
-    n = random.choice([1, 2, 3, 4, 5, 5, 5])
-    problem = random_problem(seed, n, frozenset(random.sample(FEATURES, random.choice([0, 0, 1, 2]))))
-    agree(problem, 1.5, prior=ROOTED)
-
-
-@pytest.mark.parametrize(("n", "count"), list(enumerate([1, 3, 22, 313, 7511, 278204], start=1)))
-def test_rooted_junction_trees_number_1_3_22_313_7511_278204(n: int, count: int) -> None:
-    """The numbers are of enumeration, by trees times cliques of every chordal graph."""
-    assert exp(summed(uniform(n), prior=ROOTED).log_total) == pytest.approx(count, rel=1e-12)
-
-
-def test_the_prior_over_rooted_junction_trees_says_what_it_is_and_is_for_exact_sums() -> None:
-    problem = named(gaussian(1, 5))
-    posterior, expected = (
-        average(problem, prior=ROOTED, method=EXACT_WIDTHS),
-        enumerated(problem, rooted=True),
-    )
-    assert posterior is not None
-    assert expected is not None
-    assert posterior.prior == {"over": "rooted-junction-trees", "edge_odds": 1.0}
-    assert posterior.diagnostics["treewidth"] == pytest.approx([expected.treewidth[k] for k in range(5)])
-    with pytest.raises(ChoiceError, match="chains count each graph once"):
-        average(problem, prior=ROOTED, method="chains")
-    with pytest.raises(ChoiceError, match="draws count each graph once"):
-        average(problem, prior=ROOTED, method="exact:draws=10")
-    with pytest.raises(ChoiceError, match="no prior 'trees'"):
-        average(problem, prior="trees")
 
 
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))

@@ -16,7 +16,7 @@ from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums, on_host
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.sums import compute, number_of
-from jtsolve.averaging.weights import ROOTED, weights_of
+from jtsolve.averaging.weights import weights_of
 from jtsolve.core import cuda
 from jtsolve.core.cuda import open_device
 from jtsolve.core.problem import Constraints, Problem
@@ -195,7 +195,6 @@ def test_auto_takes_a_device_where_it_saves_seconds(
     assert not emulator.launched
     monkeypatch.setattr(cuda, "_WORTH", -10.0)
     average(problem, method="exact:device=cpu")
-    average(problem, prior=ROOTED)
     average(named(gaussian(0, 6), Constraints(forbidden_cliques=frozenset({0b11}))))
     assert "connect" not in emulator.launched
     average(problem)
@@ -217,8 +216,6 @@ def test_what_a_device_does_not_take_is_refused_in_a_sentence(emulator: Emulator
         RefusedError, match="On a device it does not support forbidden_cliques; device=cpu does"
     ):
         average(named(gaussian(0, 6), Constraints(forbidden_cliques=frozenset({0b11}))), method=CUDA)
-    with pytest.raises(ChoiceError, match="not for a device; device=cpu takes it"):
-        average(problem, method=CUDA, prior=ROOTED)
     with pytest.raises(LimitError, match=r"the exact sums need .* but the memory limit is 0\.001 GB"):
         average(problem, method=CUDA, run=Run(Limits(memory=10**6)))
     emulator.room = 1000

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from problems import gaussian, named, random_problem, repeatable
-from reference_averaging import log_junction_trees
 from runs import ImpatientRun
 from scipy.stats import chi2
 
@@ -25,7 +24,6 @@ from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, StoppedError
-from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError, RefusedError
 
 FEATURES = sorted(EXACT.features, key=lambda feature: feature.value)
@@ -104,32 +102,6 @@ def test_draws_end_as_soon_as_the_report_says_so() -> None:
     arranged = arrange(sums, Run(Limits(threads=1)))
     with pytest.raises(StoppedError):
         draw_graphs(arranged, 3000, ImpatientRun(1, Stop.TIME, Limits(threads=1)))
-
-
-def junction_trees(tree: JunctionTree) -> set[tuple[tuple[int, int], ...]]:
-    """Returns all junction trees of a graph, by trying every set of pairs of cliques."""
-    count = len(tree.cliques)
-    found = set()
-    for edges in combinations(combinations(range(count), 2), count - 1):
-        try:
-            if JunctionTree(tree.n, tree.cliques, edges) == tree:
-                found.add(edges)
-        except ValueError:
-            continue
-    return found
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_junction_trees_are_counted_as_by_trying_them_all(n: int) -> None:
-    for tree in chordal_trees(n):
-        assert exp(log_junction_trees(tree)) == pytest.approx(len(junction_trees(tree)))
-
-
-def test_junction_trees_of_all_graphs_number_1_2_10_108_2091() -> None:
-    """Sums over all graphs of n = 1 to 5, from the enumeration of spanning trees in the study."""
-    known = [1, 2, 10, 108, 2091]
-    for n, total in enumerate(known, start=1):
-        assert sum(exp(log_junction_trees(tree)) for tree in chordal_trees(n)) == pytest.approx(total)
 
 
 def test_more_trees_than_the_memory_holds_are_refused() -> None:

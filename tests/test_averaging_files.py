@@ -305,15 +305,6 @@ def test_average_scores_data_and_says_that_bic_is_no_marginal_likelihood(
     assert command("average", data.rename(tmp_path / "d.survey"), "--max-size", 2) == 2
 
 
-def test_average_takes_the_prior_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "i.json"
-    write_problem(named(gaussian(1, 4)), path)
-    assert command("average", path, "--prior", "rooted-junction-trees") == 0
-    assert "over rooted-junction-trees" in capsys.readouterr().out
-    assert command("average", path, "--prior", "trees") == 2
-    assert "no prior 'trees'" in capsys.readouterr().err
-
-
 def test_average_ends_with_a_code_for_each_way_to_fail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

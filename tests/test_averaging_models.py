@@ -16,7 +16,6 @@ from jtsolve.averaging.bootstrap import bootstrap
 from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
 from jtsolve.averaging.document import read_posterior
 from jtsolve.averaging.registry import METHODS
-from jtsolve.averaging.weights import GRAPHS, ROOTED
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
@@ -138,10 +137,8 @@ def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> 
 
 def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search() -> None:
     learned = jt.learn(dict(zip("abcd", table().codes.tolist(), strict=True)), 1)
-    posterior = jt.average(
-        learned, prior="rooted-junction-trees", method="bootstrap:4,backend=chowliu", seed=3
-    )
-    assert posterior.prior["over"] == "rooted-junction-trees"
+    posterior = jt.average(learned, method="bootstrap:4,backend=chowliu", seed=3)
+    assert posterior.prior["over"] == "graphs"
     assert isinstance(learned.table, DataTable)
     expected = bootstrap(learned.table, 4, Learner(Bic(), ChowLiu(), 1), Run(Limits(seed=3)))
     assert posterior.bootstrap is not None
@@ -270,8 +267,7 @@ def test_a_table_is_made_for_exact_sums_and_for_chains_where_it_is_cheap() -> No
         (2000, 3, "auto", FOR_CHAINS),
         (4, 11, "auto", WHOLE),  # a treewidth of 10
     ):
-        assert METHODS[method].tabulation(n, largest, Limits(memory=10**10), GRAPHS) is rule
-    assert METHODS["auto"].tabulation(30, 3, Limits(memory=10**10), ROOTED) is WHOLE
+        assert METHODS[method].tabulation(n, largest, Limits(memory=10**10)) is rule
 
 
 def test_ctrl_c_in_chains_gives_no_draws(monkeypatch: pytest.MonkeyPatch) -> None:

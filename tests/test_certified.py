@@ -221,8 +221,6 @@ def test_draws_have_the_probabilities_of_the_exact_sums_up_to_the_distance_that_
 def test_what_certified_sums_do_not_support_is_refused_with_the_reason() -> None:
     with pytest.raises(RefusedError, match="min_separator_size"):
         average(named(gaussian(1, 4), Constraints(min_separator_size=1)), method="certified")
-    with pytest.raises(ChoiceError, match="count each graph once"):
-        average(named(gaussian(1, 4)), method="certified", prior="rooted-junction-trees")
     with pytest.raises(ChoiceError, match="the tolerance is 2"):
         average(named(gaussian(1, 4)), method="certified:2")
     assert {ProblemFeature.MAX_TREEWIDTH, ProblemFeature.REQUIRED_EDGES} <= CERTIFIABLE.features

@@ -289,11 +289,6 @@ def test_chains_over_strongly_decomposable_graphs_converge_to_the_exact_average(
     assert all(is_strongly_decomposable(tree, real) for tree in trees.trees)
 
 
-def test_averages_over_rooted_junction_trees_refuse_marks() -> None:
-    with pytest.raises(ChoiceError, match="columns of one kind"):
-        average(marked(3, 0b010, 3, 0), prior="rooted-junction-trees")
-
-
 def test_the_shell_and_python_average_a_mixed_table_alike(tmp_path: Path) -> None:
     random = np.random.default_rng(1)
     state = random.integers(2, size=200)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from jtsolve.averaging.certified import CERTIFIABLE, Certified
 from jtsolve.averaging.chains import MOVABLE, Chains
 from jtsolve.averaging.exact import Exact
-from jtsolve.averaging.weights import EXACT, GRAPHS, ON_DEVICE
+from jtsolve.averaging.weights import EXACT, ON_DEVICE
 from jtsolve.core.scores import DenseScores
 from jtsolve.errors import ChoiceError, LimitError, NotConvergedError
 from jtsolve.families.families import predicted_sets
@@ -81,13 +81,10 @@ class Auto:
                 query.run.say(f"no certified draws, so chains follow: {error}")
         return method.draw(query, count)
 
-    def tabulation(
-        self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
-    ) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
-        chains = prior == GRAPHS and not self.exact.fits(n, largest, limits, drawn=drawn)
-        method = self.chains if chains else self.exact
-        return method.tabulation(n, largest, limits, prior, drawn=drawn)
+        method = self.exact if self.exact.fits(n, largest, limits, drawn=drawn) else self.chains
+        return method.rule
 
     @staticmethod
     def _is_certifiable(problem: Problem) -> bool:
@@ -106,10 +103,10 @@ class Auto:
         return replace(query, run=run.part(min(_SECONDS, run.left / 2)))
 
     def _choice(self, query: Query, *, drawn: bool = False) -> Exact | Chains:
-        """Returns the method; where chains refuse the problem or the prior, exact sums have the last word."""
+        """Returns the method; where chains refuse the problem, exact sums have the last word."""
         problem = query.problem
         star = bool(problem.constraints.real_variables)  # one variable more
-        if query.prior != GRAPHS or MOVABLE.objections(problem):
+        if MOVABLE.objections(problem):
             return self.exact
         plain = not ON_DEVICE.objections(problem.with_star())
         sizes = (problem.n + star, problem.max_clique_size + star)

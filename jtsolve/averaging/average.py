@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from jtsolve.averaging.method import Query
 from jtsolve.averaging.registry import method_of
 from jtsolve.averaging.running import require_room
-from jtsolve.averaging.weights import GRAPHS, require_prior
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError
 
@@ -29,7 +28,6 @@ def average(
     run: Run | None = None,
     edge_odds: float = 1.0,
     threshold: float = THRESHOLD,
-    prior: str = GRAPHS,
     cluster: Cluster | None = None,
     rows: SourceRows | None = None,
 ) -> GraphPosterior | None:
@@ -42,8 +40,6 @@ def average(
         run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
-        prior: "graphs": each counts once; "rooted-junction-trees": once for each of its junction trees with
-            each of their cliques as the root, for exact sums without draws.
         cluster: runs chains and resamples as tasks, with the same result; None for this process.
         rows: those behind the problem, for the method "bootstrap".
 
@@ -51,7 +47,7 @@ def average(
         The posterior, or None if no graph meets the constraints. Chains may not have converged: it says so.
 
     Raises:
-        ChoiceError: the method, the prior, the odds or the threshold make no sense.
+        ChoiceError: the method, the odds or the threshold make no sense.
         RefusedError: the problem asks for what the method does not support; with every reason.
         LimitError: the tables or draws need more memory than allowed, or the time ended before any result.
         KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
@@ -59,8 +55,7 @@ def average(
     if not 0 <= threshold <= 1:
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
     _require_odds(edge_odds)
-    require_prior(prior)
-    query = Query(problem, run or Run(), edge_odds, prior, threshold, cluster, rows)
+    query = Query(problem, run or Run(), edge_odds, threshold, cluster, rows)
     return method_of(method).average(query)
 
 
@@ -94,7 +89,7 @@ def draw_trees(
     if count < 1:
         raise ChoiceError(f"{count} trees make no sample; draw at least 1")
     _require_odds(edge_odds)
-    query = Query(problem, run or Run(), edge_odds, GRAPHS, THRESHOLD)
+    query = Query(problem, run or Run(), edge_odds, THRESHOLD)
     require_room(count, problem.n, query.limits)
     return method_of(method).draw(query, count)
 

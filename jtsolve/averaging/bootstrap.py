@@ -92,11 +92,9 @@ class Bootstrap:
         """Refuses: see `AveragingMethod`."""
         raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; take exact or chains")
 
-    def tabulation(
-        self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
-    ) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
-        return self.posterior.tabulation(n, largest, limits, prior, drawn=drawn)
+        return self.posterior.tabulation(n, largest, limits, drawn=drawn)
 
 
 def bootstrap(

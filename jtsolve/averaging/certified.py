@@ -23,7 +23,6 @@ from jtsolve.averaging.multipliers import bytes_of_start, start_of
 from jtsolve.averaging.posterior import Intervals
 from jtsolve.averaging.running import best_tree, ended, require_room
 from jtsolve.averaging.score_table import has_every_score
-from jtsolve.averaging.weights import GRAPHS
 from jtsolve.core.backend import Capabilities
 from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Stop
@@ -116,11 +115,6 @@ class Certified(Tabulated):
 
     def _enclosed(self, query: Query) -> tuple[Problem, Enclosure | None]:
         """Returns the problem with the prior's weights, and what is proved of it."""
-        if query.prior != GRAPHS:
-            raise ChoiceError(
-                f"certified sums count each graph once, and do not support the prior over {query.prior}; "
-                "take exact sums"
-            )
         require_certifiable(query.problem)
         query.run.require_memory(
             bytes_of_start(query.problem), "certified sums need", "a smaller treewidth, fewer columns."

@@ -43,7 +43,6 @@ from jtsolve.averaging.score_table import (
 )
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
 from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
-from jtsolve.averaging.weights import GRAPHS
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import ProblemFeature
@@ -188,11 +187,6 @@ class Chains(Tabulated):
 
     def _run(self, query: Query) -> tuple[JunctionTree | None, Sample, float]:
         """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""
-        if query.prior != GRAPHS:
-            raise ChoiceError(
-                f"chains count each graph once, and do not support the prior over {query.prior}; take exact "
-                "sums"
-            )
         require_movable(query.problem)
         # A search that leaves the chains most of the time.
         start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))

@@ -17,7 +17,7 @@ from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
-from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, ROOTED, weights_of
+from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, weights_of
 from jtsolve.core.cuda import DeviceChoice, choose_device
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InternalError, RefusedError
@@ -61,7 +61,7 @@ class Exact(Tabulated):
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
         problem = self._summable(query)
-        _require_drawable(self.draws, query)
+        require_room(self.draws, query.problem.n, query.limits)
         with query.working():
             parts = self._parts(query, problem)
             if parts is None:
@@ -71,7 +71,7 @@ class Exact(Tabulated):
     def draw(self, query: Query, count: int) -> Draws | None:
         """See `AveragingMethod`."""
         problem, run = self._summable(query), query.run
-        _require_drawable(count, query)
+        require_room(count, query.problem.n, query.limits)
         with query.working():
             sums = self._sums(query, problem, drawn=True)
             if sums.log_total == -inf:
@@ -148,21 +148,15 @@ class Exact(Tabulated):
 
         Raises:
             RefusedError: the exact sums do not support it; with every reason.
-            ChoiceError: a constraint or the prior does not go with marks, or with a device.
         """
         problem = query.problem.with_star()
-        on_device = self.device == "cuda"
-        if objections := (ON_DEVICE if on_device else EXACT).objections(problem):
+        if objections := (ON_DEVICE if self.device == "cuda" else EXACT).objections(problem):
             raise RefusedError("exact sums", objections)
-        if query.prior == ROOTED and problem.star:
-            raise ChoiceError(f"the prior over {ROOTED} is for columns of one kind; leave it out")
-        if query.prior == ROOTED and on_device:
-            raise ChoiceError(f"the prior over {ROOTED} is not for a device; device=cpu takes it")
         return problem
 
     def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | DeviceSums:
         """Returns the sums of a problem."""
-        weights = weights_of(problem, query.edge_odds, query.prior)
+        weights = weights_of(problem, query.edge_odds)
         plain = not ON_DEVICE.objections(problem)
         return summed(weights, query.run, self.device, plain=plain, drawn=drawn)
 
@@ -183,13 +177,6 @@ def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
     star = 1 << (sums.weights.n - 1) if sums.weights.star else 0
     graphs = draw_graphs(arrange(sums, run), count, run)
     return graphs[:, :-1] & ~star if star else graphs
-
-
-def _require_drawable(count: int, query: Query) -> None:
-    """Refuses draws from another prior than that over graphs, or more than the memory holds."""
-    if count and query.prior == ROOTED:
-        raise ChoiceError(f"draws count each graph once, not as the prior over {ROOTED}; leave one out")
-    require_room(count, query.problem.n, query.limits)
 
 
 def _require_identity(features: GraphFeatures) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.plan import LANES, TableSizes
-from jtsolve.averaging.sums import compute, marked
+from jtsolve.averaging.plan import TableSizes
 from jtsolve.core.threads import run_tasks
 
 if TYPE_CHECKING:
@@ -70,8 +69,6 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
     """
     from jtsolve.averaging.kernels.features import describe_sets, expected_components
 
-    if sums.weights.rooted:
-        return _of_rooted(sums, run)
     n, width = sums.weights.n, sums.weights.width
     plan = TableSizes(n, width)
     masks = sums.layout.masks
@@ -101,40 +98,6 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
         masks, complete = masks[kept], complete[kept]
         clique, separator = np.maximum(whole.sum(axis=1), 0.0)[:, masks]
     return GraphFeatures(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
-
-
-def _of_rooted(sums: Sums, run: Run) -> GraphFeatures:
-    """Returns the probabilities where each graph counts once for each rooted junction tree.
-
-    Of a tree's cliques that hold A, if any does, there is one more than of its separators that hold A.
-    """
-    from jtsolve.averaging.kernels.features import expected_separators
-
-    weights, layout = sums.weights, sums.layout
-    n, masks = weights.n, layout.masks
-    separator_weights = weights.separator.copy()
-    separator_weights[0] = np.inf
-    tied = compute(replace(weights, separator=separator_weights), run)
-    connected = ratio(tied.total, sums.total)
-    del tied
-    tables = marked(sums, run)
-    others = (1 << (n - 1)) - 1  # X(A,V∖A) is where S ∪ R without the last variable is all of the others
-    with_last = (masks > others) * layout.first[n - 1, weights.width + 1]
-    place = layout.first[n - 1, np.bitwise_count(masks & others)] + layout.rank[masks & others]
-    words = tables.x[layout.across[n - 1] + LANES * (with_last + place)]
-    clique = shares(words, (layout.bits, layout.base), sums.total)
-    separator = np.zeros(masks.size)
-    for size in range(weights.width):
-        expected_separators(size, sums.total, layout, sums.local, sums.tables.f, tables.f, separator)
-        run.progress(note="features")
-    complete = np.zeros(1 << n)
-    complete[masks] = clique - separator
-    for v in range(n):
-        pairs = complete.reshape(-1, 2, 1 << v)
-        pairs[:, 0] += pairs[:, 1]
-    return GraphFeatures(
-        masks, np.clip(complete[masks], 0.0, 1.0), np.minimum(clique, 1.0), separator, connected
-    )
 
 
 def shares(

@@ -49,7 +49,6 @@ class Query:
         problem: scores and constraints.
         run: limits and seed, progress and interruption.
         edge_odds: prior odds of an edge against none.
-        prior: one of `weights.PRIORS`.
         threshold: the least probability of the cliques, and the least expectation of the separators, to list.
         cluster: runs chains and resamples as tasks, with the same result; None for this process.
         rows: those behind the problem; None where there are none.
@@ -58,7 +57,6 @@ class Query:
     problem: Problem
     run: Run
     edge_odds: float
-    prior: str
     threshold: float
     cluster: Cluster | None = None
     rows: SourceRows | None = None
@@ -105,7 +103,7 @@ class Query:
             digest=self.problem.digest(),
             names=self.problem.names,
             threshold=self.threshold,
-            prior={"over": self.prior, "edge_odds": self.edge_odds},
+            prior={"over": "graphs", "edge_odds": self.edge_odds},
             best=best,
             environment=describe(self.limits.workers),
             seconds={**seconds, "total": self.limits.elapsed},
@@ -140,7 +138,7 @@ class AveragingMethod(Protocol):
         """Returns the posterior, or None if no graph meets the constraints.
 
         Raises:
-            ChoiceError: the method does not support the prior or the options.
+            ChoiceError: the method does not support the options.
             RefusedError: it does not support the problem; with every reason.
             LimitError: the tables need more memory than allowed, or the time ended before any result.
             KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
@@ -156,16 +154,13 @@ class AveragingMethod(Protocol):
         """
         ...
 
-    def tabulation(
-        self, n: int, largest: int, limits: Limits, prior: str, *, drawn: bool = False
-    ) -> Tabulation:
+    def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """Returns when to tabulate the scores of all sets of at most `largest` of n variables.
 
         Args:
             n: the number of variables.
             largest: the size of the largest set.
             limits: of memory.
-            prior: one of `weights.PRIORS`.
             drawn: whether graphs are to be drawn, which takes more memory.
         """
         ...
@@ -182,7 +177,6 @@ class Tabulated:
         n: int,  # noqa: ARG002
         largest: int,  # noqa: ARG002
         limits: Limits,  # noqa: ARG002
-        prior: str,  # noqa: ARG002
         *,
         drawn: bool = False,  # noqa: ARG002
     ) -> Tabulation:

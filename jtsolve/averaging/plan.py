@@ -48,13 +48,11 @@ class TableSizes:
     Args:
         n: the number of variables.
         width: the largest size of a clique, w.
-        rooted: sums over rooted junction trees, whose features take the tables twice.
         drawn: graphs are drawn afterwards, for which P° takes the place of X.
     """
 
     n: int
     width: int
-    rooted: bool = False
     drawn: bool = False
 
     def cells(self, most: int) -> int:
@@ -83,14 +81,14 @@ class TableSizes:
         """The words of F, L, P, and X or P°."""
         pairs = self.cells(self.width)
         last = max(self.across[-1], pairs) if self.drawn else self.across[-1]
-        return (self.cells(self.width - 1) + 2 * pairs + last) * (1 + self.rooted)
+        return self.cells(self.width - 1) + 2 * pairs + last
 
     @cached_property
     def products(self) -> int:
         """The products in the sums for F and P, LANES at a time, those in unused lanes counted."""
         f: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width))
         p: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width + 1)) // 2
-        return 3 * p if self.rooted else f + p
+        return f + p
 
     @cached_property
     def terms(self) -> int:
@@ -102,7 +100,7 @@ class TableSizes:
                 having = count_bounded_subsets(m - k, self.width - k - 1)
                 for_last_in_s = having - 1 if k + 1 < self.width else 0
                 total += self.groups_across(m) * LANES * comb(m, k) * (2 * without + having + for_last_in_s)
-        return total * (1 + self.rooted)
+        return total
 
     @property
     def memory(self) -> int:
@@ -112,8 +110,8 @@ class TableSizes:
     @property
     def core_seconds(self) -> float:
         """The predicted seconds of one core."""
-        pairs = self.cells(self.width) * (1 + self.rooted)
-        return self.products * COSTS.product + self.terms * COSTS.term + pairs * COSTS.cell
+        cells = self.cells(self.width) * COSTS.cell
+        return self.products * COSTS.product + self.terms * COSTS.term + cells
 
     def estimate(self, workers: int) -> Estimate:
         """Returns the predicted peak memory of the process and seconds of wall clock, features included."""

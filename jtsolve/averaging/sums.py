@@ -30,10 +30,6 @@ then B(S,R) = F(S,R) = 0.
 All sums but those for F and X are of positive terms, and in these two the terms are at most a count of sets
 times sums that the result is added to: errors stay relative. The range of numbers is met by `kernels.words`.
 
-*Rooted junction trees* (Kangas, Niinimäki and Koivisto, UAI 2015): the sum of w(G) times the number of
-junction trees of G and of its cliques. Of the same recurrence, F is B, the sum for L leaves Q = S out, X is
-c P, and the total is F(∅,V): a root C ⊋ S, and below it a partition into parts with separators Q ⊊ C.
-
 Time: Σ_{i≤w} C(n,i) 3^(n−i) products twice, 4^n without a bound w on the size of cliques. Memory: three
 tables of Σ_{i≤w} C(n,i) 2^(n−i) words, 3^n without a bound, and X, two thirds of one (`kernels.sums`).
 """
@@ -89,9 +85,7 @@ def require_room(plan: TableSizes, limits: Limits, need: int | None = None) -> N
         return
     narrower = widest_fitting(plan, limits.memory_bytes - (memory - plan.memory))
     ways = [] if narrower is None else [TREEWIDTH(narrower - 1)]
-    if not plan.rooted:
-        ways.append(f"{METHOD('chains')}, which needs no tables")
-    ways.append(f"a larger {MEMORY}, where the machine has it")
+    ways += [f"{METHOD('chains')}, which needs no tables", f"a larger {MEMORY}, where the machine has it"]
     raise LimitError(
         f"the exact sums need {need / 1e9:.3g} GB for {plan.n} variables at treewidth {plan.width - 1}, but "
         f"the memory limit is {limits.memory_bytes / 1e9:.3g} GB. Ways out: {'; '.join(ways)}."
@@ -177,7 +171,7 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """
-    plan = TableSizes(weights.n, weights.width, weights.rooted, drawn)
+    plan = TableSizes(weights.n, weights.width, drawn)
     require_room(plan, run.limits)
     recurrence = _Recurrence(weights, plan, run)
     began = time.perf_counter()
@@ -185,23 +179,6 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     seconds = {"sums": time.perf_counter() - began}
     tables = recurrence.tables._replace(x=np.zeros(0, np.uint64))
     return Sums(weights, recurrence.layout, recurrence.local, tables, recurrence.excluded(), seconds)
-
-
-def marked(sums: Sums, run: Run) -> Any:
-    """Returns tables in which each rooted tree counts once for each of its cliques below S, one being marked.
-
-    By the product rule, F' = B', L' likewise, P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K), and
-    X' = c (P + P') marks S too. So X'(A,V∖A) is the sum over all rooted trees with the clique A: those rooted
-    at A, with another clique marked as the root.
-
-    Raises:
-        StoppedError: the run has to stop.
-    """
-    plan = TableSizes(sums.weights.n, sums.weights.width, rooted=True)
-    recurrence = _Recurrence(sums.weights, plan, run)
-    recurrence.base = sums.tables
-    recurrence.all_layers()
-    return recurrence.tables
 
 
 class _Recurrence:
@@ -213,7 +190,6 @@ class _Recurrence:
         self.layout = layout_of(plan, weights)
         self.local = local_of(weights)
         self.tables = _tables(plan)
-        self.base: Any = None
         self.work = 0.0
         # All R without the last variable first, each time by size: see the module.
         self.layers = [(phase, r) for phase in (0, 1) for r in range(1, plan.n + phase)]
@@ -236,8 +212,6 @@ class _Recurrence:
         arguments = (self.layout, self.local, self.tables)
         for k in range(plan.width + 1):
             begin(k, 0, plan.groups(k), *arguments)
-        if self.base is not None:  # a marked clique: P'(S,∅) = 0
-            self.tables.parts[:] = 0
         for nth, layer in enumerate(self.layers, start=1):
             for step in self._steps(*layer):
                 tasks = list(step)
@@ -280,8 +254,7 @@ class _Recurrence:
         yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)  # F, from B
         yield self._attaching(phase, r)  # L, from F of all Q ⊆ S
         # P from L, and X = c P − B; X of what is a separator but no clique comes last.
-        name = "divide" if self.base is None else "divide_marked"
-        yield self._convolving(phase, r, name, self.plan.width, 1)
+        yield self._convolving(phase, r, "divide", self.plan.width, 1)
         yield self._excluding(phase, r)
 
     def _counting(self, phase: int, r: int) -> Iterator[_ThreadCall]:
@@ -320,10 +293,7 @@ class _Recurrence:
                 for first, last, begin, end in _portions(ends - begins, parts.size, each, 0.0):
                     groups, chosen = (begins + first, begins + last), parts[begin:end]
                     arguments = (k, phase, *groups, chosen, self.layout, self.local, self.tables)
-                    more = (self.base,) if name == "divide_marked" else ()
-                    yield _ThreadCall(
-                        (last - first) * (end - begin) * each, partial(kernel, *arguments, *more)
-                    )
+                    yield _ThreadCall((last - first) * (end - begin) * each, partial(kernel, *arguments))
 
     def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
@@ -451,10 +421,8 @@ def local_of(weights: SetWeights) -> Any:
     kind = np.full(clique.size, NORMAL, np.int8)
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
-    if weights.rooted:
-        kind[:] = NO_SEPARATOR  # X = c P of every set, and the total is F(∅,V)
     required = np.array(weights.required, np.int64)
-    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required, weights.rooted)
+    return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
 
 
 def split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -61,11 +61,6 @@ ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({ProblemFeature.FO
 
 _GRAPHS_SLACK = 128
 
-GRAPHS, ROOTED = "graphs", "rooted-junction-trees"
-PRIORS = (GRAPHS, ROOTED)
-"""Uniform over the graphs; or over rooted junction trees, so that a graph counts once for each of its
-junction trees with each of their cliques as the root: much for graphs of many equal separators."""
-
 
 @dataclass(frozen=True, slots=True)
 class SetWeights:
@@ -80,7 +75,6 @@ class SetWeights:
         offset: ln of what every graph's weight was divided by, in nats.
         lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
         highest: none is above 2^highest.
-        rooted: whether a graph counts once for each of its rooted junction trees.
         star: whether the last variable is the star of marks (`core.marks`).
     """
 
@@ -92,22 +86,19 @@ class SetWeights:
     offset: float
     lowest: int
     highest: int
-    rooted: bool = False
     star: bool = False
 
 
-def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) -> SetWeights:
+def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     """Returns the weights of a problem that `EXACT` allows.
 
     Args:
         problem: scores and constraints.
         edge_odds: prior odds of an edge against none: a graph's weight is multiplied by odds^edges.
-        prior: one of `PRIORS`.
 
     Raises:
-        ChoiceError: the odds are not positive and finite, or there is no such prior.
+        ChoiceError: the odds are not positive and finite.
     """
-    require_prior(prior)
     if not 0 < edge_odds < inf:
         raise ChoiceError(f"the odds of an edge are {edge_odds}; give a finite number above 0")
     n, width = problem.n, problem.max_clique_size
@@ -127,22 +118,9 @@ def weights_of(problem: Problem, edge_odds: float = 1.0, prior: str = GRAPHS) ->
     for edge in problem.constraints.required_edges:
         for v in members(edge):
             required[v] |= edge ^ (1 << v)
-    rooted = prior == ROOTED
-    if rooted:
-        highest += (n * n).bit_length() * n  # n^n rooted junction trees of a graph at most, and n cliques
     return SetWeights(
-        n, width, clique, separator, tuple(required), sum(singles), lowest, highest, rooted, problem.star
+        n, width, clique, separator, tuple(required), sum(singles), lowest, highest, problem.star
     )
-
-
-def require_prior(prior: str) -> None:
-    """Checks that there is such a prior over graphs.
-
-    Raises:
-        ChoiceError: there is none.
-    """
-    if prior not in PRIORS:
-        raise ChoiceError(f"there is no prior '{prior}'; there are {', '.join(PRIORS)}")
 
 
 def _constrain(

@@ -66,15 +66,6 @@ def average(
             rich_help_panel=SEARCH,
         ),
     ] = 1.0,
-    prior: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="graphs, or rooted-junction-trees: each graph counts once per rooted junction tree.",
-            rich_help_panel=SEARCH,
-            hidden=True,
-        ),
-    ] = "graphs",
     trees: Annotated[
         int,
         typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH),
@@ -95,7 +86,7 @@ def average(
     Data are scored by niw, states alone by bdeu, unless --score names another; with --score, a file of any
     name is read as data.
 
-    Each graph counts once, weighted by its score and the prior. Exact sums need no samples; where their
+    Each graph counts once, weighted by its score. Exact sums need no samples; where their
     tables do not fit, certified sums give intervals that are proved, and chains say whether they converged;
     'jtsolve methods' explains them, and the bootstrap. 'jtsolve show' draws the posterior. With --trees,
     graphs are drawn, independently or from chains that have converged.
@@ -113,7 +104,7 @@ def average(
     run = spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
 
     def rule(n: int, largest: int) -> "Tabulation":
-        return how.tabulation(n, largest, run.limits, prior, drawn=trees > 0)
+        return how.tabulation(n, largest, run.limits, drawn=trees > 0)
 
     problem, study, data = read_or_score(
         instance,
@@ -145,7 +136,6 @@ def average(
             how,
             run,
             edge_odds=edge_odds,
-            prior=prior,
             cluster=cluster,
             study=study,
             table=data,

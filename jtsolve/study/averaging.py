@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.method import SourceRows
 from jtsolve.averaging.registry import METHODS
-from jtsolve.averaging.weights import GRAPHS
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -27,7 +26,6 @@ def posterior(
     run: Run,
     *,
     edge_odds: float = 1.0,
-    prior: str = GRAPHS,
     cluster: Cluster | None = None,
     study: Study | None = None,
     table: AnyTable | None = None,
@@ -39,7 +37,6 @@ def posterior(
         method: exact sums, chains, or resamples beside one of them.
         run: limits, progress and interruption.
         edge_odds: prior odds of an edge against none.
-        prior: over graphs, or over rooted junction trees.
         cluster: runs chains and resamples as tasks; None for this process.
         study: of the data behind the problem, for resamples; None for an instance.
         table: the data behind the problem; None for an instance.
@@ -53,7 +50,6 @@ def posterior(
             method=method,
             run=run,
             edge_odds=edge_odds,
-            prior=prior,
             cluster=cluster,
             rows=rows,
         )

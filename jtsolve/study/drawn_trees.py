@@ -59,7 +59,6 @@ class AveragedTrees:
             LimitError: the limits are too small.
         """
         from jtsolve.averaging.method import remark_on_scores
-        from jtsolve.averaging.weights import GRAPHS
         from jtsolve.study.averaging import METHODS, drawn
 
         table = task.rows(self.name)
@@ -69,7 +68,7 @@ class AveragedTrees:
                 f"the model 'average' has the prior of its score; leave out {VALIDATE}, or give {SMOOTHING}"
             )
         how = METHODS["auto"]
-        rule = how.tabulation(table.n, size, run.limits, GRAPHS, drawn=True)
+        rule = how.tabulation(table.n, size, run.limits, drawn=True)
         problem = task.problem(run, rule)
         if (remark := remark_on_scores(problem)) is not None:
             run.warn("weights of the drawn trees", [remark])

@@ -54,10 +54,10 @@ def summed(
         LimitError: it needs more memory than allowed; raised before anything is allocated.
         StoppedError: the run has to stop.
     """
-    plan = TableSizes(weights.n, weights.width, weights.rooted, drawn)
+    plan = TableSizes(weights.n, weights.width, drawn)
     estimate = plan.estimate(run.limits.workers)
     spent = estimate.seconds if estimate.memory <= run.limits.memory_bytes else inf
-    plans = [SumsPlan(weights.n, weights.width)] if plain and not weights.rooted else []
+    plans = [SumsPlan(weights.n, weights.width)] if plain else []
     chosen = choose_device(asked, plans, spent, "a smaller treewidth")
     if chosen is None:
         return compute(weights, run, drawn=drawn)

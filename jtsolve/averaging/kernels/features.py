@@ -104,27 +104,6 @@ def describe_sets(
 
 
 @kernel
-def expected_separators(size, total, layout, weights, f, marked, out):
-    """Writes E(multiplicity of S as separator) over rooted junction trees, for the S of one size.
-
-    Σ over the ordered R₁ ∪ R₂ = V ∖ S of F'(S,R₁) F(S,R₂) / s(S) / Z: the root lies on one side.
-    """
-    bits, base, begins = layout.bits, layout.base, layout.first[layout.n, size]
-    sets = layout.first[layout.n, size + 1] - begins
-    everything = uint64((1 << (layout.n - size)) - 1)
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
-    # F' holds the marked root, so each separator counts once for each tree and root.
-    for first in range(0, sets, LANES):
-        start = uint64(layout.offset[layout.masks[begins + first]] // LANES)
-        sum_products(marked, f, start, start, everything, uint64(bits), sums, codes)
-        for lane in range(min(LANES, sets - first)):
-            i = begins + first + lane
-            s = layout.masks[i]
-            exponent = codes[lane] + 2 * base + weights.inverse_exponent[s] - total[1]
-            out[i] = sums[lane] * weights.inverse[s] / total[0] * power(min(exponent, 64))
-
-
-@kernel
 def expected_components(total, layout, tables):
     """Returns the expected number of components: Σ_{∅≠K⊆V} F(∅,K) P(∅,V∖K) / Z."""
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)

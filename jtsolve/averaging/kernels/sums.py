@@ -66,7 +66,6 @@ Weights = namedtuple(
         "inverse_exponent",
         "kind",  # shape (2^n,)
         "required",  # shape (n,): the required neighbours of each variable
-        "rooted",  # whether rooted junction trees are summed over, in place of graphs
     ],
 )
 
@@ -177,8 +176,8 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
 def connect(size, phase, first_group, last_group, parts, layout, weights, tables):
     """F(S,R) = B(S,R) − Σ_{∅≠K⊊R} F(S,K) P(S,R∖K), |S| = size, for the renamed R given, all of one size.
 
-    Only for the R with the last variable, if `phase` is 1, or without it, if it is 0. F(S,R) = B(S,R) for
-    rooted junction trees. F(S,R) and B(S,R) are 0 if a required neighbour of R is outside S ∪ R.
+    Only for the R with the last variable, if `phase` is 1, or without it, if it is 0. F(S,R) and B(S,R)
+    are 0 if a required neighbour of R is outside S ∪ R.
     """
     n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
     everything = (1 << n) - 1
@@ -203,11 +202,9 @@ def connect(size, phase, first_group, last_group, parts, layout, weights, tables
                 words[lane] = np.int64(tables.x[here])
                 if words[lane]:
                     codes[lane] = exponent_of(words[lane], bits, base) - 2 * base
-            if weights.rooted:
-                sums[:] = 0.0
-            else:  # F(S,∅) and F(S,R) are 0 as yet: the sum may run over all K ⊆ R. It is at most B(S,R).
-                at = uint64(start)
-                sum_products_below(tables.f, tables.parts, at, at, uint64(part), uint64(bits), sums, codes)
+            # F(S,∅) and F(S,R) are 0 as yet: the sum may run over all K ⊆ R. It is at most B(S,R).
+            at = uint64(start)
+            sum_products_below(tables.f, tables.parts, at, at, uint64(part), uint64(bits), sums, codes)
             for lane in range(lanes):
                 number = mantissa(words[lane], bits)
                 left = number - sums[lane]
@@ -218,10 +215,7 @@ def connect(size, phase, first_group, last_group, parts, layout, weights, tables
 
 @kernel
 def attach(sets, layout, weights, tables):
-    """L(S,R) = Σ_{Q⊆S} F(Q,R) / s(Q) for the R given and all S of at most w members disjoint from R.
-
-    For rooted junction trees, Q ≠ S.
-    """
+    """L(S,R) = Σ_{Q⊆S} F(Q,R) / s(Q) for the R given and all S of at most w members disjoint from R."""
     n, width, bits, base, lowest = layout.n, layout.width, layout.bits, layout.base, layout.lowest
     everything = (1 << n) - 1
     for r in sets:
@@ -239,9 +233,6 @@ def attach(sets, layout, weights, tables):
             if word:
                 numbers[name] = mantissa(word, bits) * weights.inverse[s]
                 exponents[name] = exponent_of(word, bits, base) + weights.inverse_exponent[s]
-        own, shifts = numbers, exponents  # for Q = S
-        if weights.rooted:
-            numbers, exponents = np.zeros(1 << count), np.zeros(1 << count, np.int64)
         # Sums over subsets (zeta transform): after v, each cell has the sum over the subsets that differ in
         # variables up to v only.
         for v in range(count):
@@ -249,8 +240,6 @@ def attach(sets, layout, weights, tables):
             for high in range(0, 1 << count, 2 * step):
                 for low in range(high, high + step):
                     number, exponent = numbers[low], exponents[low]
-                    if weights.rooted:
-                        number, exponent = add(number, exponent, own[low], shifts[low])
                     if number != 0.0:
                         numbers[low | step], exponents[low | step] = add(
                             numbers[low | step], exponents[low | step], number, exponent
@@ -313,43 +302,6 @@ def divide(size, phase, first_group, last_group, parts, layout, weights, tables)
                 full = 0 if bounded else np.int64(tables.x[here])
                 x = _net(weights.clique[s], weights.clique_exponent[s], word, full, bits, base, lowest)
                 tables.x[here] = uint64(x)
-
-
-@kernel
-def divide_marked(size, phase, first_group, last_group, parts, layout, weights, tables, base_tables):
-    """P'(S,R) = Σ_{K∋min R} L'(S,K) P(S,R∖K) + L(S,K) P'(S,R∖K) and X' = c (P + P'), as `divide`.
-
-    `tables` are those with a marked clique, `base_tables` those without.
-    """
-    n, bits, base, lowest = layout.n, layout.bits, layout.base, layout.lowest
-    everything = (1 << n) - 1
-    begins = layout.first[n, size]
-    sets = layout.first[n, size + 1] - begins
-    sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
-    others, shifts = np.empty(LANES), np.empty(LANES, np.int64)
-    for group in range(first_group, last_group):
-        start = layout.offset[layout.masks[begins + group * LANES]] // LANES
-        for part in parts:
-            low = part & -part
-            rest, left, right = uint64(part ^ low), uint64(start + low), uint64(start)
-            # The product rule: the marked clique is in K, or in the rest.
-            sum_products(tables.links, base_tables.parts, left, right, rest, uint64(bits), sums, codes)
-            sum_products(base_tables.links, tables.parts, left, right, rest, uint64(bits), others, shifts)
-            for lane in range(min(LANES, sets - group * LANES)):
-                s = layout.masks[begins + group * LANES + lane]
-                r = unname(part, everything ^ s, layout)
-                if (r >> (n - 1)) & 1 != phase:
-                    continue
-                cell = LANES * (start + part) + lane
-                number, exponent = add(sums[lane], codes[lane], others[lane], shifts[lane])
-                tables.parts[cell] = uint64(pack(number, exponent + 2 * base, bits, base, lowest))
-                word = np.int64(base_tables.parts[cell])
-                number, exponent = add(
-                    number, exponent + 2 * base, mantissa(word, bits), exponent_of(word, bits, base)
-                )
-                here = across_of(s, size, r, size_of(r, layout), layout)
-                number, exponent = number * weights.clique[s], exponent + weights.clique_exponent[s]
-                tables.x[here] = uint64(pack(number, exponent, bits, base, lowest) & ~1)
 
 
 @kernel
