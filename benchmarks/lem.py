@@ -80,7 +80,6 @@ def methods(time_limit: float) -> dict[str, Callable[[DataTable, DataTable], Sta
         "LEM, δ = 0.05, k = 1, q = 2": of(replace(short, thresholds=(0.05,))),
         "LEM, δ chosen, k = 1, q = 2": of(replace(short, support=20)),
         "LEM, G test": of(Lem()),
-        "LEM, BIC test": of(Lem(test="bic")),
         **{f"trees, treewidth {width}": of(ContextTrees(), width) for width in (1, 2, 3)},
         "trees, treewidth 3, root by lns": rooted,
         **{

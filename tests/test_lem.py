@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, product
+from itertools import combinations
 from math import log
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, LimitError
-from jtsolve.models.features.context import Context, closed
+from jtsolve.models.features.context import Context, Literal, closed
 from jtsolve.models.features.kernels import partitions
 from jtsolve.models.features.kernels.counts import pair_counts
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.models.features.context import Feature
     from jtsolve.models.features.tree import FeatureTree
 
 
@@ -80,7 +79,7 @@ def entropy_of(table: DataTable, rows: NDArray[np.int64], variables: Sequence[in
 
 
 LEAST = 10
-"""Rows below which LMIP finds nothing, in the tests of Algorithm 1 and 2."""
+"""Rows below which LMIP finds nothing, in the tests of Algorithm 1."""
 
 
 def lmip(
@@ -108,8 +107,8 @@ def parts_of(growth: _Growth, context: Context, rows: NDArray[np.int64]) -> list
     weights, halt = growth.weights[rows], np.zeros(1, dtype=np.bool_)
     counts = pair_counts(codes, weights, first, halt)
     labels, states = _sides(context, variables, context.groups())
-    how, (test, value) = growth.how, growth.how.threshold
-    known = (codes, weights, counts, weights.sum(), first, states, test, value, how.q, how.min_rows)
+    how, (g_test, value) = growth.how, growth.how.threshold
+    known = (codes, weights, counts, weights.sum(), first, states, g_test, value, how.q, how.min_rows)
     partitions.partition(*known, labels, halt)
     return _parts(labels, variables)
 
@@ -119,7 +118,7 @@ def test_lmip_is_algorithm_1(seed: int) -> None:
     generator = np.random.default_rng(seed)
     table = noisy(seed, 6, 200, int(generator.integers(2, 4)))
     delta, q = float(10 ** generator.uniform(-3, -1)), int(generator.integers(2, 5))
-    how = Lem(test="delta", delta=delta, q=q, min_rows=0, max_cells=1 << 12)
+    how = Lem(delta=delta, q=q, min_rows=0, max_cells=1 << 12)
     growth = _Growth(table, how, Run())
     rows = np.arange(growth.table.rows)
     found = parts_of(growth, growth.root, rows)
@@ -145,104 +144,33 @@ def test_rows_counted_as_bit_sets_are_those_counted_one_by_one(seed: int) -> Non
     assert kinds.tolist() == [1.0, 2.0, 2.5]
 
 
-def score(parts: list[frozenset[int]], context: Context) -> float:
-    return 1 / sum(float(np.prod(context.dims(part))) for part in parts) if parts else 1.0
-
-
-def features_of(context: Context, length: int) -> list[Feature]:
-    from jtsolve.models.features.context import feature_of
-
-    size = min(length, len(context.domains))
-    return [
-        feature_of(zip(chosen, states, strict=True))
-        for chosen in combinations(sorted(context.domains), size)
-        for states in product(*(context.allowed(v) for v in chosen))
-    ]
-
-
-@pytest.mark.parametrize("length", [1, 2])
-@pytest.mark.parametrize("seed", range(3))
-def test_exhaustive_lem_is_algorithm_2(seed: int, length: int) -> None:
-    table = noisy(seed, 5, 240)
-    how = Lem(
-        length,
-        2,
-        0.01,
-        "delta",
-        exhaustive=True,
-        balanced=True,
-        min_rows=10,
-        support=5,
-    )
-    tree = fitted(how, table)
-    splits = 0
-    stack = [(0, np.arange(table.rows))]
-    while stack:
-        i, rows = stack.pop()
-        node, context = tree.nodes[i], tree.contexts[i]
-        if isinstance(node, Product):
-            stack += [(kid, rows) for kid in node.kids]
-            continue
-        if len(rows) < 10 or len(context.domains) == 1:
-            continue
-        scored: dict[Feature, tuple[float, list[list[frozenset[int]]]]] = {}
-        for feature in features_of(context, length):
-            holds = np.all([table.codes[v, rows] == state for v, state in feature], axis=0)
-            if min(holds.sum(), (~holds).sum()) < 5:
-                continue
-            try:
-                after = [context.assume(feature, holds=truth)[0] for truth in (False, True)]
-            except ValueError:
-                continue
-            parts = [lmip(table, rows[holds == truth], after[truth]) for truth in (False, True)]
-            value = sum(score(part, given) for part, given in zip(parts, after, strict=True))
-            scored[feature] = value, parts
-        best = max((value for value, _ in scored.values()), default=0.0)
-        ties = [feature for feature, (value, _) in scored.items() if value > best * (1 - 1e-9)]
-        if not isinstance(node, Split):
-            assert isinstance(node, TableLeaf)
-            assert not ties or any(all(len(part) <= 1 for part in scored[f][1]) for f in ties)
-            continue
-        splits += 1
-        assert node.feature in ties or length == 1
-        holds = np.all([table.codes[v, rows] == state for v, state in node.feature], axis=0)
-        value, parts = scored[node.feature]
-        assert value == pytest.approx(best, rel=1e-9)
-        assert any(len(part) > 1 for part in parts)
-        for truth, kid in enumerate(node.kids):
-            below = tree.nodes[kid]
-            if isinstance(below, Product):
-                assert len(below.kids) == (len(parts[truth]) if len(parts[truth]) > 1 else 0)
-                found = [frozenset(tree.contexts[k].domains) for k in below.kids]
-                assert sorted(found, key=min) == parts[truth] or not found
-            else:
-                assert isinstance(below, TableLeaf)
-                assert len(parts[truth]) == 1
-                continue  # a full table, which Algorithm 2 does not look at again
-            stack.append((kid, rows[holds == truth]))
-    assert splits or seed
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_greedy_and_exhaustive_features_of_one_literal_are_the_same(seed: int) -> None:
+@pytest.mark.parametrize("seed", range(6))
+def test_a_split_has_the_best_score_of_all_literals(seed: int) -> None:
     table = noisy(seed, 6, 300, 3)
-    how = Lem(1, 2, 0.01, "delta", min_rows=10, support=5)
-    growths = [_Growth(table, replace(how, exhaustive=each), Run()) for each in (False, True)]
-    rows = np.arange(growths[0].table.rows)
-    assert growths[0].best_feature(growths[0].root, rows) == growths[1].best_feature(growths[1].root, rows)
+    growth = _Growth(table, Lem(delta=0.01, min_rows=LEAST, support=5), Run())
+    best = 0.0
+    for v, state in product(range(table.n), range(3)):
+        value, holds = 0.0, table.codes[v] == state
+        for truth in (False, True):
+            after = growth.root.assume((Literal(v, state),), holds=truth)[0]
+            parts = lmip(table, np.flatnonzero(holds == truth), after)
+            value += 1 / sum(float(np.prod(after.dims(part))) for part in parts)
+        best = max(best, value)
+    found = growth.best_feature(growth.root, np.arange(growth.table.rows))
+    assert found is not None
+    assert np.exp(found.value) == pytest.approx(best, rel=1e-9)
 
 
 def test_the_parity_of_three_variables_is_found_with_q_3_and_not_with_q_2() -> None:
     codes = np.random.default_rng(0).integers(0, 2, (4, 2000))
     codes[2] = codes[0] ^ codes[1]
-    for test in ("delta", "g", "bic"):
-        how = Lem(test=test, delta=0.05, alpha=1e-4)
+    for how in (Lem(delta=0.05), Lem(alpha=1e-4)):
         for q, parts in ((2, [[0], [1], [2], [3]]), (3, [[0, 1, 2], [3]])):
             growth = _Growth(table_of(codes), replace(how, q=q), Run())
             assert parts_of(growth, growth.root, np.arange(growth.table.rows)) == parts
 
 
-@pytest.mark.parametrize("how", [Lem(), Lem(test="bic"), Lem(length=2, q=3), PUBLISHED])
+@pytest.mark.parametrize("how", [Lem(), Lem(length=2, q=3), PUBLISHED])
 def test_every_learner_gives_a_distribution(how: Lem) -> None:
     table = noisy(3, 6, 400, 3)
     tree = fitted(how, table)
@@ -308,7 +236,7 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
         assert found.provenance["validation_log_likelihood"] == pytest.approx(
             float(np.mean(found.log_likelihood(codes)))
         )
-    lem = fitted(Lem(test="delta"), train, valid)
+    lem = fitted(Lem(delta=0.05), train, valid)
     assert lem.provenance["features"]["lem"]["delta"] in (0.002, 0.005, 0.01, 0.02, 0.05)
     assert lem.provenance["validation_log_likelihood"] == pytest.approx(
         float(np.mean(lem.log_likelihood(valid)))
@@ -319,7 +247,7 @@ def test_validation_rows_choose_penalty_prior_and_threshold() -> None:
         means = [float(np.mean(tree.log_likelihood(rows))) for tree in single]
         assert found.provenance["validation_log_likelihood"] == pytest.approx(max(means))
         assert found.provenance["smoothing_ess"] == PRIORS[int(np.argmax(means))]
-    tried = fitted(Lem(test="delta", thresholds=(0.002, 5.0, 0.002)), train, valid)
+    tried = fitted(Lem(delta=0.05, thresholds=(0.002, 5.0, 0.002)), train, valid)
     first, worse = [one["validation_log_likelihood"] for one in tried.provenance["thresholds_tried"]]
     assert first > worse
 
@@ -382,7 +310,6 @@ def test_one_row_equal_rows_and_one_column_give_a_model(codes: NDArray[np.int64]
         ({"delta": 0.0}, "δ is 0"),
         ({"delta": float("nan")}, "δ is nan"),
         ({"q": 1}, "at least 2 variables"),
-        ({"test": "x"}, "there is no test"),
         ({"alpha": 1.0}, "level"),
         ({"length": 0}, "at least 1"),
     ],
@@ -403,8 +330,6 @@ def test_more_settings_out_of_range_are_refused() -> None:
         fitted(Lem(length=4), noisy(1, 3))
     with pytest.raises(LimitError, match="joint states"):
         fitted(Lem(q=6, max_cells=32), noisy(1, 6))
-    with pytest.raises(LimitError, match="Algorithm 2 ends in a table"):
-        fitted(Lem(test="delta", delta=1e-9, exhaustive=True, max_cells=8), noisy(1, 6))
     for kind in (Lem(), ContextTrees()):
         with pytest.raises(ChoiceError, match="needs a prior"):
             fitted(kind, noisy(1, 3), treewidth=1, ess=0.0)
@@ -523,7 +448,7 @@ def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command,
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
     base = ("fit", train, "--output", model)
-    assert command(*base, "--model", "lem:test=bic", "--quiet") == 0
+    assert command(*base, "--model", "lem:alpha=0.05", "--quiet") == 0
     result = tmp_path / "r.json"
     instance = tmp_path / "i.json"
     assert command("score", train, "--max-size", "2", "--output", instance) == 0

@@ -3,9 +3,9 @@
 LMIP partitions the variables in the rows of a context: they begin apart, and every set A of at most q
 variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins the components that it meets. A
 feature scores 1 / Σ over the parts Q of their joint states where it fails, plus the same where it holds; the
-best one becomes a split, and each part continues alone. `Lem(exhaustive=True)` is Algorithm 2, which scores
-all features of one length; otherwise features grow greedily, literal by literal, while the score improves
-(section 4). `PUBLISHED` are the paper's settings; the defaults test independence by a G test.
+best one becomes a split, and each part continues alone. Features grow greedily, literal by literal, while
+the score improves (section 4). `PUBLISHED` are the paper's settings; the defaults test independence by a G
+test.
 
 Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. What it
 leaves open is decided as follows.
@@ -14,23 +14,22 @@ leaves open is decided as follows.
   is wrong where a clause ties two parts together.
 - δ is in nats. Rows are "too few" below `min_rows`, and a split needs `support` rows on both sides, the
   constant c of Definition 6 as a number; without it, features that hold in hardly any rows score best.
-- A δ that does not depend on the number of rows finds everything independent, or nothing; `test` puts a G
-  test or the threshold of BIC in its place.
+- A δ that does not depend on the number of rows finds everything independent, or nothing; a G test stands in
+  its place.
 - Scores are flat where nothing decomposes. Ties go to the most balanced feature (the paper's), or to the one
   with most information about the single variables.
 - A leaf is a table of the open variables, or of each group that clauses tie together, if rows are too few.
 
-Time: k · n calls of LMIP for a split, C(n, k) · s^k for Algorithm 2 (s states), each rows × n^q.
+Time: k · n calls of LMIP for a split, each rows × n^q.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from itertools import combinations
 from math import inf, prod
 from statistics import NormalDist
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -41,7 +40,6 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
-from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
@@ -50,7 +48,7 @@ from jtsolve.options import SMOOTHING
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -59,7 +57,6 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.task import FitTask
     from jtsolve.tables.table import Codes, DataTable
 
-TESTS = ("delta", "g", "bic")
 _EQUAL = 1e-12
 """Differences of ln scores that count as ties."""
 _LEAST_ROWS = 1.0
@@ -70,18 +67,16 @@ class Lem:
     """A feature tree by LEM (Gogate, Webb and Domingos 2010): conjunctions at splits, tables at leaves.
 
     Args:
-        length: literals of the longest feature, k; of every feature if exhaustive. At least 1.
+        length: literals of the longest feature, k, at least 1.
         q: variables of the largest set that LMIP tests, at least 2.
-        delta: mutual information in nats above which sets are dependent, above 0; for the test "delta".
-        test: "delta"; "g", a G test at the level `alpha`; "bic", ½ ln N for each degree of freedom.
+        delta: mutual information in nats above which sets are dependent, above 0; None for a G test.
         alpha: level of the G test, between 0 and 1.
-        exhaustive: score all features of the length (Algorithm 2) in place of greedy ones (section 4).
         balanced: whether ties go to the most balanced feature, otherwise to the most informative one.
         min_rows: weight of rows below which LMIP finds nothing.
         support: weight of rows that a split needs on both sides, at least 1.
-        small: most variables of a context that becomes a table without further splits, if greedy.
+        small: most variables of a context that becomes a table without further splits.
         max_cells: most cells of a table.
-        thresholds: values of δ, or levels, among which validation rows choose; none for those of the test.
+        thresholds: values of δ, or levels, among which validation rows choose; none for the usual ones.
 
     Raises:
         ChoiceError: a setting is out of range.
@@ -89,10 +84,8 @@ class Lem:
 
     length: int = 1
     q: int = 2
-    delta: float = 0.05
-    test: Literal["delta", "g", "bic"] = "g"
+    delta: float | None = None
     alpha: float = 0.01
-    exhaustive: bool = False
     balanced: bool = False
     min_rows: int = 20
     support: int = 20
@@ -104,9 +97,7 @@ class Lem:
     uses: ClassVar[frozenset[str]] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.test not in TESTS:
-            raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
-        if not 0 < self.delta < inf:
+        if self.delta is not None and not 0 < self.delta < inf:
             raise ChoiceError(f"δ is {self.delta}; give a number of nats above 0, such as 0.05")
         if not 0 < self.alpha < 1:
             raise ChoiceError(
@@ -120,10 +111,11 @@ class Lem:
             )
 
     @property
-    def threshold(self) -> tuple[int, float]:
-        """Number and value of the test, as in `kernels.partitions`."""
-        value = NormalDist().inv_cdf(1 - self.alpha) if self.test == "g" else self.delta
-        return TESTS.index(self.test), value
+    def threshold(self) -> tuple[bool, float]:
+        """Whether a G test decides, and its normal quantile, or δ; see `kernels.partitions`."""
+        if self.delta is None:
+            return True, NormalDist().inv_cdf(1 - self.alpha)
+        return False, self.delta
 
     def fit(self, task: FitTask, run: Run) -> FeatureTree:
         """Returns the feature tree of a table.
@@ -134,8 +126,7 @@ class Lem:
 
         Raises:
             ChoiceError: features are to be longer than there are variables, or there is no prior.
-            LimitError: Algorithm 2 needs a table of more than `max_cells` cells, or a set of q variables
-                has more joint states.
+            LimitError: a set of q variables has more than `max_cells` joint states.
         """
         table, _ = task.states(self.name)
         if task.ess <= 0:
@@ -156,7 +147,12 @@ class Lem:
             return (growth, PRIORS[k]), means[k]
 
         best: Best[tuple[_Growth, float]] = Best()
-        best.search(self.thresholds or _THRESHOLDS[self.test], learn, lambda value: {"threshold": value}, run)
+        best.search(
+            self.thresholds or (_LEVELS if self.delta is None else _DELTAS),
+            learn,
+            lambda value: {"threshold": value},
+            run,
+        )
         assert best.model is not None, "there is a threshold to try"
         chosen, ess = best.model
         remarks = {
@@ -169,16 +165,16 @@ class Lem:
         return chosen.tree(ess, remarks)
 
     def at(self, threshold: float) -> Lem:
-        """Returns the same options with the threshold of their test; that of BIC is fixed."""
-        if self.test == "delta":
-            return replace(self, delta=threshold)
-        return replace(self, alpha=threshold) if self.test == "g" else self
+        """Returns the same options with another δ, or another level."""
+        if self.delta is None:
+            return replace(self, alpha=threshold)
+        return replace(self, delta=threshold)
 
 
-PUBLISHED = Lem(length=3, q=3, test="delta", balanced=True, min_rows=50, support=1, small=4)
+PUBLISHED = Lem(length=3, q=3, delta=0.05, balanced=True, min_rows=50, support=1, small=4)
 """The settings of sections 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
-_THRESHOLDS = {"delta": (0.002, 0.005, 0.01, 0.02, 0.05), "g": (0.05, 0.01, 0.001), "bic": (0.5,)}
-"""Among which validation rows choose, by test: values of δ in nats, and levels."""
+_DELTAS, _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.05), (0.05, 0.01, 0.001)
+"""Among which validation rows choose: values of δ in nats, or levels."""
 
 
 def _means(growth: _Growth, rows: Codes, candidates: Sequence[float]) -> list[float]:
@@ -276,7 +272,7 @@ class _Growth:
         if self.stop is not Stop.FINISHED or total < max(self.how.min_rows, _LEAST_ROWS):
             self.close(at, context, rows)
             return
-        is_small = not self.how.exhaustive and len(context.domains) <= self.how.small
+        is_small = len(context.domains) <= self.how.small
         if len(context.domains) == 1 or (
             is_small and prod(context.dims(context.domains)) <= self.how.max_cells
         ):
@@ -286,19 +282,11 @@ class _Growth:
         if found is None:
             self.close(at, context, rows)
             return
-        if self.how.exhaustive and all(len(parts) <= 1 for parts in found.parts):
-            self.nodes[at] = self.full_table(context, rows)
-            return
         holds = np.all([self.codes[v, rows] == state for v, state in found.feature], axis=0)
         kids = []
         for truth in (False, True):
             after = context.assume(found.feature, holds=truth)[0]
-            inside, parts = rows[holds == truth], found.parts[truth]
-            if self.how.exhaustive and len(parts) == 1:
-                kids.append(len(self.nodes))
-                self.nodes.append(self.full_table(after, inside))
-            else:
-                kids.append(self.place(after, inside, parts))
+            kids.append(self.place(after, rows[holds == truth], found.parts[truth]))
         met = float(self.weights[rows[holds]].sum())
         self.nodes[at] = CountedSplit(found.feature, float(total), met, (kids[0], kids[1]))
 
@@ -308,16 +296,6 @@ class _Growth:
         kids = tuple(len(self.nodes) + k for k in range(len(groups)))
         self.nodes[at] = Product(kids)
         self.nodes += [self.leaf(context.restricted_to(group), rows) for group in groups]
-
-    def full_table(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
-        """Returns the table of Algorithm 2 over all open variables."""
-        cells = prod(context.dims(context.domains))
-        if cells > self.how.max_cells:
-            raise LimitError(
-                f"Algorithm 2 ends in a table of {len(context.domains)} variables, {cells:.3g} cells, and "
-                f"max_cells allows {self.how.max_cells}; give a larger δ, or leave out exhaustive"
-            )
-        return self.leaf(context, rows)
 
     def leaf(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
         """Returns the table of a context's open variables."""
@@ -345,32 +323,23 @@ class _Growth:
         """Returns the feature of the best score; None if none has enough rows on both sides."""
         variables, codes, first = self.inside(context, rows)
         best: _Candidate | None = None
-        if self.how.exhaustive:
-            size = min(self.how.length, len(variables))
-            for start in _prefixes(context, variables, size - 1):
-                last = start[-1].variable if start else -1
-                found = self.extended(context, rows, codes, first, start, last)
-                if found is not None and (best is None or _is_better(found, best)):
-                    best = found
-            return best
         prefix: Feature = ()
         for _ in range(min(self.how.length, len(variables))):
-            found = self.extended(context, rows, codes, first, prefix, -1)
+            found = self.extended(context, rows, codes, first, prefix)
             if found is None or (best is not None and found.value <= best.value + _EQUAL):
                 break
             best, prefix = found, found.feature
         return best
 
-    def extended(  # noqa: PLR0917 - the arrays of the context
+    def extended(
         self,
         context: Context,
         rows: NDArray[np.int64],
         codes: NDArray[np.int32],
         first: NDArray[np.int64],
         prefix: Feature,
-        after: int,
     ) -> _Candidate | None:
-        """Returns the best conjunction of a feature with a literal of a variable beyond `after`."""
+        """Returns the best conjunction of a feature with a literal of another variable."""
         from jtsolve.models.features.kernels.partitions import score_features
 
         variables = sorted(context.domains)
@@ -383,7 +352,7 @@ class _Growth:
             holds &= codes[place[v]] == state
         features, literals, states, labels = [], [], [], []
         for v in variables:
-            if v in used or v <= after:
+            if v in used:
                 continue
             allowed = context.allowed(v)
             met = np.bincount(codes[place[v]], weights * holds, self.columns[v].arity)
@@ -402,10 +371,10 @@ class _Growth:
             return None
         out = np.empty((len(features), 3))
         found = np.array(labels, dtype=np.int64)
-        how, (test, value) = self.how, self.how.threshold
+        how, (g_test, value) = self.how, self.how.threshold
         run_kernel(
             self.run, score_features, codes, weights, first, holds, np.array(literals, dtype=np.int64),
-            np.array(states, dtype=np.int64), found, test, value, how.q, how.min_rows, out,
+            np.array(states, dtype=np.int64), found, g_test, value, how.q, how.min_rows, out,
         )  # fmt: skip
         score = np.logaddexp(out[:, 0], out[:, 1])
         near = score >= score.max() - _EQUAL
@@ -429,23 +398,6 @@ class _Growth:
                 return None
             found.append(_sides(after, variables, groups))
         return found
-
-
-def _is_better(one: _Candidate, other: _Candidate) -> bool:
-    if abs(one.value - other.value) > _EQUAL:
-        return one.value > other.value
-    return one.rank > other.rank
-
-
-def _prefixes(context: Context, variables: Sequence[int], size: int) -> Iterator[Feature]:
-    """Yields all conjunctions of a number of literals."""
-    for chosen in combinations(variables, size):
-        partial: list[Feature] = [()]
-        for v in chosen:
-            partial = [
-                (*feature, FeatureLiteral(v, state)) for feature in partial for state in context.allowed(v)
-            ]
-        yield from partial
 
 
 def _sides(

@@ -3,8 +3,8 @@
 Variables are numbered within the context, literals through its variables (see `counts`). A component has the
 number of its least member; `labels` holds it for each variable, -1 for those that the context fixes.
 
-A set A joins components if min over ∅ ⊊ X ⊊ A of I(X; A∖X) is above a threshold, which depends on the test:
-0: δ; 1: the quantile of χ² with the cut's degrees of freedom, over 2N; 2: ½ ln N · degrees of freedom / N.
+A set A joins components if min over ∅ ⊊ X ⊊ A of I(X; A∖X) is above a threshold: δ, or for a G test the
+quantile of χ² with the cut's degrees of freedom, over 2N.
 """
 
 from __future__ import annotations
@@ -19,26 +19,24 @@ from jtsolve.scoring.kernels.bitcounting import ones
 
 
 @kernel
-def threshold(test, value, degrees, total):
+def threshold(g_test, value, degrees, total):
     """Returns the mutual information, in nats, above which two sets are dependent.
 
     Args:
-        test: see above.
+        g_test: whether it is that of a G test; else δ.
         value: δ; or the standard normal quantile of the test, from which that of χ² follows by the formula of
             Wilson and Hilferty (Proceedings of the National Academy of Sciences 17, 1931).
         degrees: of freedom.
         total: the weight of the rows.
     """
-    if test == 0:
+    if not g_test:
         return value
-    if test == 1:
-        spread = 2.0 / (9.0 * degrees)
-        return degrees * (1.0 - spread + value * np.sqrt(spread)) ** 3 / (2.0 * total)
-    return 0.5 * np.log(total) * degrees / total
+    spread = 2.0 / (9.0 * degrees)
+    return degrees * (1.0 - spread + value * np.sqrt(spread)) ** 3 / (2.0 * total)
 
 
 @kernel
-def merge_pairs(counts, total, first, states, test, value, labels):
+def merge_pairs(counts, total, first, states, g_test, value, labels):
     """Merges the components of every pair of variables that is dependent; see `pair_counts`.
 
     `states` holds the numbers of states left, for the degrees of freedom.
@@ -54,7 +52,7 @@ def merge_pairs(counts, total, first, states, test, value, labels):
                     both = counts[a, b]
                     if both > 0.0:
                         information += both * np.log(both * total / (counts[a, a] * counts[b, b]))
-            limit = threshold(test, value, (states[i] - 1) * (states[j] - 1), total)
+            limit = threshold(g_test, value, (states[i] - 1) * (states[j] - 1), total)
             if information > limit * total:
                 _join(labels, i, j)
 
@@ -69,7 +67,7 @@ def _join(labels, i, j):
 
 
 @kernel
-def merge_sets(codes, weights, counts, total, first, states, test, value, size, labels, halt):
+def merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt):
     """Merges the components that sets A of one size meet, if every cut of A is dependent.
 
     A set within one component would merge nothing, and is not tested; a variable whose entropy is no more
@@ -79,7 +77,7 @@ def merge_sets(codes, weights, counts, total, first, states, test, value, size, 
     able = np.empty(first.size - 1, np.int64)
     n = 0
     for v in range(first.size - 1):
-        if labels[v] >= 0 and -pairs[v, v] > threshold(test, value, states[v] - 1, total):
+        if labels[v] >= 0 and -pairs[v, v] > threshold(g_test, value, states[v] - 1, total):
             able[n] = v
             n += 1
     if size > n or _is_one(labels, able[:n]):
@@ -105,7 +103,7 @@ def merge_sets(codes, weights, counts, total, first, states, test, value, size, 
             else:
                 _count_rows(codes, weights, first, A, table)
             _entropies(table, total, first, A, pairs, gain)
-            if _every_cut(gain, total, states, A, test, value):
+            if _every_cut(gain, total, states, A, g_test, value):
                 for k in range(1, size):
                     _join(labels, A[0], A[k])
                 if _is_one(labels, able[:n]):
@@ -205,7 +203,7 @@ def _pair_gains(counts, total, first):
 
 
 @kernel
-def _every_cut(gain, total, states, A, test, value):
+def _every_cut(gain, total, states, A, g_test, value):
     """Tells whether each cut of A is above its threshold."""
     full = (1 << A.size) - 1
     for x in range(1, 1 << (A.size - 1)):
@@ -216,7 +214,7 @@ def _every_cut(gain, total, states, A, test, value):
             else:
                 right *= states[A[k]]
         cut = gain[full] - gain[x] - gain[full ^ x]
-        if cut <= threshold(test, value, (left - 1.0) * (right - 1.0), total):
+        if cut <= threshold(g_test, value, (left - 1.0) * (right - 1.0), total):
             return False
     return True
 
@@ -260,7 +258,7 @@ def _sum_of_terms(counts, total):
 
 
 @kernel
-def partition(codes, weights, counts, total, first, states, test, value, q, least, labels, halt):
+def partition(codes, weights, counts, total, first, states, g_test, value, q, least, labels, halt):
     """LMIP (Algorithm 1): merges components of `labels`; too few rows leave them as they are.
 
     Args:
@@ -270,7 +268,7 @@ def partition(codes, weights, counts, total, first, states, test, value, q, leas
         total: the weight of the rows.
         first: (variables + 1,), the first literal of each variable.
         states: (variables,), the numbers of states left.
-        test: see the head of this module.
+        g_test: see `threshold`.
         value: δ or a quantile.
         q: the size of the largest sets.
         least: the weight of rows below which they are too few.
@@ -279,9 +277,9 @@ def partition(codes, weights, counts, total, first, states, test, value, q, leas
     """
     if total < least:
         return
-    merge_pairs(counts, total, first, states, test, value, labels)
+    merge_pairs(counts, total, first, states, g_test, value, labels)
     for size in range(3, q + 1):
-        merge_sets(codes, weights, counts, total, first, states, test, value, size, labels, halt)
+        merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt)
 
 
 @kernel
@@ -301,7 +299,9 @@ def log_score(labels, states):
 
 
 @kernel
-def score_features(codes, weights, first, holds, literals, states, labels, test, value, q, least, out, halt):
+def score_features(
+    codes, weights, first, holds, literals, states, labels, g_test, value, q, least, out, halt
+):
     """Scores candidates: the conjunctions of a feature with one more literal each.
 
     Args:
@@ -312,7 +312,7 @@ def score_features(codes, weights, first, holds, literals, states, labels, test,
         literals: (candidates, 2), variable and state of the literal to add.
         states: (candidates, 2, variables), the states left if the candidate fails, and if it holds.
         labels: (candidates, 2, variables), the components to begin with; takes those of LMIP.
-        test: see `partition`, like `value`, `q` and `least`.
+        g_test: see `partition`, like `value`, `q` and `least`.
         value: see `partition`.
         q: see `partition`.
         least: see `partition`.
@@ -342,7 +342,7 @@ def score_features(codes, weights, first, holds, literals, states, labels, test,
             all_rows - total,
             first,
             states[c, 0],
-            test,
+            g_test,
             value,
             q,
             least,
@@ -356,7 +356,7 @@ def score_features(codes, weights, first, holds, literals, states, labels, test,
             total,
             first,
             states[c, 1],
-            test,
+            g_test,
             value,
             q,
             least,
