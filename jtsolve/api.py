@@ -257,7 +257,7 @@ def select(
         screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
             None for pc, or for all columns at once complete.
         over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
-            for the junction tree without a limit, or for directions all columns at once.
+            for the junction tree without a limit.
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
             posterior; None for a screen.
         time: seconds from start to finish, reading included; None for no limit.

@@ -69,7 +69,8 @@ def select(
     """
     claim_outputs(output)
 
-    from jtsolve.io.graph import require_format, selection_to_document, write_graph
+    from jtsolve.core.formats import GRAPH
+    from jtsolve.io.graph import selection_to_document, write_graph
     from jtsolve.io.supersets import read_superset
     from jtsolve.selection.choices import SelectionPlan
     from jtsolve.study.arguments import score_of
@@ -78,7 +79,7 @@ def select(
 
     known = None if superset is None else read_superset(superset)
     plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
-    require_format(output, arcs=plan.directs)
+    GRAPH.format_to_write(output)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)

@@ -155,16 +155,15 @@ def _of_graph(path: Path) -> View:
     import msgspec
 
     from jtsolve.core.triangulation import triangulation
-    from jtsolve.io.graph import arcs_of, graph_of, read_document
+    from jtsolve.io.graph import graph_of, read_document
     from jtsolve.study.trees import NamedTree
 
     document = read_document(path)
     graph = graph_of(document, str(path))
     strengths = _in_order(document, graph)
-    arcs = None if document.arcs is None else arcs_of(document)
 
     def tree() -> NamedTree:
-        return NamedTree(triangulation(graph.moral(arcs or ())), graph.names)
+        return NamedTree(triangulation(graph), graph.names)
 
     def draw(target: Path) -> None:
         from jtsolve.draw.picture import draw_edges
@@ -173,11 +172,11 @@ def _of_graph(path: Path) -> View:
         index = {name: v for v, name in enumerate(graph.names)}
         steps = () if document.selection is None else document.selection.steps
         groups = grouped(graph, [[index[name] for name in step.region] for step in steps])
-        draw_edges(graph.edges, graph.names, target, strengths=strengths, groups=groups, arcs=arcs)
+        draw_edges(graph.edges, graph.names, target, strengths=strengths, groups=groups)
 
     def text() -> str:
         found = tree()
-        added = len(found.tree.graph_edges) - graph.moral(arcs or ()).size
+        added = len(found.tree.graph_edges) - graph.size
         filled = f", which adds {added} edge{'s' * (added != 1)}" if added else ""
         title = f"junction tree of its min-fill triangulation{filled}"
         return f"{_text(document, graph, strengths)}\n\n{title}\n{found.text()}"
@@ -210,12 +209,6 @@ def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[f
         if shrunk:
             facts.append(["shrunk", f"in {shrunk} steps, whose columns are as many as the rows or more"])
     edges = [list(pair) for pair in graph.named_edges]
-    if document.arcs is not None:
-        known = {frozenset(arc) for arc in document.arcs}
-        facts.insert(2, ["directed", len(known)])
-        rows = [[u, "→", v] for u, v in document.arcs]
-        rows += [[u, "–", v] for u, v in edges if frozenset((u, v)) not in known]
-        return f"{table(['', ''], facts)}\n\n{table(['edge', '', ''], rows)}"
     if strengths is None:
         return f"{table(['', ''], facts)}\n\n{table(['edge', ''], edges)}"
     order = sorted(range(len(edges)), key=lambda k: -abs(strengths[k]))

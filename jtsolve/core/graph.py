@@ -210,27 +210,10 @@ class UndirectedGraph:
         married = (pair for around in parents for pair in combinations(members(around), 2))
         return UndirectedGraph.from_edges(self.names, [*self.edges, *married])
 
-    def to_networkx(
-        self,
-        attributes: Mapping[Edge, Mapping[str, Any]] | None = None,
-        arcs: Iterable[Edge] | None = None,
-    ) -> nx.Graph:
-        """Returns the graph with the names as nodes.
-
-        Args:
-            attributes: those of edges (u, v), u < v.
-            arcs: the edges (u, v) that are directed, from u to v: the graph is a `networkx.DiGraph`, in which
-                each other edge is two arcs; None for a `networkx.Graph`.
-        """
+    def to_networkx(self, attributes: Mapping[Edge, Mapping[str, Any]] | None = None) -> nx.Graph:
+        """Returns the graph with the names as nodes, and the attributes of edges (u, v), u < v."""
         import networkx as nx
 
-        if arcs is not None:
-            backward = {(v, u) for u, v in arcs}
-            both = (pair for u, v in self.edges for pair in ((u, v), (v, u)) if pair not in backward)
-            digraph = nx.DiGraph()
-            digraph.add_nodes_from(self.names)
-            digraph.add_edges_from((self.names[u], self.names[v]) for u, v in both)
-            return digraph
         graph = nx.Graph()
         graph.add_nodes_from(self.names)
         for u, v in self.edges:

@@ -51,10 +51,7 @@ class Selection:
         superset: the edges decided: H.
         steps: every decision, in order.
         strengths: of each edge, in the order of `graph.edges`: the partial correlation given all other
-            variables under the graph; None for states or with arcs, or where the rows do not suffice.
-        arcs: edges (u, v) that are directed, from u to v; None if directions were not requested.
-        separators: of each pair that is not joined but has a common neighbour, the set that separates it,
-            from which the directions follow.
+            variables under the graph; None for states, or where the rows do not suffice.
         over: whether the superset was decided at once, or region by region.
         separator_size: clusters with a larger separator were merged; None for no limit.
         method: its name and options.
@@ -65,16 +62,13 @@ class Selection:
         environment: versions and machine.
 
     Raises:
-        InputError: the numbers of edges and strengths differ, the graph leaves the superset, or an arc is no
-            edge, or there twice.
+        InputError: the numbers of edges and strengths differ, or the graph leaves the superset.
     """
 
     graph: UndirectedGraph
     superset: UndirectedGraph
     steps: tuple[Step, ...]
     strengths: tuple[float, ...] | None = None
-    arcs: tuple[Edge, ...] | None = None
-    separators: Mapping[Edge, VarSet] = field(default_factory=lambda: MappingProxyType({}))
     over: Over = "junction-tree"
     separator_size: int | None = None
     method: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
@@ -90,20 +84,6 @@ class Selection:
             raise InputError("selection", "strengths", reason, "give one for every edge")
         if not self.graph.is_subgraph_of(self.superset):
             raise InputError("selection", "graph", "it has an edge that the superset lacks", "select again")
-        directed = [frozenset(arc) for arc in self.arcs or ()]
-        if len(set(directed)) < len(directed) or not set(directed) <= set(map(frozenset, self.graph.edges)):
-            reason = "an arc is no edge, or an edge has two"
-            raise InputError("selection", "arcs", reason, "direct each edge once at most")
-
-    @property
-    def markov(self) -> UndirectedGraph:
-        """The graph to which the data are Markov: with arcs, the moral graph."""
-        return self.graph.moral(self.arcs or ())
-
-    @property
-    def screened(self) -> UndirectedGraph:
-        """The superset; with arcs, which a screen for edges may have passed over, together with `markov`."""
-        return self.superset.union(self.markov)
 
     def __repr__(self) -> str:
         size = f"{self.graph.n} variables, {self.graph.size} of {self.superset.size} edges"

@@ -59,7 +59,6 @@ def graph_html(
     edges: Sequence[tuple[int, int]],
     names: Sequence[str],
     strengths: Sequence[float] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
     *,
     below: str = "",
 ) -> str:
@@ -70,12 +69,11 @@ def graph_html(
         edges: see `picture.edges_figure`.
         names: see `picture.edges_figure`.
         strengths: see `picture.edges_figure`.
-        arcs: see `picture.edges_figure`.
         below: HTML below the graph.
     """
     count = len({v for edge in edges for v in edge})
     if count <= _READABLE:
-        picture = svg_element(edges_figure(edges, names, strengths, None, arcs))
+        picture = svg_element(edges_figure(edges, names, strengths))
     elif count <= _ZOOMABLE:
         page = escape(zoomable(edges, names, strengths=strengths))
         picture = f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'

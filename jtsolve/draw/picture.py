@@ -6,8 +6,6 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from jtsolve.core.files import write_atomically
 from jtsolve.core.formats import PICTURE, RASTER
 from jtsolve.draw import fonts
@@ -90,16 +88,14 @@ def draw_edges(
     *,
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
 ) -> None:
-    """Draws any graph into a file. An .html page shows no arcs.
+    """Draws any graph into a file.
 
     Args:
         edges: see `edges_figure`.
         names: see `edges_figure`.
         strengths: see `edges_figure`.
         groups: see `edges_figure`.
-        arcs: see `edges_figure`.
         path: the file to write, atomically: .svg, .png, .dot or .html.
 
     Raises:
@@ -113,9 +109,9 @@ def draw_edges(
         page = zoomable(edges, names, Path(path).stem, strengths=strengths, groups=groups)
         write_atomically(path, page.encode())
     elif kind == "dot":
-        write_atomically(path, edges_dot(edges, names, strengths, arcs).encode())
+        write_atomically(path, edges_dot(edges, names, strengths).encode())
     else:
-        save(edges_figure(edges, names, strengths, groups, arcs), path)
+        save(edges_figure(edges, names, strengths, groups), path)
 
 
 def edges_figure(
@@ -123,7 +119,6 @@ def edges_figure(
     names: Sequence[str],
     strengths: Sequence[float] | None = None,
     groups: Sequence[int | None] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
 ) -> Any:
     """Returns the drawing of a graph as a `matplotlib.figure.Figure`.
 
@@ -132,7 +127,6 @@ def edges_figure(
         names: of the variables.
         strengths: of each edge, from -1 to 1: blue if positive, red if negative, wider if stronger.
         groups: of each variable, in whose colour it is filled; None for none.
-        arcs: edges that have an arrow head, in the middle of their line.
     """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
@@ -154,11 +148,6 @@ def edges_figure(
         faded = _FADED if course.behind else 1.0
         style = {"edgecolor": colour, "linewidth": width, "alpha": faded, "zorder": 1}
         axes.add_patch(PathPatch(outline, fill=False, **style))
-    for u, v in arcs or ():
-        course, shares = routes[min(u, v), max(u, v)], (0.54, 0.58)
-        tail, head = course.at(np.array(shares if u < v else (1 - shares[0], 1 - shares[1])))
-        style = {"arrowstyle": "-|>", "color": EDGE, "shrinkA": 0}
-        axes.annotate("", xy=head, xytext=tail, arrowprops=style, zorder=1)
     for v in layout.drawn:
         group = None if groups is None else groups[v]
         fill = _CLIQUE_FILL if group is None else group_fill(group)

@@ -147,10 +147,7 @@ def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
 
 
 def edges_dot(
-    edges: Sequence[tuple[int, int]],
-    names: Sequence[str],
-    strengths: Sequence[float] | None = None,
-    arcs: Sequence[tuple[int, int]] | None = None,
+    edges: Sequence[tuple[int, int]], names: Sequence[str], strengths: Sequence[float] | None = None
 ) -> str:
     """Returns any graph in the DOT language of Graphviz.
 
@@ -158,7 +155,6 @@ def edges_dot(
         edges: pairs of positions in `names`.
         names: of the vertices.
         strengths: of each edge, from -1 to 1, shown as colour and width.
-        arcs: the edges that are directed, (u, v) from u to v; the others get `dir=none`.
     """
     nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(len(names))]
     styles = [""] * len(edges)
@@ -168,15 +164,9 @@ def edges_dot(
             f'tooltip="{value:.4f}"]'
             for value in strengths
         ]
-    if arcs is None:
-        lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
-    else:
-        known = {frozenset(arc) for arc in arcs}
-        lines = [f"  v{u} -> v{v};" for u, v in arcs]
-        lines += [f"  v{u} -> v{v} [dir=none];" for u, v in edges if frozenset((u, v)) not in known]
-    kind = "graph markov_network {" if arcs is None else "digraph cpdag {"
+    lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
     style = '  node [shape=box, style=rounded, fontname="sans-serif"];'
-    return "\n".join([kind, style, *nodes, *lines, "}"])
+    return "\n".join(["graph markov_network {", style, *nodes, *lines, "}"])
 
 
 def _braces(mask: VarSet, names: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """Graph files: `jtsolve-graph`, version 1; GraphML; edge lists in CSV.
 
 A jtsolve-graph file may hold the selection that found the graph. An edge list has the header `source,target`,
-or `source,target,strength`; a line without a target is a vertex without edges. Arcs are kept in
-jtsolve-graph, and in GraphML as a directed graph, in which an edge without direction is two arcs.
+or `source,target,strength`; a line without a target is a vertex without edges. A directed
+graph in GraphML is read as its moral graph; two arcs between the same vertices are an edge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jtsolve.core.formats import GRAPH
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Over
 from jtsolve.core.varset import members
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError
 from jtsolve.io.documents import Count, Name, decode, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
@@ -53,13 +53,6 @@ class StepDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shrinkage: Share = 0.0
 
 
-class SeparatorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The set that separates a pair that is not joined but has a common neighbour."""
-
-    pair: Pair
-    given: list[Name]
-
-
 class SelectionDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a graph was selected: see `core.selection.Selection`."""
 
@@ -73,16 +66,13 @@ class SelectionDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     data: dict[str, Any]
     seconds: dict[str, float]
     environment: dict[str, Any]
-    separators: list[SeparatorDocument] = []
 
 
 class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve graph file, version 1.
 
     `edges` are pairs of variables, each once. `strengths`, aligned with `edges`, are partial correlations.
-    `arcs` are the edges that have a direction, from the first to the second; null or absent for a graph
-    without directions, in which parents of a vertex are joined. `selection`: how the graph was found;
-    null or absent for any other graph.
+    `selection`: how the graph was found; null or absent for any other graph.
     """
 
     format: Literal["jtsolve-graph"]
@@ -90,7 +80,6 @@ class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
     edges: list[Pair]
     strengths: list[Correlation] | None = None
-    arcs: list[Pair] | None = None
     selection: SelectionDocument | None = None
 
 
@@ -136,14 +125,9 @@ def selection_to_document(selection: Selection) -> GraphDocument:
         "data": dict(selection.data),
         "seconds": dict(selection.seconds),
         "environment": dict(selection.environment),
-        "separators": [
-            {"pair": (names[u], names[v]), "given": names_of(given, names)}
-            for (u, v), given in selection.separators.items()
-        ],
     }
     return msgspec.structs.replace(
         graph_to_document(selection.graph, selection.strengths),
-        arcs=None if selection.arcs is None else pairs(selection.arcs),
         selection=msgspec.convert(facts, SelectionDocument),
     )
 
@@ -151,11 +135,9 @@ def selection_to_document(selection: Selection) -> GraphDocument:
 def document_to_json(document: GraphDocument) -> bytes:
     """Returns the document as JSON in UTF-8, with keys in a fixed order and a line per edge."""
     values = msgspec.to_builtins(document)
-    for key in ("strengths", "arcs", "selection"):
+    for key in ("strengths", "selection"):
         if values[key] is None:
             del values[key]
-    if document.selection is not None and not document.selection.separators:
-        del values["selection"]["separators"]
     return json_bytes(values)
 
 
@@ -163,23 +145,10 @@ def write_graph(document: GraphDocument, path: str | Path) -> None:
     """Writes a graph as the suffix says: .json, .graphml or .csv, the last two without steps.
 
     Raises:
-        ChoiceError: as `require_format`.
+        ChoiceError: the suffix is none of a graph.
         InputError: the file cannot be written.
     """
-    kind = require_format(path, arcs=document.arcs is not None)
-    write_atomically(path, _WRITERS[kind](document))
-
-
-def require_format(path: str | Path, *, arcs: bool = False) -> str:
-    """Returns the format of a file to write, of a graph with arcs or without.
-
-    Raises:
-        ChoiceError: the suffix is none of a graph, or .csv for arcs.
-    """
-    kind = GRAPH.format_to_write(path)
-    if arcs and kind == "csv":
-        raise ChoiceError(f"{path}: an edge list has no directions; write .json or .graphml")
-    return kind
+    write_atomically(path, _WRITERS[GRAPH.format_to_write(path)](document))
 
 
 def read_document(path: str | Path) -> GraphDocument:
@@ -205,18 +174,13 @@ def graph_of(document: GraphDocument, source: str) -> UndirectedGraph:
     """Returns the graph of a document.
 
     Raises:
-        InputError: names or edges repeat, an edge names no variable, strengths are not one an edge, or an arc
-            is no edge.
+        InputError: names or edges repeat, an edge names no variable, or strengths are not one an edge.
     """
     index = index_of(document.variables, source)
     if document.strengths is not None and len(document.strengths) != len(document.edges):
         reason = f"{len(document.strengths)} strengths for {len(document.edges)} edges"
         raise InputError(source, "$.strengths", reason, "give one for every edge, in their order")
-    graph = edges_of(document.edges, document.variables, index, source, "$.edges")
-    arcs = edges_of(document.arcs or [], document.variables, index, source, "$.arcs")
-    for u, v in arcs.without(graph).named_edges:
-        raise InputError(source, "$.arcs", f"'{u}' – '{v}' is no edge", "direct edges only")
-    return graph
+    return edges_of(document.edges, document.variables, index, source, "$.edges")
 
 
 def edges_of(
@@ -249,19 +213,12 @@ def edges_of(
 
 
 def read_graph(path: str | Path) -> UndirectedGraph:
-    """Returns the graph in a file that `read_document` reads; of one with arcs, its moral graph.
+    """Returns the graph in a file that `read_document` reads.
 
     Raises:
         InputError: the file cannot be read, or is not a graph; names the place.
     """
-    document = read_document(path)
-    return graph_of(document, str(path)).moral(arcs_of(document))
-
-
-def arcs_of(document: GraphDocument) -> list[tuple[int, int]]:
-    """Returns the arcs of a document whose graph is known to be one."""
-    place = {name: v for v, name in enumerate(document.variables)}
-    return [(place[u], place[v]) for u, v in document.arcs or ()]
+    return graph_of(read_document(path), str(path))
 
 
 def index_of(names: Sequence[str], source: str) -> dict[str, int]:
@@ -282,9 +239,6 @@ def index_of(names: Sequence[str], source: str) -> dict[str, int]:
 def _graphml(document: GraphDocument) -> bytes:
     import networkx as nx
 
-    if document.arcs is not None:
-        graph = graph_of(document, "graph").to_networkx(arcs=arcs_of(document))
-        return ("\n".join(nx.generate_graphml(graph)) + "\n").encode()
     graph = nx.Graph()
     graph.add_nodes_from(document.variables)
     for i, (u, v) in enumerate(document.edges):
@@ -293,7 +247,7 @@ def _graphml(document: GraphDocument) -> bytes:
 
 
 def _read_graphml(data: bytes, source: str) -> GraphDocument:
-    """Returns the document of a graph of networkx, igraph or others; in a directed one, two arcs are an edge.
+    """Returns the document of a graph of networkx, igraph or others; of a directed one, its moral graph.
 
     Nodes with a number for an identifier, such as n0, are called by their attribute `name` or `label`.
     """
@@ -307,19 +261,19 @@ def _read_graphml(data: bytes, source: str) -> GraphDocument:
     if not len(graph):
         raise InputError(source, "", "the graph has no nodes", "give a graph with at least one")
     graph = _named(graph)
-    arcs = None
+    nodes = list(graph.nodes)
+    arcs: list[tuple[int, int]] = []
     if graph.is_directed() and not graph.is_multigraph():
-        arcs = [(u, v) for u, v in graph.edges if u != v and not graph.has_edge(v, u)]
+        place = {node: v for v, node in enumerate(nodes)}
+        arcs = [(place[u], place[v]) for u, v in graph.edges if u != v and not graph.has_edge(v, u)]
         graph = graph.to_undirected(as_view=True)
     try:
         found = UndirectedGraph.from_networkx(graph, source)
     except InputError as error:
         raise InputError(source, error.place, error.reason, error.remedy) from None
-    nodes = list(graph.nodes)
     values = [graph.edges[nodes[u], nodes[v]].get("strength") for u, v in found.edges]
     weighed = bool(values) and all(isinstance(value, float) and abs(value) <= 1 for value in values)
-    document = graph_to_document(found, values if weighed else None)
-    return document if arcs is None else msgspec.structs.replace(document, arcs=arcs)
+    return graph_to_document(found.moral(arcs), values if weighed and not arcs else None)
 
 
 def _named(graph: nx.Graph) -> nx.Graph:

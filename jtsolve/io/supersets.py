@@ -12,7 +12,7 @@ from jtsolve.core.files import read_file
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
 from jtsolve.io.documents import Name, decode, format_of
-from jtsolve.io.graph import FORMAT, arcs_of, edges_of, graph_of, index_of, read_document, read_graph
+from jtsolve.io.graph import FORMAT, edges_of, index_of, read_document, read_graph
 from jtsolve.io.ranking import read_ranking
 from jtsolve.io.result import ResultDocument, read_result, tree_of
 
@@ -65,8 +65,7 @@ def read_screened(path: str | Path) -> UndirectedGraph:
         if document.selection is not None:
             index = index_of(document.variables, source)
             pairs = document.selection.superset
-            superset = edges_of(pairs, document.variables, index, source, "$.selection.superset")
-            return superset.union(graph_of(document, source).moral(arcs_of(document)))
+            return edges_of(pairs, document.variables, index, source, "$.selection.superset")
     return read_superset(path)
 
 

@@ -125,11 +125,6 @@ class SelectionPlan:
         )
 
     @property
-    def directs(self) -> bool:
-        """Whether the graph gets directions."""
-        return isinstance(self.method, PC) and self.method.direct
-
-    @property
     def score(self) -> str:
         """The name of a score of data of this kind, by which a table is read."""
         return "bic" if self.kind == "states" else "gaussian-bic"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jtsolve.core.triangulation import constraints_within, triangulation
 from jtsolve.core.varset import members
 from jtsolve.draw.picture import draw_edges
-from jtsolve.errors import ChoiceError, public
+from jtsolve.errors import public
 from jtsolve.io.graph import selection_to_document, write_graph
 from jtsolve.listing import shown
 from jtsolve.models.framed import Model
@@ -78,19 +78,6 @@ class SelectedGraph:
         attributes = {edge: {"strength": value} for edge, value in zip(graph.edges, strengths, strict=False)}
         return nx.relabel_nodes(graph.to_networkx(attributes), self.style.names)
 
-    def cpdag(self) -> nx.DiGraph:
-        """Returns the directed graph of networkx; an edge without direction is two arcs, one each way.
-
-        Raises:
-            ChoiceError: directions were not requested.
-        """
-        if self.selection.arcs is None:
-            raise ChoiceError("the graph has no directions; select it with the method 'pc:direct=true'")
-        import networkx as nx
-
-        digraph = self.selection.graph.to_networkx(arcs=self.selection.arcs)
-        return nx.relabel_nodes(digraph, self.style.names)
-
     def fit(self, *, smoothing: float | None = None) -> Model:
         """Returns the model of the min-fill triangulation of the graph, fitted to the data.
 
@@ -100,7 +87,7 @@ class SelectedGraph:
         Raises:
             InputError: there are too few rows for the largest clique.
         """
-        tree = triangulation(self.selection.markov)
+        tree = triangulation(self.selection.graph)
         facts = {"graph": self.selection.method["name"], "triangulation": "min-fill"}
         table = replace(self.table, provenance={**self.table.provenance, **facts})
         if isinstance(table, ContinuousTable):
@@ -109,7 +96,7 @@ class SelectedGraph:
 
     def constraints(self, *, require: bool = False) -> Constraints:
         """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
-        return constraints_within(self.selection.screened, self.selection.markov if require else None)
+        return constraints_within(self.selection.superset, self.selection.graph if require else None)
 
     def write(self, path: str | Path) -> None:
         """Writes the graph to a file: .json or .json.gz with every decision, .graphml, .csv."""
@@ -134,9 +121,7 @@ class SelectedGraph:
         facts = selection_facts(self.selection).items()
         rows = [(key.replace("_", " "), shown(fact)) for key, fact in facts if fact]
         found = self.selection
-        return graph_html(
-            [repr(self), *rows], found.graph.edges, found.graph.names, found.strengths, found.arcs
-        )
+        return graph_html([repr(self), *rows], found.graph.edges, found.graph.names, found.strengths)
 
 
 def draw_selection(selection: Selection, path: str | Path) -> None:
@@ -153,7 +138,6 @@ def draw_selection(selection: Selection, path: str | Path) -> None:
         path,
         strengths=selection.strengths,
         groups=grouped(selection.graph, steps),
-        arcs=selection.arcs,
     )
 
 
@@ -180,7 +164,6 @@ def selection_facts(selection: Selection) -> dict[str, Any]:
     return {
         "variables": selection.graph.n,
         "edges": selection.graph.size,
-        **({} if selection.arcs is None else {"arcs": len(selection.arcs)}),
         "superset": selection.superset.size,
         "method": selection.method.get("name", ""),
         "screen": selection.screen.get("name", ""),

@@ -31,10 +31,8 @@ from jtsolve.core.run import Run
 from jtsolve.core.selection import Selection, Step
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.directing import directed, unshielded
 from jtsolve.selection.gaussian import covariance_selection, partial_correlations
 from jtsolve.selection.method import Task, options_of
-from jtsolve.selection.pc import PC
 from jtsolve.selection.regions import cluster_tree, region_graph
 from jtsolve.selection.samples import GaussianSample, sample_of
 from jtsolve.selection.screens import Complete, PcScreen
@@ -209,32 +207,23 @@ def select(
         method: decides the edges.
         screen: gives the superset in which they are sought; None for `PcScreen`, or for all columns at once
             `Complete`.
-        over: the framework; None for the junction tree without a limit on separators, or for a graph with
-            directions for all columns at once.
+        over: the framework; None for the junction tree without a limit on separators.
         margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
         run: seed and progress; None for the defaults.
 
     Raises:
-        ChoiceError: the method or the screen is not for such data, or directions are sought over a junction
-            tree.
+        ChoiceError: the method or the screen is not for such data.
         InputError: a column is a combination of others, or the superset is not over these columns.
     """
     run = run or Run()
     began = time.perf_counter()
-    directing = method if isinstance(method, PC) and method.direct else None
-    if over is None:
-        over = Plain() if directing else OverJunctionTree()
+    over = over or OverJunctionTree()
     if screen is None:
         screen = Complete() if isinstance(over, Plain) else PcScreen()
     sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
         raise ChoiceError(f"{objection}; choose another method, such as pc")
-    if directing and not isinstance(over, Plain):
-        raise ChoiceError(
-            "a region of a junction tree hides common causes of its columns, so that it has no directions; "
-            "take the framework plain"
-        )
     run.progress(note="screening", done=0.0)
     superset = screen.superset(sample, run.seed)
     screened = time.perf_counter()
@@ -242,15 +231,7 @@ def select(
     graph = UndirectedGraph.from_edges(sample.names, [edge for step in steps for edge in step.kept])
     decided = time.perf_counter()
     strengths: tuple[float, ...] | None = None
-    arcs: tuple[Edge, ...] | None = None
-    separators: dict[Edge, VarSet] = {}
-    if directing:
-        matrix, level = graph.matrix(), (steps[0].parameter if steps else None) or 0.0
-        for pair in unshielded(graph):
-            run.progress(note="seeking separating sets", done=1.0)
-            separators[pair] = directing.separator(sample, matrix, level, pair)
-        arcs = directed(graph, separators)
-    elif isinstance(sample, GaussianSample):
+    if isinstance(sample, GaussianSample):
         run.progress(note="estimating the strengths", done=1.0)
         strengths = strengths_of(sample, graph)
     facts: dict[str, Any] = {
@@ -265,8 +246,6 @@ def select(
         superset,
         steps,
         strengths,
-        arcs,
-        separators,
         over=over.name,
         separator_size=over.separator_size,
         method=options_of(method),

@@ -15,19 +15,17 @@ References:
 
 from __future__ import annotations
 
-from math import atanh, inf, log, sqrt, tanh
+from math import log, sqrt, tanh
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-
-from jtsolve.selection.samples import GaussianSample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from jtsolve.selection.samples import DiscreteSample, Sample
+    from jtsolve.selection.samples import DiscreteSample
 
 NUMBER_TESTS = ("fisher-z", "correlation", "bic")
 STATE_TESTS = ("g", "chi2", "bic")
@@ -59,39 +57,27 @@ def thresholds(test: str, level: float, rows: int, depth: int) -> NDArray[np.flo
     )
 
 
-def dependence(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
-    sample: Sample, i: int, j: int, given: Sequence[int], test: str | None, level: float
-) -> float:
-    """Returns how far X_i and X_j depend on each other given X_S: above 0, or they are taken for independent.
-
-    Of two sets S, the test speaks for independence the more, the smaller this is; 0 if it has no evidence.
+def are_independent(  # noqa: PLR0917 - as it is written, X_i ⫫ X_j | X_S
+    sample: DiscreteSample, i: int, j: int, given: Sequence[int], test: str, level: float
+) -> bool:
+    """Returns whether states X_i and X_j are taken for independent given X_S.
 
     Args:
         sample: the columns.
         i: one.
         j: another.
         given: S.
-        test: of `NUMBER_TESTS`, or of `STATE_TESTS` for states; None for fisher-z and g.
-        level: α, the threshold for correlation; without meaning for bic.
+        test: of `STATE_TESTS`.
+        level: α; without meaning for bic.
     """
     from scipy.special import chdtrc
 
-    if isinstance(sample, GaussianSample):
-        from jtsolve.selection.kernels.independence import partial_correlation
-
-        size = len(given)
-        room = np.empty((size + 2, size + 2))
-        found = abs(partial_correlation(sample.correlation, i, j, np.array(given, np.int64), size, room))
-        limit = thresholds(test or "fisher-z", level, sample.rows, size)[size]
-        if limit >= 1 or found >= 1:
-            return 0.0 if limit >= 1 else inf
-        return atanh(found) / atanh(limit) - 1
-    statistic, freedom = _statistic(sample, i, j, given, "chi2" if test == "chi2" else "g")
+    statistic, freedom = _statistic(sample, i, j, given, test)
     if freedom == 0:
-        return 0.0
+        return True
     if test == "bic":
-        return statistic / (log(sample.rows) * freedom) - 1
-    return level - float(chdtrc(freedom, statistic))
+        return statistic <= log(sample.rows) * freedom
+    return level <= float(chdtrc(freedom, statistic))
 
 
 def _statistic(sample: DiscreteSample, i: int, j: int, given: Sequence[int], test: str) -> tuple[float, int]:

@@ -11,22 +11,19 @@ References:
     D. Colombo, M. Maathuis, Order-independent constraint-based causal structure learning, JMLR 15, 2014.
     M. Kalisch, P. Bühlmann, Estimating high-dimensional directed acyclic graphs with the PC-algorithm, JMLR
     8, 2007.
-    J. Ramsey, Improving accuracy and scalability of the PC algorithm by maximizing p-value, arXiv 1610.00378,
-    2016 (which separating set).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import choose, require_parameter
-from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, Test, dependence, thresholds
+from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, Test, are_independent, thresholds
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.samples import GaussianSample
 
@@ -35,13 +32,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.graph import Edge
-    from jtsolve.core.varset import VarSet
     from jtsolve.selection.choosing import Criterion
     from jtsolve.selection.samples import DiscreteSample, Sample
 
-_DEPTH = 2
-"""The largest |S|, unless it is given or the edges are to be directed."""
 _LARGEST_LEVEL = 0.2
 _LEAST_LEVEL = 1e-8
 """The levels α between which a criterion chooses: from hardly any edges to a fifth of the false ones."""
@@ -53,10 +46,7 @@ class PC:
     """The PC algorithm; for numbers and states.
 
     Args:
-        depth: η, the largest |S|; None for 2, or with `direct` for as many as there are neighbours.
-        direct: whether the graph is the skeleton of a Bayesian network, to be directed as far as it can be.
-            Then S is sought among the neighbours of either end: the parents of one need not be neighbours of
-            the other.
+        depth: η, the largest |S|.
         test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
         criterion: the level α, or the threshold of the test correlation, above 0 and below 1; or for numbers
             what chooses it.
@@ -66,15 +56,14 @@ class PC:
     """
 
     name: ClassVar[str] = "pc"
-    depth: int | None = None
-    direct: bool = False
+    depth: int = 2
     test: Test | None = None
     criterion: float | Criterion = 0.01
 
     def __post_init__(self) -> None:
         if self.test is not None and self.test not in TESTS:
             raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
-        if self.depth is not None and self.depth < 0:
+        if self.depth < 0:
             raise ChoiceError(f"the depth is {self.depth}; give a number of 0 or more")
         require_parameter(self.criterion, below=1.0)
 
@@ -122,7 +111,7 @@ class PC:
         for value in parameters:
             left = task.candidates.copy()
             limits = thresholds(self._test, value, rows, self._deepest(len(left)))
-            prune(correlation, task.graph.copy(), left, limits, self.direct)
+            prune(correlation, task.graph.copy(), left, limits)
             yield left
 
     def _states(self, sample: DiscreteSample, task: Task) -> Decision:
@@ -135,45 +124,14 @@ class PC:
                 break
             seen = graph.copy()
             for i, j in np.argwhere(np.triu(left)).tolist():
+                end = min((i, j), key=lambda end: int(seen[end].sum()))
+                around = [v for v in np.flatnonzero(seen[end]).tolist() if v not in (i, j)]
                 if any(
-                    dependence(sample, i, j, given, test, level) <= 0
-                    for around in self._around(seen, i, j)
-                    for given in combinations(around, size)
+                    are_independent(sample, i, j, given, test, level) for given in combinations(around, size)
                 ):
                     left[i, j] = left[j, i] = graph[i, j] = graph[j, i] = False
         return Decision(left, None if test == "bic" else level)
 
     def _deepest(self, n: int) -> int:
         """Returns the largest |S| among n columns."""
-        every = max(n - 2, 0)
-        if self.depth is None:
-            return every if self.direct else min(_DEPTH, every)
-        return min(self.depth, every)
-
-    def separator(self, sample: Sample, graph: NDArray[np.bool_], level: float, pair: Edge) -> VarSet:
-        """Returns the set that separates two vertices which a graph does not join.
-
-        It is the set of neighbours of either given which they depend least (Ramsey): the order of the columns
-        does not matter, and weak dependences mislead it less than the first set that passes a test.
-
-        Args:
-            sample: the columns.
-            graph: bool, shape (n, n).
-            level: α, or the threshold of the test correlation.
-            pair: the two.
-        """
-        i, j = pair
-        sides = [np.flatnonzero(graph[end]).tolist() for end in pair]
-        largest = min(self._deepest(sample.n), max(map(len, sides)))
-        sets = (combinations(around, size) for size in range(largest + 1) for around in sides)
-        found = (
-            (dependence(sample, i, j, given, self.test, level), varset(given))
-            for given in chain.from_iterable(sets)
-        )
-        return min(found)[1]
-
-    def _around(self, graph: NDArray[np.bool_], i: int, j: int) -> list[list[int]]:
-        """Returns S_ij, or the neighbours of both ends if edges are to be directed."""
-        ends = sorted((i, j), key=lambda end: int(graph[end].sum()))
-        sides = [[v for v in np.flatnonzero(graph[end]).tolist() if v not in (i, j)] for end in ends]
-        return sides if self.direct else sides[:1]
+        return min(self.depth, max(n - 2, 0))

@@ -34,7 +34,7 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
     selection = getattr(given, "selection", None)
     if selection is not None:
         gaussian = selection.strengths is not None
-        return (selection.screened if screened else selection.markov), gaussian, "the selected graph"
+        return (selection.superset if screened else selection.graph), gaussian, "the selected graph"
     if is_listing(given) and not hasattr(given, "nodes"):
         pairs = [tuple(map(label_of, pair)) if is_listing(pair) else () for pair in given]
         if not all(len(pair) == 2 for pair in pairs):  # noqa: PLR2004 - a pair

@@ -4,13 +4,11 @@ The framework decides an edge from a part of the columns. That is right iff, in 
 undecided when the step was taken, no path joins the two ends through vertices outside those columns: then the
 edge is in the graph of the whole distribution iff it is in that of the columns (Vats and Nowak, JMLR 15,
 2014, proposition 4, whose proof is this condition). Checked here for every decision, with plain sets.
-
-Directions follow from the graph and the separating sets that the file holds; they are found again.
 """
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def check_selection(document: GraphDocument) -> tuple[str, ...]:
         return ("The file holds a graph, but no selection to check.",)
     known = set(document.variables)
     faults = list(_named(selection, known))
-    return tuple(faults or [*_decided_once(document, selection), *_steps(selection), *_directions(document)])
+    return tuple(faults or [*_decided_once(document, selection), *_steps(selection)])
 
 
 def _named(selection: SelectionDocument, known: set[str]) -> Iterator[str]:
@@ -47,7 +45,6 @@ def _named(selection: SelectionDocument, known: set[str]) -> Iterator[str]:
                 yield f"{where}: its {kind} are not distinct variables."
         yield from _pairs(f"{where}: its candidates", step.candidates, known)
         yield from _pairs(f"{where}: what it kept", step.kept, known)
-    yield from _pairs("The list of separating sets", [one.pair for one in selection.separators], known)
 
 
 def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
@@ -113,53 +110,6 @@ def _step(number: int, step: StepDocument, graph: Graph) -> Iterator[str]:
     for u, v in step.candidates:
         if any(u in border and v in border for border in borders):
             yield f"Step {number} decides {_shown((u, v))} although a path joins them outside its columns."
-
-
-def _directions(document: GraphDocument) -> Iterator[str]:
-    """Checks that the arcs are those of the separating sets and Meek's rules (UAI 1995)."""
-    selection = document.selection
-    assert selection is not None, "checked by the caller"
-    if document.arcs is None:
-        return
-    graph = _graph(document.edges)
-    apart = {frozenset(one.pair): set(one.given) for one in selection.separators}
-    open_pairs = {
-        frozenset((u, v))
-        for around in graph.values()
-        for u, v in combinations(around, 2)
-        if v not in graph[u]
-    }
-    for pair in sorted(map(sorted, open_pairs ^ apart.keys())):
-        yield f"{_shown(pair)} is a pair with a separating set, or needs one, but not both."
-    if open_pairs != apart.keys():
-        return
-    wanted = {
-        (end, middle)
-        for pair, given in apart.items()
-        for middle in set.intersection(*(graph[end] for end in pair)) - given
-        for end in pair
-    }
-    arcs: set[tuple[str, str]] = set()
-    settled: set[frozenset[str]] = set()
-    while wanted:
-        arcs |= {(u, v) for u, v in wanted if (v, u) not in wanted}
-        settled |= set(map(frozenset, wanted))
-        left = [(u, v) for u in graph for v in graph[u] if frozenset((u, v)) not in settled]
-        wanted = {(u, v) for u, v in left if _directed(u, v, graph, arcs, settled)}
-    for u, v in sorted(arcs ^ set(document.arcs)):
-        what = "follows from the separating sets, but is missing" if (u, v) in arcs else "does not follow"
-        yield f"'{u}' → '{v}' {what}."
-
-
-def _directed(u: str, v: str, graph: Graph, arcs: set[tuple[str, str]], settled: set[frozenset[str]]) -> bool:
-    """Returns whether one of Meek's first three rules directs an edge from u to v."""
-    if any((w, u) in arcs and w not in graph[v] for w in graph[u] - {v}):
-        return True
-    shared = graph[u] & graph[v]
-    if any((u, w) in arcs and (w, v) in arcs for w in shared):
-        return True
-    between = [w for w in shared if (w, v) in arcs and frozenset((u, w)) not in settled]
-    return any(one not in graph[other] for one, other in combinations(between, 2))
 
 
 def _graph(edges: Iterable[tuple[str, str]]) -> Graph:

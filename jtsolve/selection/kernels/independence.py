@@ -62,7 +62,7 @@ def separated(correlation, i, j, around, count, size, threshold, given, places, 
 
 
 @kernel
-def prune(correlation, graph, candidates, thresholds, both):
+def prune(correlation, graph, candidates, thresholds):
     """Algorithm 4 of Vats and Nowak: deletes candidates that a set of few neighbours separates.
 
     Args:
@@ -70,7 +70,6 @@ def prune(correlation, graph, candidates, thresholds, both):
         graph: bool, shape (m, m): H; changed.
         candidates: bool, shape (m, m), within H; changed.
         thresholds: for each size of S from 0: |ρ| below it is independence.
-        both: whether S is sought among the neighbours of either end, not of the one with fewer.
     """
     m = correlation.shape[0]
     deepest = len(thresholds)
@@ -89,22 +88,17 @@ def prune(correlation, graph, candidates, thresholds, both):
                 for k in range(m):
                     at_i += seen[i, k]
                     at_j += seen[j, k]
-                first = i if at_i <= at_j else j
-                for turn in range(2 if both else 1):
-                    end = first if turn == 0 else i + j - first
-                    count = 0
-                    for k in range(m):
-                        if seen[end, k] and k != i and k != j:  # noqa: PLR1714 - as numba has it fast
-                            around[count] = k
-                            count += 1
-                    if count < size:
-                        continue
-                    enough = True
-                    if separated(
-                        correlation, i, j, around, count, size, thresholds[size], given, places, factor
-                    ):
-                        candidates[i, j] = candidates[j, i] = False
-                        graph[i, j] = graph[j, i] = False
-                        break
+                end = i if at_i <= at_j else j
+                count = 0
+                for k in range(m):
+                    if seen[end, k] and k != i and k != j:  # noqa: PLR1714 - as numba has it fast
+                        around[count] = k
+                        count += 1
+                if count < size:
+                    continue
+                enough = True
+                if separated(correlation, i, j, around, count, size, thresholds[size], given, places, factor):
+                    candidates[i, j] = candidates[j, i] = False
+                    graph[i, j] = graph[j, i] = False
         if not enough:
             break
