@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import pytest
+from commands import Command
 from hypothesis import settings
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
@@ -22,6 +23,12 @@ from jtsolve.console import FirstRunLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
+
 
 # A deadline would be a timed assertion: a busy machine must not fail a test.
 settings.register_profile("unhurried", deadline=None)

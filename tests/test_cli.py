@@ -35,6 +35,8 @@ from jtsolve.verify.result import check
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from commands import Command
+
 ROOT = Path(__file__).parents[1]
 
 DRIVER = '''
@@ -72,25 +74,6 @@ REGISTRY["endless"] = Endless()
 from jtsolve.__main__ import main
 main()
 '''
-
-
-class Command:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        code = run([str(argument) for argument in arguments], time.monotonic())
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 @pytest.fixture

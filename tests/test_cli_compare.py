@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import threading
-import time
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,6 @@ from problems import gaussian, named
 import jtsolve.compare.running.dask
 import jtsolve.compare.running.local
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.cli import run
 from jtsolve.cli.recommend import advise
 from jtsolve.cluster import Cluster, ClusterLostError, Workers
 from jtsolve.compare.folder import Folder
@@ -36,27 +34,10 @@ from jtsolve.verify.result import check
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from commands import Command
+
     from jtsolve.compare.running.supervise import Watcher
     from jtsolve.compare.spec import InstanceFile, Row, Spec
-
-
-class Command:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        code = run([str(argument) for argument in arguments], time.monotonic())
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import time
 from math import exp, log
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ import pytest
 from random_models import brute, chain, precision_matrix, random_model
 from readers import read_numbers, read_states
 
-from jtsolve.cli import run
 from jtsolve.cli.models import pairs
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.tree import JunctionTree
@@ -38,28 +36,7 @@ from jtsolve.scoring.problem import Tabulation
 if TYPE_CHECKING:
     from pathlib import Path
 
-
-class Command:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        code = run([str(argument) for argument in arguments], time.monotonic())
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-    def json(self, *arguments: str | Path) -> Any:
-        assert self(*arguments, "--json") == 0, self.err
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
+    from commands import Command
 
 
 @pytest.fixture

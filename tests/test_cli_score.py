@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ import pytest
 from readers import read_states, tabulate
 
 import jtsolve.scoring.tabulate
-from jtsolve.cli import run
 from jtsolve.core.result import Status
 from jtsolve.core.scores import DenseScores
 from jtsolve.io.instance import read_problem
@@ -31,28 +29,11 @@ from jtsolve.scoring.scores.bic import Bic
 from jtsolve.tables.options import Coding
 
 if TYPE_CHECKING:
+    from commands import Command
+
     from jtsolve.core.problem import Problem
 
 ROOT = Path(__file__).parents[1]
-
-
-class Command:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        code = run([str(argument) for argument in arguments], time.monotonic())
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 @pytest.fixture

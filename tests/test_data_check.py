@@ -8,7 +8,6 @@ import json
 import pickle
 import re
 import shlex
-import time
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import numpy as np
 import pytest
 
 import jtsolve as jt
-from jtsolve.cli import app, run
+from jtsolve.cli import app
 from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
@@ -31,28 +30,11 @@ from jtsolve.tables.source import Source
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from commands import Command
+
 ROOT = Path(__file__).parents[1]
 READERS = ("solve", "score", "fit", "average", "select")
 COMMANDS = (*READERS, "recommend", "check", "show", "query", "mpe", "sample")
-
-
-class Command:
-    """Runs commands in this process and keeps what they print."""
-
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self._capsys = capsys
-        self.out = ""
-        self.err = ""
-
-    def __call__(self, *arguments: str | Path) -> int:
-        code = run([str(argument) for argument in arguments], time.monotonic())
-        self.out, self.err = self._capsys.readouterr()
-        return code
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 def raw_table(**columns: Any) -> RawTable:

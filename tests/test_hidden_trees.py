@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from commands import Command
 from fitting import fitted, run_for
-from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import ChoiceError

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from fitting import fitted, interrupt, run_for
-from test_cli_models import Command
 
 from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Run
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from commands import Command
     from numpy.typing import NDArray
 
     from jtsolve.models.features.tree import FeatureTree
@@ -403,11 +403,6 @@ def test_an_interruption_while_penalties_are_tried_leaves_the_best_so_far(said: 
 
 
 # The command line
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 def written(path: Path, table: DataTable) -> Path:

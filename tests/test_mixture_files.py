@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_models import random_model
 from runs import ImpatientRun
-from test_cli_models import Command
 from test_mixtures import mixture_of, table_of, two_parts
 
 from jtsolve.core.result import Stop
@@ -33,12 +32,9 @@ from jtsolve.models.model import JunctionTreeModel
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Command
+
     from jtsolve.tables.table import DataTable
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 def write_table(path: Path, table: DataTable) -> Path:

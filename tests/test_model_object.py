@@ -12,7 +12,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from random_models import chain, random_model, random_network
-from test_cli_models import Command
 
 import jtsolve as jt
 from jtsolve.core.formats import MODEL
@@ -26,15 +25,12 @@ from jtsolve.networks.write import to_bif
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from commands import Command
+
 FRAME = pd.DataFrame(
     {"a": [0, 1] * 30, "b": [True, True, False] * 20, "c": ["x", "y", "y", "x"] * 15},
     index=[f"r{i}" for i in range(60)],
 )
-
-
-@pytest.fixture
-def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    return Command(capsys)
 
 
 @pytest.fixture(scope="module")
