@@ -88,8 +88,7 @@ def _trees(count: int) -> Iterator[UndirectedGraph]:
 @pytest.mark.parametrize("over", [Plain(), OverJunctionTree(), OverJunctionTree(1)])
 def test_algorithm_4_finds_the_graph_from_the_correlations_of_the_population(over: Any) -> None:
     for k, graph in enumerate(_trees(8)):
-        method = PC(3, test="correlation", criterion=1e-5)
-        found = select(_correlations(graph, 0.2, k), method, Complete(), over)
+        found = select(_correlations(graph, 0.2, k), PC(3), Complete(), over)
         assert found.graph == graph, k
 
 
@@ -169,16 +168,14 @@ def test_covariance_selection_is_the_closed_form_on_chordal_graphs() -> None:
 def test_neighbourhood_selection_gives_the_lasso_of_scikit_learn() -> None:
     moments = GaussianSample.of(_table(6, 150))
     full = ~np.eye(6, dtype=np.bool_)
-    (kept,) = NeighbourhoodSelection("or").walk(moments.correlation, 150, Task(full, full), [0.15])
+    (kept,) = NeighbourhoodSelection().walk(moments.correlation, 150, Task(full, full), [0.15])
     assert moments.values is not None
     theirs = np.zeros_like(full)
     for j in range(6):
         others = [k for k in range(6) if k != j]
         fit = Lasso(0.15, fit_intercept=False, tol=1e-10).fit(moments.values[others].T, moments.values[j])
         theirs[j, others] = fit.coef_ != 0
-    assert (kept == (theirs | theirs.T)).all()
-    (both,) = NeighbourhoodSelection("and").walk(moments.correlation, 150, Task(full, full), [0.15])
-    assert (both == (theirs & theirs.T)).all()
+    assert (kept == (theirs & theirs.T)).all()
 
 
 # Methods
@@ -190,11 +187,9 @@ METHODS: dict[str, SelectionMethod] = {
     "glasso cv": GraphicalLasso(CrossValidation(3)),
     "glasso given": GraphicalLasso(0.2),
     "neighbourhood": NeighbourhoodSelection(),
-    "neighbourhood or": NeighbourhoodSelection("or", criterion=Stars(draws=5)),
+    "neighbourhood stars": NeighbourhoodSelection(Stars(draws=5)),
     "pc": PC(),
     "pc ebic": PC(criterion=Ebic()),
-    "pc threshold": PC(test="correlation", criterion=Ebic()),
-    "pc bic": PC(test="bic"),
 }
 
 
@@ -254,16 +249,11 @@ def _states(rows: int = 600) -> DataTable:
     return DataTable(tuple("abcd"), (labels,) * 4, np.array([a, b, c, generator.integers(0, 3, rows)]))
 
 
-@pytest.mark.parametrize(
-    "method",
-    [PC(), PC(test="chi2"), PC(test="bic")],
-    ids=repr,
-)
-def test_tests_of_states_find_a_chain(method: SelectionMethod) -> None:
+def test_tests_of_states_find_a_chain() -> None:
     table = _states()
     for over in (Plain(), OverJunctionTree()):
-        for screen in (Complete(), PcScreen(0, 0.1), PcScreen(test="bic")):
-            found = select(table, method, screen, over)
+        for screen in (Complete(), PcScreen(0, 0.1), PcScreen()):
+            found = select(table, PC(), screen, over)
             assert found.graph.named_edges == [("a", "b"), ("b", "c")]
             assert found.strengths is None
 
@@ -280,22 +270,20 @@ def test_the_statistics_of_states_are_those_of_scipy() -> None:
     table = np.array(
         [[((sample.codes[0] == x) & (sample.codes[3] == y)).sum() for y in range(3)] for x in range(3)]
     )
-    for test, kind in (("chi2", "pearson"), ("g", "log-likelihood")):
-        p = chi2_contingency(table, correction=False, lambda_=kind).pvalue
-        assert are_independent(sample, 0, 3, [], test, p - 1e-9)
-        assert not are_independent(sample, 0, 3, [], test, p + 1e-9)
+    p = chi2_contingency(table, correction=False, lambda_="log-likelihood").pvalue
+    assert are_independent(sample, 0, 3, [], p - 1e-9)
+    assert not are_independent(sample, 0, 3, [], p + 1e-9)
 
 
 def test_states_without_variation_in_any_stratum_are_independent() -> None:
     codes = np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 0, 1, 1]])
     sample = DiscreteSample(tuple("abc"), codes, np.array([2, 2, 2]))
-    assert are_independent(sample, 0, 1, [2], "g", 0.05)
+    assert are_independent(sample, 0, 1, [2], 0.05)
 
 
 def test_fishers_z_needs_more_rows_than_columns() -> None:
-    limits = thresholds("fisher-z", 0.01, 5, 3)
+    limits = thresholds(0.01, 5, 3)
     assert limits[0] < limits[1] < 1 < limits[2] == limits[3]
-    assert thresholds("bic", 1.0, 100, 1)[0] == pytest.approx(np.sqrt(1 - 100 ** (-1 / 100)))
 
 
 # Screens
@@ -389,23 +377,16 @@ def test_many_given_edges_are_shrunk_by_the_expected_error() -> None:
 
 
 def test_wrong_choices_are_refused() -> None:
-    numbers, states = _table(4, 50), _states(50)
+    states = _states(50)
     for method in (GraphicalLasso(), NeighbourhoodSelection()):
         with pytest.raises(ChoiceError, match="for numbers, not for states"):
             select(states, method, Complete())
-    with pytest.raises(ChoiceError, match="the test g is for states"):
-        select(numbers, PC(test="g"), Complete())
-    with pytest.raises(ChoiceError, match="the test fisher-z is for numbers"):
-        select(states, PC(test="fisher-z"), Complete())
     with pytest.raises(ChoiceError, match="not chosen but given"):
         select(states, PC(criterion=Ebic()), Complete())
-    for screen in (Correlations(0.2), PcScreen(test="fisher-z")):
-        with pytest.raises(ChoiceError, match="for numbers"):
-            select(states, PC(), screen)
+    with pytest.raises(ChoiceError, match="for numbers"):
+        select(states, PC(), Correlations(0.2))
     for make in (
-        lambda: NeighbourhoodSelection("xor"),  # type: ignore[arg-type]
         lambda: PC(-1),
-        lambda: PC(test="t"),  # type: ignore[arg-type]
         lambda: PC(criterion=1.5),
         lambda: Correlations(1.0),
         lambda: PcScreen(level=2.0),

@@ -114,7 +114,7 @@ def test_a_graph_is_selected_checked_shown_and_fitted(
 
 def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.csv", tmp_path / "m.json"
-    assert _run("select", states, "--method", "pc:test=chi2", "--output", graph, "--quiet") == 0
+    assert _run("select", states, "--kind", "states", "--output", graph, "--quiet") == 0
     assert read_graph(graph).named_edges == [("a", "b")]
     assert _run("fit", states, "--graph", graph, "--output", model, "--quiet") == 0
     assert isinstance(read_model(model), JunctionTreeModel)
@@ -123,7 +123,7 @@ def test_states_are_selected_and_fitted(states: Path, tmp_path: Path) -> None:
 def test_json_prints_facts_and_nothing_else(
     numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["--method", "neighbourhood:rule=or", "--over", "plain", "--kind", "nonparanormal"]
+    words = ["--method", "neighbourhood", "--over", "plain", "--kind", "nonparanormal"]
     assert _run("select", numbers, *words, "--output", tmp_path / "g.graphml", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["over"], facts["kind"], facts["screen"]) == ("plain", "nonparanormal", "complete")
@@ -153,8 +153,7 @@ def test_a_forged_selection_fails_its_check(
         (["--method", "lasso"], "there is no selection method 'lasso'; did you mean 'glasso'?"),
         (["--kind", "words"], "there is no kind of data"),
         (["--over", "sea"], "there is no framework"),
-        (["--method", "glasso:rule=or"], "selection method 'glasso' has no option 'rule'"),
-        (["--method", "pc:test=t"], "the option 'test' of selection method 'pc' cannot be 't'"),
+        (["--method", "glasso:depth=1"], "selection method 'glasso' has no option 'depth'"),
         (["--screen", "net"], "there is no screen 'net'"),
         (["--screen", "correlation"], "needs the option 'threshold'"),
         (["--screen", "correlation:x"], "the option 'threshold' of screen 'correlation' cannot be 'x'"),
@@ -347,19 +346,16 @@ def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
 
 def test_texts_describe_methods_screens_and_frameworks() -> None:
     plan = SelectionPlan.of(
-        "neighbourhood:rule=or,criterion=stars(beta=0.1,draws=5)", None, "pc:2,level=0.05", "plain"
+        "neighbourhood:criterion=stars(beta=0.1,draws=5)", None, "pc:2,level=0.05", "plain"
     )
     assert plan == SelectionPlan(
-        NeighbourhoodSelection("or", Stars(0.1, 5)), "gaussian", PcScreen(2, 0.05), Plain()
+        NeighbourhoodSelection(Stars(0.1, 5)), "gaussian", PcScreen(2, 0.05), Plain()
     )
     assert METHODS.parse("glasso:criterion=ebic(0)") == GraphicalLasso(Ebic(0.0))
-    assert METHODS.parse("pc:depth=1,test=bic,criterion=0.05") == PC(1, test="bic", criterion=0.05)
+    assert METHODS.parse("pc:depth=1,criterion=0.05") == PC(1, 0.05)
     assert SCREENS.parse("correlation:0.3") == Correlations(0.3)
     assert FRAMEWORKS.parse("junction-tree:3") == OverJunctionTree(3)
-    assert (SelectionPlan.of("pc:test=chi2").kind, SelectionPlan.of("pc:test=bic").kind) == (
-        "states",
-        "gaussian",
-    )
+    assert (SelectionPlan.of(kind="states").method, SelectionPlan.of("pc").kind) == (PC(), "gaussian")
     graph = UndirectedGraph.empty("ab")
     assert SelectionPlan.of(superset=graph).screen == GivenGraph(graph)
     with pytest.raises(ChoiceError, match="give one of the two"):

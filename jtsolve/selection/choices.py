@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from jtsolve.core.choices import Entry, Registry
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.framework import select
-from jtsolve.selection.independence import NUMBER_TESTS
-from jtsolve.selection.pc import PC
 from jtsolve.selection.screens import GivenGraph
 from jtsolve.tables import check
 
@@ -99,8 +97,7 @@ class SelectionPlan:
 
         Args:
             method: of `METHODS`; None for pc if the kind is states, else for glasso.
-            kind: of the columns; None for states if the test of the method is one of states alone, else for
-                gaussian.
+            kind: of the columns; None for gaussian.
             screen: of `SCREENS`.
             over: of `FRAMEWORKS`.
             superset: a graph in place of a screen.
@@ -110,16 +107,13 @@ class SelectionPlan:
             ChoiceError: a choice does not exist, or both a superset and a screen are given.
         """
         method = METHODS.chosen(method or ("pc" if kind == "states" else "glasso"), "decide")
-        if kind is None:
-            of_states = isinstance(method, PC) and method.test not in (None, *NUMBER_TESTS)
-            kind = "states" if of_states else "gaussian"
         if superset is not None:
             if screen is not None:
                 raise ChoiceError("a superset and a screen are given; give one of the two")
             screen = GivenGraph(superset, source)
         return cls(
             method,
-            kind,
+            kind or "gaussian",
             None if screen is None else SCREENS.chosen(screen, "superset"),
             None if over is None else FRAMEWORKS.chosen(over, "steps"),
         )

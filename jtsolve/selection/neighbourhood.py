@@ -8,11 +8,10 @@ vertices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
 from jtsolve.selection.glasso import LOWEST
 from jtsolve.selection.samples import GaussianSample
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from jtsolve.selection.method import Decision, Task
     from jtsolve.selection.samples import Sample
 
-Rule = Literal["and", "or"]
-
 _TOLERANCE = 1e-7
 
 
@@ -35,20 +32,16 @@ class NeighbourhoodSelection:
     """Neighbourhood selection; for numbers.
 
     Args:
-        rule: whether both ends have to select an edge, or one of them.
         criterion: chooses λ; or λ itself, a number above 0.
 
     Raises:
-        ChoiceError: the rule is another, or λ is not above 0.
+        ChoiceError: λ is not above 0.
     """
 
     name: ClassVar[str] = "neighbourhood"
-    rule: Rule = "and"
     criterion: float | Criterion = Ebic()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
-        if self.rule not in get_args(Rule):
-            raise ChoiceError(f"there is no rule '{self.rule}'; there are {', '.join(get_args(Rule))}")
         require_parameter(self.criterion)
 
     def objection(self, sample: Sample) -> str | None:
@@ -82,4 +75,4 @@ class NeighbourhoodSelection:
             penalty = np.where(task.candidates, value, 0.0)
             regressions(correlation, task.graph, penalty, wanted, slopes, _TOLERANCE)
             chosen = (slopes != 0) & task.candidates
-            yield chosen & chosen.T if self.rule == "and" else chosen | chosen.T
+            yield chosen & chosen.T

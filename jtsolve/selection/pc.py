@@ -23,7 +23,7 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.choosing import choose, require_parameter
-from jtsolve.selection.independence import NUMBER_TESTS, STATE_TESTS, TESTS, Test, are_independent, thresholds
+from jtsolve.selection.independence import are_independent, thresholds
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.samples import GaussianSample
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _LARGEST_LEVEL = 0.2
 _LEAST_LEVEL = 1e-8
 """The levels α between which a criterion chooses: from hardly any edges to a fifth of the false ones."""
-_LEAST_THRESHOLD = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +46,24 @@ class PC:
 
     Args:
         depth: η, the largest |S|.
-        test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
-        criterion: the level α, or the threshold of the test correlation, above 0 and below 1; or for numbers
-            what chooses it.
+        criterion: the level α of the tests, above 0 and below 1; or for numbers what chooses it.
 
     Raises:
-        ChoiceError: there is no such test, the depth is negative, or a level is given that is none.
+        ChoiceError: the depth is negative, or a level is given that is none.
     """
 
     name: ClassVar[str] = "pc"
     depth: int = 2
-    test: Test | None = None
     criterion: float | Criterion = 0.01
 
     def __post_init__(self) -> None:
-        if self.test is not None and self.test not in TESTS:
-            raise ChoiceError(f"there is no test '{self.test}'; there are {', '.join(TESTS)}")
         if self.depth < 0:
             raise ChoiceError(f"the depth is {self.depth}; give a number of 0 or more")
         require_parameter(self.criterion, below=1.0)
 
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
-        if isinstance(sample, GaussianSample):
-            if self.test not in (None, *NUMBER_TESTS):
-                return f"the test {self.test} is for states; there are {', '.join(NUMBER_TESTS)} for numbers"
-            return None
-        if self.test not in (None, *STATE_TESTS):
-            return f"the test {self.test} is for numbers; there are {', '.join(STATE_TESTS)} for states"
-        if not isinstance(self.criterion, float | int) and self.test != "bic":
+        if not isinstance(sample, GaussianSample) and not isinstance(self.criterion, float | int):
             return "the level of a test of states is not chosen but given, such as pc:criterion=0.01"
         return None
 
@@ -83,23 +71,14 @@ class PC:
         """See `SelectionMethod`."""
         if not isinstance(sample, GaussianSample):
             return self._states(sample, task)
-        if self._test == "bic":
-            (kept,) = self.walk(sample.correlation, sample.rows, task, [1.0])
-            return Decision(kept)
         if isinstance(self.criterion, float | int):  # no regular matrix is needed, so that none is shrunk
             (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion])
             return Decision(kept, self.criterion)
         return choose(self, self.criterion, sample, task, seed)
 
-    @property
-    def _test(self) -> str:
-        return self.test or "fisher-z"
-
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
         """See `PathMethod`."""
-        if self._test == "correlation":
-            largest = float(np.abs(correlation[task.candidates]).max(initial=0.0))
-            return largest, min(_LEAST_THRESHOLD, largest)
+        del correlation, task  # the levels are the same for all data
         return _LEAST_LEVEL, _LARGEST_LEVEL
 
     def walk(
@@ -110,14 +89,14 @@ class PC:
 
         for value in parameters:
             left = task.candidates.copy()
-            limits = thresholds(self._test, value, rows, self._deepest(len(left)))
+            limits = thresholds(value, rows, self._deepest(len(left)))
             prune(correlation, task.graph.copy(), left, limits)
             yield left
 
     def _states(self, sample: DiscreteSample, task: Task) -> Decision:
         """Decides by tests of states."""
-        test = self.test or "g"
-        level = self.criterion if isinstance(self.criterion, float | int) else 0.0
+        level = self.criterion
+        assert isinstance(level, float | int), "checked by `objection`"
         graph, left = task.graph.copy(), task.candidates.copy()
         for size in range(self._deepest(sample.n) + 1):
             if size >= graph.sum(axis=0).max(initial=0):
@@ -126,11 +105,9 @@ class PC:
             for i, j in np.argwhere(np.triu(left)).tolist():
                 end = min((i, j), key=lambda end: int(seen[end].sum()))
                 around = [v for v in np.flatnonzero(seen[end]).tolist() if v not in (i, j)]
-                if any(
-                    are_independent(sample, i, j, given, test, level) for given in combinations(around, size)
-                ):
+                if any(are_independent(sample, i, j, given, level) for given in combinations(around, size)):
                     left[i, j] = left[j, i] = graph[i, j] = graph[j, i] = False
-        return Decision(left, None if test == "bic" else level)
+        return Decision(left, level)
 
     def _deepest(self, n: int) -> int:
         """Returns the largest |S| among n columns."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.independence import Test  # noqa: TC001 - the registry reads the types of fields
 from jtsolve.selection.method import Task
 from jtsolve.selection.pc import PC
 from jtsolve.selection.samples import GaussianSample
@@ -77,27 +76,22 @@ class PcScreen:
     Args:
         depth: η, the largest |S|.
         level: α, the share of false edges that pass a test.
-        test: fisher-z, correlation or bic for numbers, g, chi2 or bic for states; None for fisher-z and g.
     """
 
     name: ClassVar[str] = "pc"
     main: ClassVar[str] = "depth"
     depth: int = 1
     level: float = 0.1
-    test: Test | None = None
 
     def __post_init__(self) -> None:
         self._method()  # refuses what it refuses
 
     def _method(self) -> PC:
-        return PC(self.depth, test=self.test, criterion=self.level)
+        return PC(self.depth, self.level)
 
     def superset(self, sample: Sample, seed: int) -> UndirectedGraph:
         """See `Screen`."""
         method = self._method()
-        objection = method.objection(sample)
-        if objection is not None:
-            raise ChoiceError(f"the screen: {objection}; choose another")
         everything = ~np.eye(sample.n, dtype=np.bool_)
         kept = method.decide(sample, Task(everything, everything), seed).kept
         return UndirectedGraph.from_matrix(sample.names, kept)
