@@ -388,12 +388,9 @@ def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.Monke
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
     whole = run_chains(named(scores), 1.0, Run(), how=how, start=None)
-    monkeypatch.setattr("jtsolve.averaging.score_table._FIRST", 1 << 10)
-    monkeypatch.setattr("jtsolve.averaging.score_table._WANTED", 16)
     demanded = named(asked := Demanded(scores))
-    little = Limits(memory=200_000_000)
-    monkeypatch.setattr("jtsolve.averaging.score_table._SLOT_BYTES", 10**6)
-    again = run_chains(demanded, 1.0, Run(little), how=how, start=None)
+    little = replace(CHAINS, tables=0.0, slots=1 << 10, wanted=16)
+    again = run_chains(demanded, 1.0, Run(), how=how, start=None, constants=little)
     assert (whole.graphs == again.graphs).all()
     assert max(asked.asked.values()) > 2 * how.chains
 

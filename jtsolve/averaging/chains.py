@@ -95,6 +95,11 @@ class ChainConstants:
     of 69 variables."""
     cooled: float = 0.25
     """The share of the time, where it is limited, in which they do so at most."""
+    tables: float = 0.125
+    """The share of the memory for the hash tables of scores on demand, all chains together."""
+    slots: int = 1 << 14
+    wanted: int = 1 << 12
+    """See `score_table.ScoresOnDemand`."""
     search: float = 20.0
     """Seconds at most to search for the tree from which one chain starts; less where time is limited."""
 
@@ -321,9 +326,8 @@ class _RunningChains:
         log_odds = rounded.multiple(log_odds)
         on_demand = None
         if lacks_table(problem):
-            # An eighth of the memory, shared by the hash tables of the chains.
-            room = run.memory // (8 * how.chains)
-            on_demand = partial(ScoresOnDemand, rounded, before, room)
+            room = int(constants.tables * run.memory / how.chains)
+            on_demand = partial(ScoresOnDemand, rounded, before, room, constants.slots, constants.wanted)
         table = rounded.table(largest) if on_demand is None else on_demand().table
         self.on_demand = [None if on_demand is None else on_demand() for _ in range(how.chains)]
         scores = ChainScores(

@@ -38,11 +38,7 @@ MOST_SETS = 1 << 62
 _COARSEST = 2.0**-16
 """Nats: of it, sums up to 10^11 nats are exact, and too small to change a probability."""
 
-_FIRST = 1 << 14
-"""Slots of a new hash table."""
 _SLOT_BYTES = 16
-_WANTED = 1 << 12
-"""Maximum number of sets per request; the rest is requested again."""
 
 
 class ScoreTable(NamedTuple):
@@ -133,14 +129,18 @@ class ScoresOnDemand:
     Args:
         scores: computes them.
         before: see `sets_before`.
-        room: bytes of the hash table at most, or a quarter of a megabyte if that is more.
+        room: bytes of the hash table at most, if that of `slots` is not larger.
+        slots: of a new hash table, a power of 2.
+        wanted: maximum number of sets per request; the rest is requested again.
     """
 
-    def __init__(self, scores: LocalScores, before: NDArray[np.int64], room: int) -> None:
+    def __init__(
+        self, scores: LocalScores, before: NDArray[np.int64], room: int, slots: int, wanted: int
+    ) -> None:
         self._scores, self._before = scores, before
-        self._most = max(_FIRST, 1 << (max(1, room // _SLOT_BYTES).bit_length() - 1))
-        self._wanted = np.zeros(1 + _WANTED, np.int64)
-        self._empty(_FIRST)
+        self._most = max(slots, 1 << (max(1, room // _SLOT_BYTES).bit_length() - 1))
+        self._wanted = np.zeros(1 + wanted, np.int64)
+        self._empty(slots)
 
     @property
     def table(self) -> ScoreTable:
