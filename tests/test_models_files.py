@@ -523,7 +523,7 @@ def test_uai_files_come_back_with_numbers_for_names(tmp_path: Path, seed: int) -
     model = random_model(seed)
     path = tmp_path / "model.uai"
     path.write_text(to_uai(model), encoding="utf-8")
-    found = read_uai(path, "min-degree")
+    found = read_uai(path)
     for single, other in zip(marginals(found), marginals(model), strict=True):
         np.testing.assert_allclose(single, other, atol=1e-12)
 
@@ -618,9 +618,8 @@ def test_tree_decompositions_hold_the_tree(seed: int) -> None:
 # Triangulation
 
 
-@pytest.mark.parametrize("heuristic", ["min-fill", "min-degree"])
 @pytest.mark.parametrize("seed", range(15))
-def test_a_product_of_factors_becomes_its_distribution(seed: int, heuristic: Any) -> None:
+def test_a_product_of_factors_becomes_its_distribution(seed: int) -> None:
     generator = np.random.default_rng(seed)
     n = 6
     arities = generator.integers(1, 4, n).tolist()
@@ -632,7 +631,7 @@ def test_a_product_of_factors_becomes_its_distribution(seed: int, heuristic: Any
         order = np.argsort(scope)
         shape = [arities[v] if v in scope else 1 for v in range(n)]
         joint = joint * np.transpose(table, order).reshape(shape)
-    found = calibrated(columns_for(arities), factors, heuristic=heuristic)
+    found = calibrated(columns_for(arities), factors)
     assert found.log_sum == pytest.approx(np.log(joint.sum()), rel=1e-12)
     np.testing.assert_allclose(brute(found.model), joint / joint.sum(), atol=1e-13)
 
@@ -643,13 +642,11 @@ def test_min_fill_adds_one_edge_to_a_square_and_none_to_a_chordal_graph() -> Non
     assert triangulated([2] * 8, tree.cliques) == tree
 
 
-@given(
-    st.integers(2, 7), st.lists(st.integers(1, 127), max_size=8), st.sampled_from(["min-fill", "min-degree"])
-)
+@given(st.integers(2, 7), st.lists(st.integers(1, 127), max_size=8))
 @settings(deadline=None, max_examples=80)
-def test_every_scope_is_within_a_clique(n: int, scopes: list[int], heuristic: Any) -> None:
+def test_every_scope_is_within_a_clique(n: int, scopes: list[int]) -> None:
     inside = [scope & ((1 << n) - 1) for scope in scopes]
-    tree = triangulated([2] * n, inside, heuristic)
+    tree = triangulated([2] * n, inside)
     assert all(any(not scope & ~clique for clique in tree.cliques) for scope in inside)
 
 
@@ -664,20 +661,15 @@ def test_factors_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(InputError, match=message):
             calibrated(columns, [factor])
-    with pytest.raises(ChoiceError, match="min-fill, min-degree"):
-        triangulated([2], [], "best")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no clique contains"):
         calibrated_on(JunctionTree(2, (1, 2), ((0, 1),)), columns, [Factor((0, 1), np.ones((2, 2)))])
 
 
 @pytest.mark.parametrize("name", ["alarm", "child", "insurance", "hailfinder"])
-@pytest.mark.parametrize("heuristic", ["min-fill", "min-degree"])
-def test_published_networks_have_the_marginals_that_pyagrum_finds(
-    shared: Path, name: str, heuristic: Any
-) -> None:
+def test_published_networks_have_the_marginals_that_pyagrum_finds(shared: Path, name: str) -> None:
     gum = library("pyagrum")
     network = read_network(shared / "data" / "networks" / f"{name}.bif.gz")
-    model = from_network(network, heuristic)
+    model = from_network(network)
     theirs = _in_pyagrum(gum, network)
     leaf = network.nodes[-1]
     for seen in ({}, {leaf.name: leaf.states[0]}):

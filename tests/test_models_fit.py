@@ -20,6 +20,7 @@ from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import count, fit
 from jtsolve.models.learning.refit import fit_validated
+from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.options import Coding, Dialect, Discretisation, Habits
@@ -156,14 +157,14 @@ def test_the_prior_is_chosen_under_which_the_validation_rows_are_likeliest() -> 
     assert chosen.provenance["smoothing_ess"] in chosen.provenance["smoothing_candidates"]
 
 
-def test_of_equally_good_priors_the_first_is_taken_and_weights_of_validation_rows_count() -> None:
+def test_of_equally_good_priors_the_smallest_is_taken_and_weights_of_validation_rows_count() -> None:
     table = DataTable(("a",), (("x", "y"),), np.array([[0, 1]]))
     weighted = DataTable(("a",), (("x", "y"),), np.array([[0, 1]]), np.array([9, 1]))
     single = JunctionTree(1, (1,), ())
-    assert fit_validated(single, table, weighted, candidates=(3.0, 1.0)).provenance["smoothing_ess"] == 3.0
-    skewed = DataTable(("a",), (("x", "y"),), np.array([[0, 0, 0, 1]]))
-    chosen = fit_validated(single, skewed, weighted, candidates=(100.0, 0.0))
-    assert chosen.provenance["smoothing_ess"] == 0.0
+    assert fit_validated(single, table, table).provenance["smoothing_ess"] == PRIORS[0]
+    skewed = DataTable(("a",), (("x", "y"),), np.array([[0] * 9 + [1]]))
+    assert fit_validated(single, skewed, table).provenance["smoothing_ess"] == PRIORS[-1]
+    assert fit_validated(single, skewed, weighted).provenance["smoothing_ess"] == PRIORS[0]
 
 
 def test_free_parameters_are_counted_once() -> None:
@@ -185,8 +186,6 @@ def test_no_weight_and_no_prior_is_refused_and_a_prior_alone_is_uniform() -> Non
         fit(PAIR, table, ess=0, weights=np.zeros(4))
     found = fit(PAIR, table, ess=2, weights=np.zeros(4)).tables[0]
     assert np.ptp(found) == 0
-    with pytest.raises(ChoiceError, match="candidate"):
-        fit_validated(PAIR, table, table, candidates=())
 
 
 @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, np.nan, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]])

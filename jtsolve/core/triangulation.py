@@ -1,49 +1,36 @@
 """Triangulations: chordal graphs that hold a graph, as junction trees, and as constraints on them.
 
-Vertices are eliminated greedily: next the one with the fewest missing edges among its neighbours (min-fill),
-or the fewest neighbours (min-degree); ties go to the smaller table, then to the lower number. Both are good
-heuristics (U. Kjærulff, Triangulation of graphs, Aalborg 1990).
+Vertices are eliminated greedily: next the one with the fewest missing edges among its neighbours (min-fill);
+ties go to the smaller table, then to the lower number (U. Kjærulff, Triangulation of graphs, Aalborg 1990).
 """
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import log
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 from jtsolve.core.problem import Constraints
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members
-from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.core.graph import UndirectedGraph
 
-Heuristic: TypeAlias = Literal["min-fill", "min-degree"]
-HEURISTICS: tuple[str, ...] = get_args(Heuristic)
 
-
-def triangulated(
-    arities: Sequence[int], scopes: Sequence[VarSet], heuristic: Heuristic = "min-fill"
-) -> JunctionTree:
-    """Returns the junction tree of a triangulation, in which each scope lies within a clique.
+def triangulated(arities: Sequence[int], scopes: Sequence[VarSet]) -> JunctionTree:
+    """Returns the junction tree of the min-fill triangulation, in which each scope lies within a clique.
 
     Args:
         arities: number of states of each variable, for breaking ties.
         scopes: sets of variables.
-        heuristic: the elimination order.
-
-    Raises:
-        ChoiceError: there is no such heuristic.
 
     >>> square = [0b0011, 0b0110, 0b1100, 0b1001]
     >>> triangulated([2, 2, 2, 2], square).treewidth
     2
     """
-    if heuristic not in HEURISTICS:
-        raise ChoiceError(f"there is no heuristic '{heuristic}'; there are {', '.join(HEURISTICS)}")
     neighbours = [0] * len(arities)
     for scope in scopes:
         for v in members(scope):
@@ -53,8 +40,6 @@ def triangulated(
     def cost(v: int) -> tuple[int, float, int]:
         around = neighbours[v]
         table = sum(weight[u] for u in members(around))
-        if heuristic == "min-degree":
-            return around.bit_count(), table, v
         missing = sum((around & ~neighbours[u]).bit_count() - 1 for u in members(around))
         return missing // 2, table, v
 
@@ -68,9 +53,8 @@ def triangulated(
         changed = around
         for u in members(around):
             added = around & ~neighbours[u] & ~(1 << u)
-            if heuristic == "min-fill":
-                for w in members(added):  # a new edge {u, w} changes the fill-in of their common neighbours
-                    changed |= neighbours[u] & neighbours[w]
+            for w in members(added):  # a new edge {u, w} changes the fill-in of their common neighbours
+                changed |= neighbours[u] & neighbours[w]
             neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
         # Eliminated variables are in no neighbourhood any more.
         costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jtsolve.models.layout import CliqueTables
 
 
-def to_network(model: CliqueTables, root: int = 0, name: str = "jtsolve") -> Network:
+def to_network(model: CliqueTables, root: int = 0) -> Network:
     """Returns the model as a Bayesian network, nodes in the order of the model's columns.
 
     Rows of a table whose parent configuration has probability 0 are uniform.
@@ -27,7 +27,6 @@ def to_network(model: CliqueTables, root: int = 0, name: str = "jtsolve") -> Net
     Args:
         model: the distribution.
         root: index in `model.tree.cliques` of the root clique.
-        name: of the network.
 
     Raises:
         ChoiceError: there is no such clique.
@@ -43,7 +42,7 @@ def to_network(model: CliqueTables, root: int = 0, name: str = "jtsolve") -> Net
         for v in members(tree.cliques[clique] & ~separator):
             nodes[v] = _node(model, clique, v, parents)
             parents.append(v)
-    return Network(name, tuple(nodes[v] for v in range(tree.n)))
+    return Network("jtsolve", tuple(nodes[v] for v in range(tree.n)))
 
 
 def _node(model: CliqueTables, clique: int, v: int, parents: list[int]) -> NetworkNode:

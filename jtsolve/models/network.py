@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Evidence, Explanation, Groups, StatePosterior
@@ -41,18 +40,15 @@ MOST_SHOWN = 1 << 22
 """Cells of the tables that are built to describe a network: a second, and 170 MB."""
 
 
-def from_network(network: Network, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+def from_network(network: Network) -> JunctionTreeModel:
     """Returns the distribution of a Bayesian network on a junction tree of its moralised graph.
 
     Raises:
-        ChoiceError: there is no such heuristic.
         LimitError: the tables need more memory than there is.
     """
     factors = [relevance.factor_of(network, v) for v in range(len(network.nodes))]
-    provenance = {"network": network.name, "triangulation": heuristic}
-    return calibrated(
-        relevance.columns_of(network), factors, heuristic=heuristic, provenance=provenance
-    ).model
+    provenance = {"network": network.name, "triangulation": "min-fill"}
+    return calibrated(relevance.columns_of(network), factors, provenance=provenance).model
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.columns import Column
 
 
@@ -61,7 +60,6 @@ def calibrated(
     columns: Sequence[Column],
     factors: Sequence[Factor],
     *,
-    heuristic: Heuristic = "min-fill",
     provenance: Mapping[str, Any] | None = None,
 ) -> Calibrated:
     """Returns the distribution proportional to the product of factors, on a triangulation of their graph.
@@ -69,18 +67,16 @@ def calibrated(
     Args:
         columns: of the model.
         factors: not negative.
-        heuristic: of the elimination order.
         provenance: of the model.
 
     Raises:
         InputError: a factor does not fit the columns or is not finite and non-negative, or the product is 0.
-        ChoiceError: there is no such heuristic.
         LimitError: the tables do not fit in memory.
     """
     arities = tuple(column.arity for column in columns)
     for number, factor in enumerate(factors):
         _require_fit(number, factor, arities)
-    tree = triangulated(arities, [varset(factor.variables) for factor in factors], heuristic)
+    tree = triangulated(arities, [varset(factor.variables) for factor in factors])
     return calibrated_on(tree, columns, factors, provenance=provenance)
 
 

@@ -25,7 +25,6 @@ from jtsolve.networks.rounding import LARGEST_TABLE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jtsolve.core.triangulation import Heuristic
     from jtsolve.models.model import JunctionTreeModel
     from jtsolve.models.protocol import Distribution
 
@@ -44,7 +43,7 @@ def to_uai(model: JunctionTreeModel) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTreeModel:
+def read_uai(path: str | Path) -> JunctionTreeModel:
     """Returns the distribution of a UAI file; variables are named V0, V1, …, and states 0, 1, ….
 
     Raises:
@@ -74,7 +73,7 @@ def read_uai(path: str | Path, heuristic: Heuristic = "min-fill") -> JunctionTre
         table = np.array([numbers.real(f"a cell of factor {f}") for _ in range(cells)])
         factors.append(Factor(scope, table.reshape(dims)))
     numbers.end()
-    return calibrated(columns, factors, heuristic=heuristic, provenance={"network": str(path)}).model
+    return calibrated(columns, factors, provenance={"network": str(path)}).model
 
 
 def read_evidence(path: str | Path, model: Distribution) -> dict[str, str]:

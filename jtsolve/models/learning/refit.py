@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.fit import count
 from jtsolve.models.learning.mixed_tree import columns_for, fit_mixed
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -65,13 +64,11 @@ def fit_validated(
     validation: DataTable | Rows,
     *,
     score: ScoreFunction | None = None,
-    candidates: Sequence[float] = PRIORS,
-    weights: NDArray[np.float64] | None = None,
     run: Run | None = None,
 ) -> Any:
-    """Returns the model with the prior that maximises the likelihood of validation rows.
+    """Returns the model with the prior, of `PRIORS`, that maximises the likelihood of validation rows.
 
-    Ties go to the first candidate. The choice is in the model's provenance.
+    Ties go to the smallest. The choice is in the model's provenance.
 
     Args:
         tree: see `by_prior`.
@@ -79,23 +76,19 @@ def fit_validated(
         validation: other rows of the same columns: a table of states, or codes and numbers of shape (columns,
             rows); see `protocol.Distribution`.
         score: see `by_prior`.
-        candidates: equivalent sample sizes to try, at least one.
-        weights: see `by_prior`.
         run: see `by_prior`.
 
     Raises:
         InputError, ChoiceError, LimitError: as `by_prior`.
     """
-    models = by_prior(tree, table, score, weights, run)
+    models = by_prior(tree, table, score, run=run)
     own = validation.weights if isinstance(validation, DataTable) else None
     best: Any = None
     most = -inf
-    for ess in candidates:
+    for ess in PRIORS:
         model: Any = models(ess)
         mean = float(np.average(model.log_likelihood(validation), weights=own))
         if best is None or mean > most:
             best, most = model, mean
-    if best is None:
-        raise ChoiceError("there is no candidate for the equivalent sample size; give at least one")
-    facts = {"smoothing_candidates": list(candidates), "validation_log_likelihood": most}
+    facts = {"smoothing_candidates": list(PRIORS), "validation_log_likelihood": most}
     return replace(best, provenance=MappingProxyType({**best.provenance, **facts}))
