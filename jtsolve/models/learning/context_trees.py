@@ -431,10 +431,9 @@ class _HeldOut:
     """
 
     def __init__(self, growth: _Growth, codes: Codes) -> None:
-        self.growth, self.candidates = growth, PRIORS
+        self.growth = growth
         gaps = gaps_of(growth.columns, codes)
         self.partial, self.codes = codes[:, gaps], codes[:, ~gaps]
-        self.weights = np.ones(self.codes.shape[1])
         self.inside = {0: np.arange(self.codes.shape[1])}
         self.found: dict[int, NDArray[np.float64]] = {}
 
@@ -442,7 +441,7 @@ class _HeldOut:
         """Returns the mean log-likelihood of a row for each prior, in nats."""
         growth = self.growth
         kept = growth.pruned(penalty)
-        total = np.zeros(len(self.candidates))
+        total = np.zeros(len(PRIORS))
         order = [0]
         for i in order:  # the list grows during the iteration
             part = growth.parts[i]
@@ -453,7 +452,7 @@ class _HeldOut:
                 self.inside[kid] = self.inside[i]
             if not kept[i] and part.counts is not None:
                 total += self.of_leaf(i)
-        for k, ess in enumerate(self.candidates) if self.partial.size else ():
+        for k, ess in enumerate(PRIORS) if self.partial.size else ():
             logs = growth.tree(penalty, ess, {}).log_likelihood(self.partial)
             total[k] += float(logs.sum())
         mean: NDArray[np.float64] = total / (self.codes.shape[1] + self.partial.shape[1])
@@ -466,9 +465,8 @@ class _HeldOut:
         holds = self.codes[v, self.inside[i]] == state
         for kid, there in zip(part.sides, (~holds, holds), strict=True):
             self.inside[kid] = self.inside[i][there]
-        met = self.weights[self.inside[part.sides[1]]].sum()
-        failed = self.weights[self.inside[part.sides[0]]].sum()
-        shares = np.array([self.growth.share(part, ess) for ess in self.candidates])
+        failed, met = (self.inside[kid].size for kid in part.sides)
+        shares = np.array([self.growth.share(part, ess) for ess in PRIORS])
         found: NDArray[np.float64] = met * np.log(shares) + failed * np.log(1 - shares)
         return found
 
@@ -478,7 +476,7 @@ class _HeldOut:
             part, rows = self.growth.parts[i], self.inside[i]
             assert part.counts is not None, "a leaf with open variables"
             codes = codes_in(self.codes[:, rows], self.growth.columns, part.context)
-            self.found[i] = held_out(part.counts, codes, self.weights[rows], self.candidates)
+            self.found[i] = held_out(part.counts, codes)
         return self.found[i]
 
 

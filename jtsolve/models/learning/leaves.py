@@ -11,6 +11,7 @@ from jtsolve.core.varset import members, renumbered, varset
 from jtsolve.models.features.validity import leaf_columns
 from jtsolve.models.layout import layout_of
 from jtsolve.models.learning.fit import cell_counts
+from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.messages import separator_sums
 from jtsolve.tables.table import DataTable
 
@@ -33,26 +34,22 @@ def likelihood(counts: Counts) -> tuple[float, int]:
     return value, layout.cells - layout.separator_cells
 
 
-def held_out(
-    counts: Counts, codes: Codes, weights: NDArray[np.float64], candidates: Sequence[float]
-) -> NDArray[np.float64]:
-    """Returns the log-likelihood of held-out, complete rows for each prior, shape (candidates,).
+def held_out(counts: Counts, codes: Codes) -> NDArray[np.float64]:
+    """Returns the log-likelihood of held-out, complete rows for each of `PRIORS`, shape (priors,).
 
     Args:
         counts: of the training rows.
         codes: of the held-out rows, shape (n, rows).
-        weights: of these rows, shape (rows,).
-        candidates: equivalent sample sizes of the prior.
     """
     layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
-    found = np.zeros(len(candidates))
-    inside, outside = counts.cells, cell_counts(layout, codes, weights)
+    found = np.zeros(len(PRIORS))
+    inside, outside = counts.cells, cell_counts(layout, codes, None)
     for sign, offset in ((1, layout.offset), (-1, layout.shape.separator)):
         if sign < 0:
             inside, outside = (_separators(cells, layout) for cells in (inside, outside))
         seen = outside > 0
         size = np.repeat(np.diff(offset), np.diff(offset))[seen]
-        for k, ess in enumerate(candidates):
+        for k, ess in enumerate(PRIORS):
             logs = np.log((inside[seen] + ess / size) / (counts.total + ess))
             found[k] += sign * float(outside[seen] @ logs)
     return found
