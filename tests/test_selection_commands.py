@@ -26,7 +26,6 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.io.graph import graph_to_document, read_document, read_graph, write_graph
 from jtsolve.io.ranking import ranking_to_json
 from jtsolve.io.result import result_to_json
-from jtsolve.io.supersets import LIKELY, read_screened, read_superset
 from jtsolve.kbest import k_best
 from jtsolve.models.files.document import read_model
 from jtsolve.models.mixed import MixedTreeModel
@@ -42,6 +41,7 @@ from jtsolve.selection.pc import PC
 from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Correlations, GivenGraph, PcScreen
 from jtsolve.solving import solve
+from jtsolve.study.supersets import LIKELY, read_screened, read_superset
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -253,10 +253,13 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
     union = read_superset(path).aligned(names)
     assert best.is_subgraph_of(union)
     assert union.size > best.size
-    posterior = average(problem)
-    assert posterior is not None
-    path.write_bytes(posterior_to_json(posterior))
-    assert read_superset(path).size == int((np.triu(posterior.edges, 1) >= LIKELY).sum())
+    for method in ("certified", "exact"):
+        posterior = average(problem, method=method)
+        assert posterior is not None
+        path.write_bytes(posterior_to_json(posterior))
+        bounds = posterior.intervals
+        most = posterior.edges if bounds is None else bounds.high
+        assert read_superset(path).size == int((np.triu(most, 1) >= LIKELY).sum())
     values = json.loads(path.read_bytes())
     values["edges"].pop()
     path.write_text(json.dumps(values), encoding="utf-8")

@@ -71,11 +71,11 @@ def select(
 
     from jtsolve.core.formats import GRAPH
     from jtsolve.io.graph import selection_to_document, write_graph
-    from jtsolve.io.supersets import read_superset
     from jtsolve.selection.choices import SelectionPlan
     from jtsolve.study.arguments import score_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.selecting import selected
+    from jtsolve.study.supersets import read_superset
 
     known = None if superset is None else read_superset(superset)
     plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there

@@ -25,7 +25,7 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
         InputError: the file cannot be read, or it is not a graph.
     """
     if is_path(given):
-        from jtsolve.io.supersets import is_of_numbers, read_screened, read_superset
+        from jtsolve.study.supersets import is_of_numbers, read_screened, read_superset
 
         graph = (read_screened if screened else read_superset)(given)
         return graph, is_of_numbers(given), str(given)

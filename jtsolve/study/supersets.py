@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from jtsolve.averaging.document import read_posterior
 from jtsolve.core.files import read_file
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Name, decode, format_of
+from jtsolve.io.documents import format_of
 from jtsolve.io.graph import FORMAT, edges_of, index_of, read_document, read_graph
 from jtsolve.io.ranking import read_ranking
-from jtsolve.io.result import ResultDocument, read_result, tree_of
+from jtsolve.io.result import read_result, tree_of
+
+if TYPE_CHECKING:
+    from jtsolve.io.result import ResultDocument
 
 LIKELY = 0.01
-"""Least posterior probability of an edge of a superset."""
-
-
-class _Posterior(msgspec.Struct, frozen=True):
-    """The edges of a posterior file; see `averaging.document`."""
-
-    format: Literal["jtsolve-posterior"]
-    version: Literal[1]
-    variables: Annotated[list[Name], msgspec.Meta(min_length=1)]
-    edges: list[tuple[str, str, Annotated[float, msgspec.Meta(ge=0, le=1)]]]
+"""Least posterior probability of an edge of a superset, or least upper bound of it."""
 
 
 def read_superset(path: str | Path) -> UndirectedGraph:
@@ -42,7 +34,9 @@ def read_superset(path: str | Path) -> UndirectedGraph:
     source = str(path)
     kind = _format_of(path)
     if kind == "jtsolve-posterior":
-        return _likely(decode(read_file(path), _Posterior, source), source)
+        posterior = read_posterior(path)
+        most = posterior.edges if posterior.intervals is None else posterior.intervals.high
+        return UndirectedGraph.from_matrix(posterior.names, most >= LIKELY)
     if kind == "jtsolve-result":
         return _graph_of(read_result(path), source)
     if kind == "jtsolve-results":
@@ -77,19 +71,6 @@ def _format_of(path: str | Path) -> Any:
 def _graph_of(result: ResultDocument, source: str) -> UndirectedGraph:
     tree, names = tree_of(result, source)
     return UndirectedGraph.from_edges(names, tree.graph_edges)
-
-
-def _likely(posterior: _Posterior, source: str) -> UndirectedGraph:
-    """Returns the likely edges of a posterior."""
-    names = posterior.variables
-    index = index_of(names, source)
-    every = edges_of([(u, v) for u, v, _ in posterior.edges], names, index, source, "$.edges")
-    for u, v in combinations(range(len(names)), 2):
-        if not every.has_edge(u, v):
-            missing = f"the pair '{names[u]}', '{names[v]}' is missing"
-            raise InputError(source, "$.edges", missing, "list every pair of variables")
-    likely = [(index[u], index[v]) for u, v, probability in posterior.edges if probability >= LIKELY]
-    return UndirectedGraph.from_edges(names, likely)
 
 
 def is_of_numbers(path: str | Path) -> bool:
