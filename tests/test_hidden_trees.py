@@ -120,7 +120,6 @@ def test_an_interruption_and_the_time_limit_keep_the_best_tables() -> None:
     [
         ({"states": (1,)}, "at least one, from 2 on"),
         ({"states": ()}, "at least one, from 2 on"),
-        ({"step": 1.5}, "at most 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings: dict[str, object], words: str) -> None:

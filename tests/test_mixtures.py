@@ -200,8 +200,6 @@ def test_as_many_components_as_rows_can_be_had_and_no_more() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"tolerance": 0.0},
-        {"iterations": 0},
         {"rounds": 0},
         {"restarts": 0},
         {"components": (0,)},

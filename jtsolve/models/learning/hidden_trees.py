@@ -59,6 +59,8 @@ if TYPE_CHECKING:
 
 _DECAY = 0.6
 """Steps shrink as batches to this power, above ½ for convergence."""
+_STEP = 0.1
+"""The least step before it is cut."""
 _CUT = 0.3
 """The constant step is multiplied by this when rows are no likelier."""
 _CUTS = 3
@@ -80,7 +82,6 @@ class HiddenTrees:
             validation rows choose among several.
         components: number of trees from different starts, mixed with equal weights.
         batch: rows of a batch.
-        step: the least step before it is cut, above 0 and at most 1.
 
     Raises:
         ChoiceError: an option is out of range.
@@ -89,7 +90,6 @@ class HiddenTrees:
     states: tuple[int, ...] = (16,)
     components: int = 1
     batch: int = 300
-    step: float = 0.1
 
     name: ClassVar[str] = "hidden"
     main: ClassVar[str] = "states"
@@ -98,8 +98,6 @@ class HiddenTrees:
     def __post_init__(self) -> None:
         if not self.states or min(self.states) < 2:  # noqa: PLR2004 - one state hides nothing
             raise ChoiceError(f"the numbers of hidden states are {self.states}; give at least one, from 2 on")
-        if not 0 < self.step <= 1:
-            raise ChoiceError(f"the step is {self.step}; give a number above 0 and at most 1")
         if min(self.batch, self.components) < 1:
             raise ChoiceError("a batch must have at least one row, and at least one tree be mixed")
 
@@ -306,7 +304,7 @@ class _Em:
 
     def run(self, run: Run) -> None:
         """Alternates passes over the data and a test on the held-out rows, until they are no likelier."""
-        step, batches, cuts, worse = self.kind.step, 0, 0, 0
+        step, batches, cuts, worse = _STEP, 0, 0, 0
         while True:
             for chosen in self.batches():
                 batches += 1

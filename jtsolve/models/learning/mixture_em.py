@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 _FIRST_SHARE = 0.9
 """Initial responsibility of the component with the nearest centre."""
+_ITERATIONS, _GAIN = 100, 1e-4
+"""Maximum number of EM iterations between two rounds, and the gain in nats per row below which they end."""
 _SHARE_TABLES = 5
 """Arrays of components × rows alive at a time: responsibilities, two of logarithms, two temporaries."""
 
@@ -69,8 +71,6 @@ class Mixtures:
         components: numbers of components; validation rows choose among several.
         restarts: number of random starts, among which the likeliest mixture is kept.
         rounds: maximum number of rounds of learning trees.
-        iterations: maximum number of EM iterations between two rounds.
-        tolerance: gain of the mean log-likelihood, in nats per row, below which the iterations end.
 
     Raises:
         ChoiceError: a number is out of range, or the numbers of components do not increase.
@@ -79,8 +79,6 @@ class Mixtures:
     components: tuple[int, ...] = (2,)
     restarts: int = 1
     rounds: int = 5
-    iterations: int = 100
-    tolerance: float = 1e-4
 
     name: ClassVar[str] = "mixture"
     uses: ClassVar[frozenset[str]] = frozenset({"treewidth", "backend", "constraints"})
@@ -93,8 +91,8 @@ class Mixtures:
             raise ChoiceError(
                 f"components={sizes}: give increasing numbers of at least 1, such as 2 or 1,2,4,8"
             )
-        if min(self.iterations, self.rounds, self.restarts) < 1 or not self.tolerance > 0:
-            raise ChoiceError("iterations, rounds and restarts must be at least 1, and the tolerance above 0")
+        if min(self.rounds, self.restarts) < 1:
+            raise ChoiceError("rounds and restarts must be at least 1")
 
     def fit(self, task: FitTask, run: Run) -> Component | Mixture:
         """Returns the fitted mixture; a mixture of one component is that component.
@@ -376,14 +374,14 @@ class _EmRun:
     ) -> NDArray[np.float64]:
         """Runs E- and M-steps on fixed trees until the gain is small; returns the responsibilities."""
         before = -inf
-        for step in range(self.kind.iterations):
+        for step in range(_ITERATIONS):
             self.found = self.maximised(trees, shares)
             logs = self.found.log_joint(self.cells)
             totals = log_sum(logs)
             shares = np.exp(logs - totals)
             mean = _mean(totals, self.times)
             self.run.progress(note=f"round {turn + 1}, iteration {step + 1}: {mean:.4f} nats per row")
-            if mean - before < self.kind.tolerance or self.run.stop is not None:
+            if mean - before < _GAIN or self.run.stop is not None:
                 break
             before = mean
         return shares
