@@ -357,22 +357,28 @@ def average(
     >>> float(posterior.bootstrap.edges[0, 1])
     1.0
     """
-    from jtsolve.study.averaging import METHODS, posterior
+    from jtsolve.averaging.average import average as averaged
+    from jtsolve.averaging.method import SourceRows
+    from jtsolve.averaging.registry import METHODS
 
     run = run_of(time, memory, threads, seed, show_progress)
-    learned = problem if isinstance(problem, Solution) else None
-    task = problem.problem if isinstance(problem, Solution) else _problem(problem, run)
+    rows = None
+    if isinstance(problem, Solution):
+        task = problem.problem
+        if problem.study is not None and problem.table is not None:
+            rows = SourceRows(problem.study.score, problem.table)
+    else:
+        task = _problem(problem, run)
     if task is None:
         raise ChoiceError("a solution read from a file alone has no scores to average; give its problem")
     with held_cluster(executor, threads) as cluster:
-        found = posterior(
+        found = averaged(
             task.with_treewidth(treewidth_of(treewidth)),
-            chosen(METHODS, method, "average"),
-            run,
+            method=chosen(METHODS, method, "average"),
+            run=run,
             edge_odds=edge_odds,
             cluster=cluster,
-            study=None if learned is None else learned.study,
-            table=None if learned is None else learned.table,
+            rows=rows,
         )
     if found is None:
         raise ChoiceError("no graph meets the constraints; leave some out")

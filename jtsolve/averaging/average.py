@@ -56,7 +56,8 @@ def average(
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
     _require_odds(edge_odds)
     query = Query(problem, run or Run(), edge_odds, threshold, cluster, rows)
-    return method_of(method).average(query)
+    with query.run.phase("averaging"):
+        return method_of(method).average(query)
 
 
 def draw_trees(
@@ -91,7 +92,8 @@ def draw_trees(
     _require_odds(edge_odds)
     query = Query(problem, run or Run(), edge_odds, THRESHOLD)
     require_room(count, problem.n, query.limits)
-    return method_of(method).draw(query, count)
+    with query.run.phase("drawing trees"):
+        return method_of(method).draw(query, count)
 
 
 def _require_odds(edge_odds: float) -> None:

@@ -80,8 +80,9 @@ class Bootstrap:
         width = problem.max_clique_size - 1
         learner = Learner(query.rows.score, self.backend, width, constraints=problem.constraints)
         try:
-            table = query.rows.read()
-            strengths = bootstrap(table, self.replicates, learner, query.run, cluster=query.cluster)
+            strengths = bootstrap(
+                query.rows.table, self.replicates, learner, query.run, cluster=query.cluster
+            )
         except (LimitError, KeyboardInterrupt) as error:
             stop = Stop.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Stop.TIME
             why = {"stop": stop.value, "reason": str(error)}

@@ -16,7 +16,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.scoring.problem import WHOLE, Tabulation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from jtsolve.cluster import Cluster
     from jtsolve.core.problem import Problem
@@ -30,15 +30,10 @@ MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")
 
 
 class SourceRows(NamedTuple):
-    """The rows behind a problem, for methods that resample them.
-
-    Attributes:
-        score: that of the problem.
-        read: returns the rows.
-    """
+    """The rows behind a problem, for methods that resample them, and their score."""
 
     score: ScoreFunction
-    read: Callable[[], AnyTable]
+    table: AnyTable
 
 
 @dataclass(frozen=True, slots=True)

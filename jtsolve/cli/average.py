@@ -96,9 +96,12 @@ def average(
     """
     claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
 
+    from jtsolve.averaging.average import average as averaged
+    from jtsolve.averaging.average import draw_trees
+    from jtsolve.averaging.method import SourceRows
+    from jtsolve.averaging.registry import METHODS
     from jtsolve.core.files import write_atomically
     from jtsolve.study.arguments import chosen, held_cluster
-    from jtsolve.study.averaging import METHODS, drawn, posterior
 
     how: AveragingMethod = chosen(METHODS, method, "tabulation")
     run = spend.run(context.obj, seed, silent=json or trees > 0, quiet=quiet)
@@ -118,7 +121,7 @@ def average(
         rule=rule,
     )
     if trees:
-        draws = drawn(problem, trees, how, run, edge_odds=edge_odds)
+        draws = draw_trees(problem, trees, method=how, run=run, edge_odds=edge_odds)
         if draws is None:
             complain("no graph meets the constraints")
             raise typer.Exit(INFEASIBLE)
@@ -131,15 +134,8 @@ def average(
             write_atomically(output, text)
         return
     with held_cluster(executor, spend.threads) as cluster:
-        found = posterior(
-            problem,
-            how,
-            run,
-            edge_odds=edge_odds,
-            cluster=cluster,
-            study=study,
-            table=data,
-        )
+        rows = None if study is None or data is None else SourceRows(study.score, data)
+        found = averaged(problem, method=how, run=run, edge_odds=edge_odds, cluster=cluster, rows=rows)
     if found is None:
         complain("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)

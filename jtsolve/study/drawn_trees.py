@@ -58,8 +58,9 @@ class AveragedTrees:
             NotConvergedError: exact draws do not fit, and the chains disagree.
             LimitError: the limits are too small.
         """
+        from jtsolve.averaging.average import draw_trees
         from jtsolve.averaging.method import remark_on_scores
-        from jtsolve.study.averaging import METHODS, drawn
+        from jtsolve.averaging.registry import METHODS
 
         table = task.rows(self.name)
         size = task.width(self.name) + 1
@@ -72,7 +73,7 @@ class AveragedTrees:
         problem = task.problem(run, rule)
         if (remark := remark_on_scores(problem)) is not None:
             run.warn("weights of the drawn trees", [remark])
-        draws = drawn(problem, self.draws, how, run)
+        draws = draw_trees(problem, self.draws, method=how, run=run)
         if draws is None:
             raise ChoiceError("no graph meets the constraints; leave some out")
         shares = Counter(draws.trees)
