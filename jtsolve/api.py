@@ -280,7 +280,6 @@ def select(
     """
     from jtsolve.selection.choices import SelectionPlan
     from jtsolve.selection.framed import SelectedGraph
-    from jtsolve.study.selecting import selected
     from jtsolve.tables.table import ContinuousTable, DataTable
 
     run = run_of(time, None, None, seed, show_progress)
@@ -289,7 +288,7 @@ def select(
     file = data_of(data, reading, None)
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)
     assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
-    return SelectedGraph(selected(plan, table, run), table, file.style(table))
+    return SelectedGraph(plan.run(table, run), table, file.style(table))
 
 
 @at(Door.PYTHON)

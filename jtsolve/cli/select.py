@@ -74,7 +74,6 @@ def select(
     from jtsolve.selection.choices import SelectionPlan
     from jtsolve.study.arguments import score_of
     from jtsolve.study.data import Data as StudyData
-    from jtsolve.study.selecting import selected
     from jtsolve.study.supersets import read_superset
 
     known = None if superset is None else read_superset(superset)
@@ -83,7 +82,7 @@ def select(
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())
     table = file.read(score_of(plan.score), run, kinds=plan.kinds)
-    found = selected(plan, table, run)  # type: ignore[arg-type]  # not in partitions
+    found = plan.run(table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from jtsolve.core.choices import Entry, Registry
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.framework import select
+from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import GivenGraph
 from jtsolve.tables import check
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 ColumnKind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(ColumnKind)
+
+_MATRICES = 12
+"""Of a number for each pair of columns, at the peak: correlations, precisions, gradients, and copies."""
 
 CRITERIA: Registry[Criterion] = Registry(
     "criterion",
@@ -134,5 +138,13 @@ class SelectionPlan:
         return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
     def run(self, table: DataTable | ContinuousTable, run: Run) -> Selection:
-        """Selects the graph of a table; see `framework.select`."""
-        return select(table, self.method, self.screen, self.over, margins=self.margins, run=run)
+        """Selects the graph of a table within the limits of a run; see `framework.select`.
+
+        Raises:
+            LimitError: the time is over, or the memory does not suffice.
+        """
+        run.require_memory(_MATRICES * 8 * table.n**2, "the matrices of the columns need", "fewer columns")
+        with run.phase("selecting"):
+            return within_limits(
+                lambda: select(table, self.method, self.screen, self.over, margins=self.margins, run=run), run
+            )
