@@ -240,7 +240,7 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         known.sum(forest, items, lost)
         if items.lost + frame.lost < _BUDGET * known.budget:  # the width is of families, or of rounding
             return
-        slope = log(left / items.lost) / log(last / threshold) if left < inf and items.lost else 0.0
+        slope = log(left / items.lost) / log(last / threshold) if left < inf and items.lost else 1.0
         last, left = threshold, items.lost
         wanted = _SHARE * known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
         threshold *= max(_STEEPEST, min(_STEP, wanted ** (1 / min(max(slope, _SLOPES[0]), _SLOPES[1]))))

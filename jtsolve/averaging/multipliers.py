@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MARGIN = 25.0
 """Nats below the best tree down to which the program keeps families: cuts that only separate the best tree
 from its rivals leave 34 nats of alarm (10,000 rows, treewidth 2) in place of 13."""
-_SHARE, _SECONDS = 0.4, 60.0
+_SHARE, _SECONDS = 0.4, 120.0
 """Of the time left, and seconds, that the program takes at most."""
 
 

@@ -24,6 +24,8 @@ UNIT = 2.0**-53
 """Relative error of an operation."""
 _ENTRIES, _BYTES_AN_ENTRY = 1e9, 32
 """Of lists of children, with copies while arrays grow."""
+_MOST = 4e9
+"""Bytes of sums over trees, of which one evaluation takes half a minute."""
 _LARGEST = 700.0
 """Nats above which no mass is a float."""
 _RANGE = 2.0**200
@@ -212,7 +214,7 @@ class Forest:
         build = partial(states_of, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
         self.states = build(thresholds, most, entries)
         sums = 8 * (families.n + 1) * (2 * self.states.family.size + 3 * self.states.first_child.size)
-        if sums > room / 2:
+        if sums > min(_MOST, room / 2):
             self.states = build(thresholds, 0, entries)
 
     def restricted_to(self, kept: NDArray[np.bool_]) -> Forest:
