@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 6, 30)
+_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 4, 30)
 """Families, or slots of trees, times evaluations of a round of L-BFGS; and from and to how many these are.
 The first round over trees has one evaluation: it drops most families."""
 _ENOUGH = 0.95
@@ -37,11 +37,11 @@ _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
 """With copies while arrays grow."""
-_FIRST, _STEEPEST, _STEP = 1e-2, 1e-4, 0.3
+_FIRST, _STEEPEST, _STEP = 1e-2, 3e-5, 0.3
 """The first threshold of items, as a share of the bound of Z; the next is between these shares of one."""
-_SHARE, _SLOPES = 0.7, (0.6, 0.8)
-"""The mass lost is about a power of the threshold, within these. The next threshold is to lose this share of
-the mass that may be."""
+_SHARE, _POWER = 0.7, 1.35
+"""The next threshold aims at this share of the mass that may be lost, and is less by this power of its ratio
+to the mass that was."""
 _LEAST_STATE = 0.1
 """States with less mass than this share of the threshold are left out."""
 _SLACK = 2.0**-30
@@ -221,7 +221,7 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
     marked = np.arange(forest.lattice.families.n)
     if known.high > _TOO_FAR:
         return
-    threshold, last, left = _FIRST * exp(known.high), inf, inf
+    threshold, last = _FIRST * exp(known.high), inf
     while known.width > known.tolerance:
         frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
         if frame is None:
@@ -240,10 +240,9 @@ def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
         known.sum(forest, items, lost)
         if items.lost + frame.lost < _BUDGET * known.budget:  # the width is of families, or of rounding
             return
-        slope = log(left / items.lost) / log(last / threshold) if left < inf and items.lost else 1.0
-        last, left = threshold, items.lost
+        last = threshold
         wanted = _SHARE * known.tolerance * exp(known.low - known.high) / -expm1(known.low - known.high)
-        threshold *= max(_STEEPEST, min(_STEP, wanted ** (1 / min(max(slope, _SLOPES[0]), _SLOPES[1]))))
+        threshold *= max(_STEEPEST, min(_STEP, wanted**_POWER))
 
 
 def _rank(lattice: Lattice, bounds: Bounds) -> NDArray[np.int64]:
