@@ -11,7 +11,7 @@ bound by more than `optimality_tolerance`; calling a feasible problem infeasible
 bound -inf. A run that reached the time limit is `unfinished`, but its bound must still hold.
 
 The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment,
-by Ctrl-C or SIGTERM with the table of what is done; a run that this cuts short is not counted.
+by Ctrl-C or SIGTERM with the table so far; an interrupted run is not counted.
 Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
 table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
 what backends leave unproved is listed with the reason. With `--in-turn SHARE`, this share of the problems
@@ -71,7 +71,7 @@ class Run:
     """What one backend made of one problem: a line of the journal.
 
     `outcome` is a status, `refused`, or `wrong` if its answer was rejected; score and bound are in nats, null
-    for none (a bound: the proof that there is no tree). `reason` says why a run proved nothing.
+    for none (a bound: the proof of infeasibility). `reason` is why a run proved nothing.
     """
 
     seed: int
@@ -95,7 +95,7 @@ def features_of(seed: int, number: int) -> frozenset[ProblemFeature]:
 
 
 def size_of(number: int, sizes: Sequence[int]) -> int:
-    """Returns the variables of a problem: sizes take turns, and meet each constraint in time."""
+    """Returns the variables of a problem: sizes alternate, and each meets every constraint in turn."""
     return sizes[number // (2 * SINGLE) % len(sizes)] if number % 2 == 0 else sizes[number // 2 % len(sizes)]
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from labels import label_ends
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -231,7 +231,7 @@ def main() -> None:
                     writer = csv.DictWriter(file, COLUMNS)
                     writer.writeheader()
                     writer.writerows(rows)
-    machine = describe(1)
+    machine = describe_machine(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     text = (
         f"Test log-likelihood in nats a row, means over seeds {arguments.seeds}. {machine['processor']}, one "

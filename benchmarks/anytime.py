@@ -7,7 +7,7 @@ FOLDER holds the training splits NAME.train.data.gz of the density-estimation se
 Each run is a separate process and has `--seconds`, starting with the data in memory: computing the scores
 (BIC, natural logarithm) is included, all in advance if that takes at most a tenth of the time, else on
 demand. Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one
-variable more; where it is refused, the table says so. The picture shows by how much a run is short of the
+variable more; where it is refused, the table notes it. The picture shows by how much a run is short of the
 best score known, of all runs in it and of `BEST`. Runs are kept beside the output and not repeated.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
@@ -33,7 +33,7 @@ from labels import label_ends
 from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import cores, describe
+from jtsolve.core.machine import cores, describe_machine
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import LimitError, RefusedError
@@ -89,7 +89,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     path = arguments.data / f"{name}.train.data.gz"
     table = read_states(path, Coding(), header=False, separator=",")
     variables = tuple(map(Variable, table.names, table.states))
-    # `consistent` tests pairs only, since more takes too long; for that it asks for larger sets.
+    # `consistent` tests pairs only, since more takes too long; the larger sets serve that.
     tests_pairs = backend == "consistent"
     chosen = REGISTRY.parse("consistent:q=2" if tests_pairs else backend)
     largest = size + tests_pairs
@@ -237,7 +237,7 @@ def draw_case(
 ) -> list[tuple[float, str, str]]:
     """Draws the runs of a case, one line each; returns a label for each backend's best run.
 
-    The scale is logarithmic, since a backend that is ahead is so by a tenth or a hundredth of what another
+    The scale is logarithmic, since the lead of a backend is a tenth or a hundredth of the amount that another
     is short of; shortfalls below `LEAST` are drawn at the lower end, marked 0.
     """
     known = BEST.get(f"{runs[0]['set']}:{runs[0]['size']}", -inf)
@@ -291,8 +291,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 0")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--threads", type=int, default=cores())
-    parser.add_argument("--output", type=Path, default=Path("anytime"), help="where the table goes")
-    parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
+    parser.add_argument("--output", type=Path, default=Path("anytime"), help="file of the table")
+    parser.add_argument("--draw", type=Path, help="file of the picture, a .png")
     parser.add_argument("--uci", action="store_true", help="the shipped instances instead")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -300,7 +300,7 @@ def main() -> None:
         name, size, *backend, seed = arguments.once.split(":")
         print(json.dumps(run_once(name, int(size), ":".join(backend), int(seed), arguments)))
         return
-    machine = describe(arguments.threads)
+    machine = describe_machine(arguments.threads)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     head = (
         f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "

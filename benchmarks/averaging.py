@@ -1,4 +1,4 @@
-"""Averages over decomposable graphs: how long they take, and whether they are right.
+"""Averages over decomposable graphs: their time and their correctness.
 
     sums      the exact sums of random scores: seconds, seconds of processor, memory, against the prediction
     draws     exact draws a second
@@ -36,14 +36,14 @@ from state_rows import read_states
 
 from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
-from jtsolve.averaging.draws import arrange, draw_graphs
+from jtsolve.averaging.draws import arrange_tables, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.averaging.weights import EXACT, set_weights
 from jtsolve.backends.chowliu import ChowLiu
-from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.machine import describe_machine, peak_memory
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import count_bounded_subsets
@@ -69,9 +69,9 @@ def timed(call: Any) -> tuple[Any, float, float]:
 
 def warm_up() -> None:
     """Loads or compiles the kernels."""
-    sums = compute(weights_of(named(gaussian(0, 5))), Run())
+    sums = compute(set_weights(named(gaussian(0, 5))), Run())
     features_of(sums, Run())
-    draw_graphs(arrange(sums, Run()), 1, Run())
+    draw_graphs(arrange_tables(sums, Run()), 1, Run())
 
 
 def sums(sizes: list[str]) -> None:
@@ -83,7 +83,7 @@ def sums(sizes: list[str]) -> None:
         problem = named(gaussian(1, int(n), int(width or n), scale=5.0))
         limits = Limits()
         plan = TableSizes(problem.n, problem.max_clique_size)
-        weights = weights_of(problem)
+        weights = set_weights(problem)
         predicted = plan.estimate(limits.workers)
         found, wall, processor = timed(lambda w=weights, lim=limits: compute(w, Run(lim)))
         _, features, _ = timed(lambda f=found, lim=limits: features_of(f, Run(lim)))
@@ -100,8 +100,8 @@ def draws(sizes: list[str]) -> None:
     for size in sizes or ["10", "13", "15"]:
         for scale in (1.0, 20.0):
             problem = named(gaussian(1, int(size), scale=scale))
-            found = compute(weights_of(problem), Run())
-            ready, wall, processor = timed(lambda f=found: arrange(f, Run()))
+            found = compute(set_weights(problem), Run())
+            ready, wall, processor = timed(lambda f=found: arrange_tables(f, Run()))
             print(f"| {size} | {scale:g} | 0 | {wall:.2f} | {processor:.2f} | |", flush=True)
             for count in (1000, 10_000, 100_000):
                 _, wall, processor = timed(lambda r=ready, count=count: draw_graphs(r, count, Run()))
@@ -131,7 +131,7 @@ def agree(sizes: list[str]) -> None:
         n = random.choice([1, 2, 3, 4, 5, 5, 5, 5])
         chosen = frozenset(random.sample(features, random.choice([0, 1, 1, 2, 3])))
         problem = random_problem(seed, n, chosen)
-        found = compute(weights_of(problem), Run(Limits(threads=1)))
+        found = compute(set_weights(problem), Run(Limits(threads=1)))
         expected = enumerated(problem)
         if expected is None:
             infeasible += 1
@@ -159,7 +159,7 @@ def counts(_sizes: list[str]) -> None:
     """Prints the relative errors of the numbers of labelled chordal graphs."""
     for n, count in enumerate(CHORDAL, start=1):
         problem = named(DenseScores(n, n, np.zeros(1 << n)))
-        total = compute(weights_of(problem), Run()).log_total
+        total = compute(set_weights(problem), Run()).log_total
         print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
 
 
@@ -235,7 +235,7 @@ def network(cases: list[str]) -> None:
 
 
 def demand(cases: list[str]) -> None:
-    """Prints what rounds of chains take with a table of scores and without, which give the same graphs."""
+    """Prints the time of rounds of chains with and without a table of scores, which give the same graphs."""
     print(
         "| set | rows | variables | cliques ≤ | sets | rounds | table | rounds after it | on demand | asked |"
     )
@@ -280,7 +280,7 @@ UNASKED = ("network", "predict", "demand")
 
 def main(arguments: list[str]) -> None:
     """Runs the parts named."""
-    machine = describe(Limits().workers)
+    machine = describe_machine(Limits().workers)
     print(f"{machine['processor']}, {machine['threads']} threads; {machine['command']}\n")
     warm_up()
     names = [word for word in arguments if word in PARTS]

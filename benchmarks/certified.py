@@ -5,7 +5,7 @@
 
 A case is NAME:TREEWIDTH[:TOLERANCE]: a shipped instance, a network with the number of rows drawn from it, or
 plants with the number of its first columns. Each is one run of `jtsolve average … --method
-certified:TOLERANCE` in a process of its own, with its processor seconds, scores (BDeu, equivalent sample size
+certified:TOLERANCE` in a separate process, with its processor seconds, scores (BDeu, equivalent sample size
 1) included. FOLDER holds
 `networks/NAME.bif.gz` and `density/plants.train.data.gz`.
 """

@@ -92,12 +92,12 @@ class Search {
     }
 }
 """
-"""Reads the numbers of states and the rows; takes the clique size and the number of searches; prints seconds
-of each search, and the edges."""
+"""Reads the numbers of states and the rows; arguments: the clique size and the number of searches; prints
+seconds of each search, and the edges."""
 
 
 def run(command: list[str]) -> tuple[str, float]:
-    """Returns what a program prints, and its processor seconds."""
+    """Returns the output of a program, and its processor seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

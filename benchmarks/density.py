@@ -42,7 +42,7 @@ from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.files import read_file
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -269,7 +269,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
-    machine = describe(arguments.threads)
+    machine = describe_machine(arguments.threads)
     head = (
         f"{machine['processor']}, {arguments.threads} thread(s); Python {machine['python']}, "
         f"numpy {machine['numpy']}, numba {machine['numba']}, jtsolve {machine['jtsolve']}.\n\n"

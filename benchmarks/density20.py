@@ -91,7 +91,7 @@ def missing(rows: list[dict[str, Any]], name: str, treewidth: int, times: list[i
 
 
 def main() -> None:
-    """Measures what the table lacks, and writes it."""
+    """Measures the missing rows of the table, and writes it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the sets")
     parser.add_argument("--sets", nargs="+", default=SETS)

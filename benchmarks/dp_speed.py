@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe, peak_memory
+from jtsolve.core.machine import describe_machine, peak_memory
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
@@ -163,7 +163,7 @@ def main() -> None:
         n, width = map(int, arguments.once.split(":"))
         run_once(n, width, arguments)
         return
-    machine = describe(arguments.threads)
+    machine = describe_machine(arguments.threads)
     rate = add_and_max_rate()
     head = (
         f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "

@@ -1,4 +1,4 @@
-"""How long proofs of optimality take, by backend: real data, beside the dynamic programming.
+"""Times of proofs of optimality, by backend: real data, beside the dynamic programming.
 
     python benchmarks/exact.py --cases zoo:2,mushroom:2 --backends clutter,dp --output docs/benchmarks/exact
 

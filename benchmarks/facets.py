@@ -4,7 +4,7 @@
 
 The *chordal graph polytope* is the convex hull of the vectors c(A) = [A is complete in G], |A| ≥ 2, over all
 chordal graphs G (Studený and Cussens, IJAR 2017). An induced subgraph of a chordal graph is chordal. So what
-a solution of the LP says of k variables, c(A) = Σ x(v,P) over the families with v ∈ A ⊆ P∪v, is in the
+a solution of the LP implies for k variables, c(A) = Σ x(v,P) over the families with v ∈ A ⊆ P∪v, is in the
 polytope on these k, or a facet of that cuts the solution off. The polytope on 4 variables has 61 vertices,
 that on 5 has 822: whether a point is within is a small linear program.
 
@@ -95,7 +95,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     complete: dict[VarSet, float] = {}
     violated = True
 
-    def look(point: Point, bound: Bound) -> bool:
+    def check(point: Point, bound: Bound) -> bool:
         nonlocal violated
         exactly = InOutPoint(0.0, 0.0, 1e-6)
         found = separate(subproblem, bound, point, exactly, pool=None, report=UNSTOPPABLE)
@@ -110,7 +110,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
 
     while violated and not subproblem.closed:  # the loop also ends where branching would do more
         cuts = CuttingPlanes(subproblem, None)
-        cuts.run(look, UNSTOPPABLE)
+        cuts.run(check, UNSTOPPABLE)
         if cuts.failures:
             raise RuntimeError("the LP solver failed")
     if subproblem.closed or subproblem.gap_of(subproblem.units) < _GAP:

@@ -8,7 +8,7 @@ their Figure 3 has UCI sets, here the shipped instances of at most 19 variables.
 the largest clique, the treewidth plus one; w = inf is no bound. Each run is a separate process, `jtsolve
 solve`, on one thread. As theirs, times are seconds of the processor, which other work on the machine hardly
 changes; starting the program and reading the scores count. The time of `dp` depends on n and w alone, so it
-runs on one seed. Where no seed was solved within the limits, larger n are not tried: the rows say `not
+runs on one seed. Where no seed was solved within the limits, larger n are not tried: the rows have `not
 tried`. Runs in the output are not repeated, so a figure can be made in parts.
 """
 
@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from networks import random_problem
 
-from jtsolve.core.choice_texts import split
-from jtsolve.core.machine import describe
+from jtsolve.core.choice_texts import split_choice
+from jtsolve.core.machine import describe_machine
 from jtsolve.io.instance import read_problem, write_problem
 
 UCI = Path(__file__).resolve().parents[1] / "instances" / "uci"
@@ -70,7 +70,7 @@ def cases(arguments: argparse.Namespace) -> list[Case]:
 
 
 def processor_seconds() -> float:
-    """Returns what the processes started here, and those that they started, have used so far."""
+    """Returns the processor seconds of all descendant processes so far."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -84,7 +84,7 @@ def run(case: Case, folder: Path, arguments: argparse.Namespace) -> dict[str, An
             write_problem(random_problem(case.seed, case.n, ROWS, treewidth), path)
     else:
         path = UCI / f"{case.data}.json.gz"
-    name, options = split(case.backend)
+    name, options = split_choice(case.backend)
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--treewidth", str(treewidth)]
     command += ["--backend", name, "--threads", "1", "--time-limit", str(arguments.time_limit)]
     command += ["--memory-limit", str(arguments.memory_limit), "--json", "--quiet"]
@@ -241,10 +241,10 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
     parser.add_argument("--memory-limit", type=float, default=8.0, help="GB of each run")
     parser.add_argument("--output", type=Path, default=Path("kangas_figures"), help="writes .csv")
-    parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
+    parser.add_argument("--draw", type=Path, help="file of the picture, a .png")
     arguments = parser.parse_args()
     rows = measure(arguments)
-    facts = describe(1)
+    facts = describe_machine(1)
     machine = ", ".join(f"{key} {facts[key]}" for key in MACHINE)
     text = table(rows, arguments.time_limit)
     text += f"\nMachine: {machine}.\nCommand: `python {shlex.join(sys.argv)}`\n"

@@ -1,4 +1,4 @@
-"""Can a certificate be forged? Mutations that know the structure, before two verifiers.
+"""Can a certificate be forged? Structure-aware mutations, before two verifiers.
 
     python benchmarks/forge.py --problems 10000 --forgeries 10 --journal forge.jsonl --findings findings
 
@@ -158,7 +158,7 @@ def _score(problem: Problem, tree: JunctionTree) -> float:
 
 
 def typed(result: dict[str, Any]) -> ResultDocument | RankingDocument:
-    """Returns a result, or a ranking if it says so, as a document; see `read_ranking`."""
+    """Returns a result or a ranking, by its declared kind, as a document; see `read_ranking`."""
     if result["format"] == RANKING:
         if any(one["score"] is None for one in result["results"]):
             raise msgspec.ValidationError("a ranking lists trees")
@@ -498,7 +498,7 @@ class Forger:
             self.result["bound"] = self.random.choice((nextafter(old, -inf), old - less, old - less, -1e300))
 
     def infeasible(self) -> None:
-        """Claims that there is no tree."""
+        """Claims infeasibility."""
         self.result["bound"] = None
         if "status" in self.result:
             self.result["status"] = self.random.choice(("infeasible",) * 5 + ("unknown",))
@@ -550,7 +550,7 @@ def forge(random: Random, case: Case, other: Case | None) -> tuple[str, dict[str
 
 
 class Row(NamedTuple):
-    """One certificate: its kind, what was found, and whether its claim is true."""
+    """One certificate: its kind, the verdict, and whether its claim is true."""
 
     kind: str
     first: bool
@@ -559,7 +559,7 @@ class Row(NamedTuple):
 
 
 def judge(case: Case, kind: str, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[Row, str]:
-    """Returns the verdicts, and in a sentence what they get wrong."""
+    """Returns the verdicts, and a sentence on their errors."""
     first, second = verdicts(case, result, certificate)
     true = is_true(case.problem, result)
     row = Row(kind, not first, not second, true)

@@ -10,7 +10,7 @@ cases are earlier findings.
 
 A worker process has 1 GB beyond what its imports hold, and 20 s of processor time a case. A *finding* is an
 exception that no command turns into a sentence, exit code 70, a signal, a limit exceeded, a message of more
-than 10,000 characters or with control characters, or a damaged result that `check` takes for right. The
+than 10,000 characters or with control characters, or a damaged result that `check` accepts. The
 journal has a line a case, and a run continues after its last. Ctrl-C or SIGTERM ends a run. Findings are
 files. Exit code 1: there is one.
 """
@@ -71,7 +71,7 @@ TOKENS = re.compile(rb"[^\s,;:|=(){}\[\]\"]+")
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """A right file, and commands that read it: FILE stands for it, a name in braces for another seed."""
+    """A right file, and commands that read it as FILE; a name in braces is another seed."""
 
     name: str
     data: bytes
@@ -448,7 +448,7 @@ def case(number: int, seed: int, seeds: dict[str, Seed]) -> Case:
 
 
 def work(connection: Connection, place: str, seed: int) -> None:
-    """Runs the cases whose numbers come, and answers each with what was wrong, or None."""
+    """Runs the cases with the given numbers, and answers each with its fault, or None."""
     import numpy as np  # noqa: F401 - held before the limit counts
     import polars as pl  # noqa: F401 - the same
 
@@ -486,7 +486,7 @@ def _truth(place: str, name: str) -> Any:
 
 
 def judged(one: Case, out: Path, place: str, base: int) -> str | None:  # noqa: PLR0911 - a line a fault
-    """Runs a case in this process, and returns what was wrong with its end."""
+    """Runs a case in this process, and returns the fault of its end."""
     from jtsolve.cli import run
     from jtsolve.core.machine import resident_memory
 
@@ -564,7 +564,7 @@ class Worker:
         inside.close()
 
     def do(self, number: int) -> str | None:
-        """Returns what was wrong with a case, or None."""
+        """Returns the fault of a case, or None."""
         wrong: str | None
         self._connection.send(number)
         try:

@@ -3,7 +3,7 @@
     python benchmarks/gaps.py --data FOLDER --output gaps --draw gaps.png
 
 makes the whole table, a line for each case and seed, printed as it is known. Runs are kept beside the output,
-in .runs.json, and not repeated: the same command goes on where it was stopped. A case is
+in .runs.json, and not repeated: the same command resumes a stopped run. A case is
 data:treewidth:seconds. The data are, in FOLDER: density/NAME.train.data.gz and scores/alarm_10000.dat.gz
 (`jtsolve data fetch`), `--rows` rows drawn from networks/NAME.bif.gz; or a shipped instance, by its name. The
 score of the first is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu, and of networks that of `--score`.
@@ -11,7 +11,7 @@ score of the first is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu, and of n
 Scores are tabulated before the clock starts, as are the kernels; those of more sets than the memory holds
 are computed on demand. The limit is processor time of this process and all that it starts, divided by the
 threads: a shared machine lengthens wall time, but not this. The gap is a share of the score. The picture has
-score and bound over time, of the cases that take long.
+score and bound over time, for the slow cases.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from jtsolve.io.instance import read_problem
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solving import Recorder, choose
+from jtsolve.solving import Recorder, choose_backend
 from jtsolve.tables.options import Coding
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ CASES = (
     *(f"insurance:{width}:20" for width in (2, 3, 4, 5, 6)),
     "book:2:120",
 )
-_LOOK = 0.1
-"""Seconds between two looks at the processor time."""
+_POLL = 0.1
+"""Polling interval of the processor time, in seconds."""
 _TIMES = (12, 20, 30, 60, 120, 150)
 """Seconds at which the table has the gap."""
 _LONG = 10.0
-"""Seconds that a case has to take to be drawn, if one does."""
+"""Minimum seconds of a case in the picture."""
 
 
 def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
@@ -95,12 +95,12 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
     problem = problem_of(name, int(width), arguments)
     REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Run()))
     run = Run(Limits(seed=seed, threads=arguments.threads))
-    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose(problem, run).backend
+    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose_backend(problem, run).backend
     recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []
 
-    def look() -> float:
+    def poll() -> float:
         used: float = meter.seconds / arguments.threads
         known = (recorder.score, recorder.bound if recorder.bound < inf else None)
         if not trace or trace[-1][1:] != known:
@@ -108,8 +108,8 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         return used
 
     def watch() -> None:
-        while not over.wait(_LOOK):
-            if look() >= limit:
+        while not over.wait(_POLL):
+            if poll() >= limit:
                 run.interrupt()
 
     watcher = threading.Thread(target=watch)
@@ -120,7 +120,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         over.set()
         watcher.join()
     recorder(tree=outcome.tree, bound=outcome.bound)
-    used = look()
+    used = poll()
     return {
         "case": case,
         "seed": seed,
@@ -227,7 +227,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .csv and .runs.json")
-    parser.add_argument("--draw", type=Path, help="where the picture goes, as .png")
+    parser.add_argument("--draw", type=Path, help="file of the picture, a .png")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.once:

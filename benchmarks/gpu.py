@@ -23,7 +23,7 @@ import numpy as np
 
 from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums
-from jtsolve.averaging.weights import weights_of
+from jtsolve.averaging.weights import set_weights
 from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.dp.device.plan import RATES, DevicePlan
 from jtsolve.core import cuda
@@ -157,7 +157,7 @@ def sum_once(n: int, problem: Problem) -> dict[str, Any]:
     """Sums over all graphs; the identity: expected cliques exceed expected separators by 1."""
     device = Timed(open_device())
     plan, run = SumsPlan(n, problem.max_clique_size), Run()
-    sums = DeviceSums(weights_of(problem), plan, device, run)
+    sums = DeviceSums(set_weights(problem), plan, device, run)
     log_evidence, seconds, began = sums.log_total, sums.seconds["sums"], time.perf_counter()
     features = sums.features()
     predicted = sum(launch.seconds for launch in [*plan.sums(), *plan.proper()])

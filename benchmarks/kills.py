@@ -4,13 +4,14 @@
 
 Of `score`, `fit`, `average` and `compare`, each with an older output at the same place:
 
-- *killed*: SIGKILL, SIGTERM or SIGINT at a moment drawn from the time that the command takes. The output has
+- *killed*: SIGKILL, SIGTERM or SIGINT at a random moment of the command's run. The output has
   to be the older one or a complete new one. A comparison is then resumed: every row that it had is kept, no
   run is done twice, and all are there.
-- *disk full*: no file may grow beyond 100 bytes. The command has to say so, with exit code 2, and the older
+- *disk full*: no file may grow beyond 100 bytes. The command must report it, with exit code 2, and the older
   output stays.
 - *read-only*: the folder cannot be written to; the same. As root, capabilities are dropped by `setpriv`.
-- *two at once*: two processes with one output. Each succeeds or says why not, and the output is complete.
+- *two at once*: two processes with one output. Each succeeds or reports the reason, and the output is
+complete.
 
 Files that a SIGKILL leaves beside the output are counted; they never have its name. Exit code 1: a fault.
 """
@@ -51,7 +52,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }
 RUNS = 2
-"""Of the comparison."""
+"""Runs of the comparison."""
 Process = subprocess.Popen[bytes]
 
 
@@ -77,7 +78,7 @@ def program(*, powerless: bool = False) -> list[str]:
 
 
 def start(folder: Path, words: tuple[str, ...], *, full: bool = False, powerless: bool = False) -> Process:
-    """Starts a command in a session of its own."""
+    """Starts a command in a new session."""
 
     def limited() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -132,7 +133,7 @@ def rows_in(folder: Path) -> list[str]:
 
 
 def resumed_fault(folder: Path) -> str | None:
-    """Goes on with a comparison that was killed; returns what was lost or done twice."""
+    """Resumes a killed comparison; returns the runs that were lost or repeated."""
     before = rows_in(folder)
     words = COMMANDS["compare"]
     if (folder / "out" / "run" / "plan.json").exists():
@@ -149,7 +150,7 @@ def resumed_fault(folder: Path) -> str | None:
 
 
 def killed(folder: Path, name: str, seconds: float, random: Random, keys: dict[str, list[str]]) -> str | None:
-    """Kills a command at a random moment, and returns what was wrong afterwards."""
+    """Kills a command at a random moment, and returns the fault left behind."""
     fresh(folder, name)
     process = start(folder, COMMANDS[name])
     time.sleep(random.uniform(0.3, 1.1) * seconds)
@@ -166,7 +167,7 @@ def killed(folder: Path, name: str, seconds: float, random: Random, keys: dict[s
 
 
 def refused(folder: Path, name: str, *, full: bool) -> str | None:
-    """Runs a command on a full disk or in a read-only folder, and returns what was wrong."""
+    """Runs a command on a full disk or in a read-only folder, and returns the fault."""
     fresh(folder, name)
     out = folder / "out"
     if not full:
@@ -176,11 +177,11 @@ def refused(folder: Path, name: str, *, full: bool) -> str | None:
     out.chmod(0o755)
     if code != 2 or "Traceback" in said or not said.startswith("jtsolve: "):
         return f"exit {code}: {said[-300:]}"
-    return None if name == "compare" or (out / "it.json").read_text() == OLD else "the older output is gone"
+    return None if name == "compare" or (out / "it.json").read_text() == OLD else "the older output is lost"
 
 
 def two_at_once(folder: Path, name: str, keys: dict[str, list[str]]) -> str | None:
-    """Runs a command twice at a time with one output, and returns what was wrong."""
+    """Runs a command twice at a time with one output, and returns the fault."""
     fresh(folder, name)
     both = [start(folder, COMMANDS[name]) for _ in range(2)]
     ends = [ended(process) for process in both]

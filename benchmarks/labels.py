@@ -17,7 +17,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], size: float =
     overlap are moved apart, and a thin line leads from each to its end.
 
     Args:
-        axes: what the lines are in.
+        axes: the axes of the lines.
         ends: (y, text, colour) of each line's end.
         size: of the font, in points.
     """

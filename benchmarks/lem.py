@@ -4,7 +4,7 @@
 
 FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. Every method is fitted to the
 training rows; validation rows choose its prior, and its threshold or penalty, except for the paper's δ. ALARM
-is a network, of which rows are sampled. A table shows the mean of ln P over the test rows, in nats, and the
+is a network, from which rows are sampled. A table shows the mean of ln P over the test rows, in nats, and the
 seconds of the processor for the fit, choices included, once the kernels are compiled; with `--conditional N`
 also the mean of ln P(q | e) over N test rows, a random half of whose variables is observed (e).
 `--contexts` adds rows of a model that we made: three bits choose one of eight chains over 17 other variables.
@@ -33,7 +33,7 @@ import numpy as np
 from density import binary_rows
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.run import Limits, Run
 from jtsolve.models.columns import Column, codes_of
 from jtsolve.models.features.context import Context, Literal
@@ -221,7 +221,7 @@ class Speed(NamedTuple):
 
 
 def speeds(sizes: Sequence[int]) -> list[Speed]:
-    """Returns what is measured on trees of some numbers of A-nodes, even ones and others."""
+    """Returns the measurements on trees of some numbers of A-nodes, even ones and others."""
     generator = np.random.default_rng(1)
     found = []
     for family, size in product(("even", "random"), sizes):
@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("--draw", type=Path, help="a picture of --speed")
     parser.add_argument("--output", type=Path, help="where to write the table, as .md")
     arguments = parser.parse_args()
-    machine = describe(1)
+    machine = describe_machine(1)
     head = [f"{machine}; {' '.join(['python', 'benchmarks/lem.py', *sys.argv[1:]])}", ""]
     if arguments.speed:
         measured = speeds([int(size) for size in arguments.sizes.split(",")])

@@ -14,7 +14,7 @@ Every learner gets about `--seconds` of processor time on one thread, the baseli
 thrice as much, and its best model until then counts; but LEM as published gets `--published`, and has to
 finish, or is left out from there on. The junction tree of `lns` is the first leaf of the context tree, whose
 own seconds are shown. A model of a baseline whose likelihood cannot be computed exactly is left out. The
-journal has a line for each model, and a run goes on after a stop.
+journal has a line for each model, and a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from labels import label_ends
 from log_linear import induced_features, markov_network
 from threadpoolctl import threadpool_limits
 
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits, Run
@@ -77,7 +77,7 @@ TEST_SEED = 1_000_003
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the rows of a set come from.
+    """Source of the rows of a set.
 
     Attributes:
         test: rows for testing.
@@ -91,7 +91,7 @@ class Source:
 
 
 def source_of(name: str, folder: Path) -> Source:
-    """Returns where the rows of a set come from."""
+    """Returns the source of the rows of a set."""
     if name == "alarm":
         network = read_network(folder / "networks/alarm.bif.gz")
         test = data(network, ALARM_TEST, TEST_SEED)
@@ -217,7 +217,7 @@ def interrupted(kind: ModelKind, task: FitTask) -> Any:
 
 
 class limited:  # noqa: N801 - a context manager, as those of contextlib
-    """Raises SIGINT, after which learners return what they have, once some processor time is over."""
+    """Raises SIGINT after some processor time; learners then return their best model so far."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -362,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of networks, density and uci")
     parser.add_argument("--sets", default=",".join(SETS))
-    parser.add_argument("--rows", default="100,316,1000,3162,10000", help="'' to draw what there is")
+    parser.add_argument("--rows", default="100,316,1000,3162,10000", help="'' to draw the stored results")
     parser.add_argument("--folds", default="1,2,3,4,5")
     parser.add_argument("--learners", default="", help="these only, by name, with semicolons")
     parser.add_argument("--treewidth", type=int, default=4, help="of lns; at most 3 for other junction trees")
@@ -388,7 +388,7 @@ def main() -> None:
                     journal.write(json.dumps(row) + "\n")
     rows = sorted(arguments.done, key=lambda row: (SETS.index(row["set"]), row["rows"], row["fold"]))
     truths = {name: source.truth for name, source in sources.items() if source.truth is not None}
-    machine = describe(1)
+    machine = describe_machine(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     text = (
         "Test log-likelihood in nats a row, means and standard deviations over folds; processor seconds of "

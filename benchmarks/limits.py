@@ -3,7 +3,7 @@
     python benchmarks/limits.py --seconds 0.5 --output docs/benchmarks/limits
 
 The overrun of a run is the processor time, children included, that it uses after its limit has passed. On a
-busy machine, the wall clock of a run would say more of the machine than of the program. Modules and compiled
+busy machine, the wall clock of a run would measure the machine more than the program. Modules and compiled
 kernels are loaded beforehand, by runs of the same backend on four variables in the same process; then the
 command runs there, and its clock begins. Inputs: random tables of 200 variables (26 MB), of 60, and of 25;
 250,000 sets over 60 variables (12 MB); data of 100,000 rows and 40 columns, plain, quoted, in columns
@@ -35,7 +35,7 @@ from problems import gaussian, named, repeatable  # noqa: E402 - found by the li
 
 from jtsolve.backends.registry import REGISTRY  # noqa: E402
 from jtsolve.cli import run  # noqa: E402
-from jtsolve.core.machine import describe  # noqa: E402
+from jtsolve.core.machine import describe_machine  # noqa: E402
 from jtsolve.core.processes import ProcessTree, start_python  # noqa: E402
 from jtsolve.core.scores import SparseScores  # noqa: E402
 from jtsolve.core.varset import subsets, varset  # noqa: E402
@@ -103,7 +103,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def serve(pipe: Connection) -> None:
-    """Runs in the measured process: says that it is there, then runs commands, each with its beginning."""
+    """Runs in the measured process: reports its start, then runs commands, each with its start time."""
     pipe.send(None)
     with suppress(EOFError):
         while True:
@@ -126,7 +126,7 @@ def processor_time(tree: ProcessTree) -> float:
 def measured(
     backend: str, cases: Sequence[Case], folder: Path, seconds: float, repeat: int
 ) -> Iterator[tuple[Case, list[float], int]]:
-    """Yields each case that the backend takes, with the overruns of its runs in seconds, and an exit code."""
+    """Yields each case that the backend supports, the overruns of its runs in seconds, and an exit code."""
     tree, pipe = start_python("limits:serve", env={**os.environ, "OMP_NUM_THREADS": "1"})
 
     def overrun(name: str, options: Words, limit: float) -> tuple[float, int]:
@@ -175,7 +175,7 @@ def main(words: list[str] | None = None) -> int:
             lines.append(f"| {backend} | {' | '.join(cells.values())} |")
             print(lines[-1], flush=True)
     kept = sum(overrun <= ASKED for overrun in overruns)
-    machine = ", ".join(f"{key} {value}" for key, value in describe(1).items())
+    machine = ", ".join(f"{key} {value}" for key, value in describe_machine(1).items())
     remark = f"{kept} of {len(overruns)} runs within {ASKED} s; median {median(overruns):.2f} s."
     note = "Seconds of processor time beyond the limit, at worst; in brackets without a tree; –: refused."
     text = "\n".join([*lines, "", remark, note, "", f"Machine: {machine}.", ""])

@@ -10,7 +10,7 @@ penalty (one state against the rest, if there are more than two); u and v are ne
 the regression of the other, or if one of them has: P. Ravikumar, M. J. Wainwright and J. D. Lafferty, Annals
 of Statistics 38, 2010. `induced_features` adds conjunctions greedily, in the manner of S. Della Pietra, V.
 Della Pietra and J. Lafferty, IEEE Transactions on Pattern Analysis and Machine Intelligence 19, 1997: a
-candidate is a feature with one literal more, of which there is a row; its gain is that of one step of
+candidate is a feature with one more literal, which holds in some row; its gain is that of one step of
 Newton's method for its weight. A share of the best candidates, one for each set of variables, is added at a
 time. Rows for tuning choose the penalty and the rule, or when to stop.
 """
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 MOST_CELLS = 1 << 22
 """Cells of the largest junction tree with which a likelihood is computed."""
 PENALTIES = (200, 100, 50, 20, 10, 5, 2, 1)
-"""Of the paper's 1, 2, 5, 10, 20, 25, 50, 100, 200, 500 and 1,000."""
+"""A subset of the paper's 1, 2, 5, 10, 20, 25, 50, 100, 200, 500 and 1,000."""
 _FREE = 30.0
-"""Of the column whose weight is the intercept: the larger, the less liblinear penalises that."""
+"""Value of the column whose weight is the intercept: the larger, the less liblinear penalises that."""
 _PATIENCE = 2
 """Trials that are no better, after which the search ends."""
 
@@ -64,7 +64,7 @@ class Learned(NamedTuple):
     Attributes:
         model: the likeliest one of the rows for tuning; None if no likelihood could be computed.
         weights: the number of its weights.
-        remark: what was chosen, and what was left out.
+        remark: the choices, and the omissions.
     """
 
     model: JunctionTreeModel | None
@@ -106,7 +106,7 @@ class Literals:
 class LogLinear:
     """A log-linear model, and its pseudo-likelihood on some rows.
 
-    Every literal by itself is a feature; pairs act by a matrix, longer features one by one.
+    Every literal by itself is a feature; pairs act by a matrix, longer features singly.
 
     Attributes:
         features: those of two literals or more.
@@ -274,11 +274,11 @@ def markov_network(train: DataTable, tuning: DataTable, seconds: float, ridge: f
 
 
 def _uses(rows: Literals, penalty: float) -> NDArray[np.bool_]:
-    """Returns which variables have a part in the regression of which other one, shape (n, n)."""
+    """Returns which variables occur in the regression of which other one, shape (n, n)."""
     n = len(rows.first) - 1
     uses = np.zeros((n, n), dtype=np.bool_)
     kept = np.ones(len(rows.holds), dtype=np.bool_)
-    kept[rows.first[:-1]] = False  # one state of each variable is told by the others
+    kept[rows.first[:-1]] = False  # one state of each variable is determined by the others
     for v in range(n):
         low, high = rows.first[v : v + 2]
         inside = kept.copy()
@@ -314,7 +314,7 @@ def induced_features(
         tuning: rows that choose when to stop: the best model before they were twice no likelier.
         seconds: of the processor, after which no more features are added.
         ridge: of the weights.
-        share: features are added by this share of those that there are, eight at least.
+        share: growth rate of the number of features per step; at least eight are added.
     """
     rows = Literals.of(train)
     found = LogLinear(rows, [], ridge)

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.tree import JunctionTree
 from jtsolve.models.directed import to_network
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
@@ -51,7 +51,7 @@ from jtsolve.models.inference.marginals import marginals
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.network import from_network
-from jtsolve.models.relevance import posterior
+from jtsolve.models.relevance import relevant_posterior
 from jtsolve.networks.files import read_network
 from jtsolve.tables.table import DataTable
 
@@ -227,14 +227,14 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     found = []
     for work, names, evidence in asked:
         groups = [[name] for name in names]
-        seconds = measured(partial(posterior, network, groups, evidence), arguments.repeat)
+        seconds = measured(partial(relevant_posterior, network, groups, evidence), arguments.repeat)
         found.append(line("network", "jtsolve", work, seconds, len(names), unit="marginals"))
         if theirs is None:
             continue
 
         def ask(names: list[str] = names, evidence: dict[str, str] = evidence) -> list[Any]:
             found = []
-            for name in names:  # one by one: asked for all at once, it builds the whole tree
+            for name in names:  # singly: a joint query builds the whole tree
                 engine = pyagrum.LazyPropagation(theirs)
                 engine.setEvidence(evidence)
                 engine.addTarget(name)
@@ -242,7 +242,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 found.append(engine.posterior(name).toarray())
             return found
 
-        for mine, their in zip(posterior(network, groups, evidence).tables, ask(), strict=True):
+        for mine, their in zip(relevant_posterior(network, groups, evidence).tables, ask(), strict=True):
             if np.abs(mine - their).max() > 1e-5:
                 raise SystemExit(f"pyAgrum disagrees on {work}")
         their_seconds = measured(ask, arguments.repeat)
@@ -277,7 +277,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
-    machine = describe(1)
+    machine = describe_machine(1)
     head = (
         f"{machine['processor']}, one thread; Python {machine['python']}, numpy {machine['numpy']}, "
         f"numba {machine['numba']}, jtsolve {machine['jtsolve']}. Rates are for a processor second.\n\n"

@@ -1,7 +1,7 @@
 """Fills the tables of docs/benchmarks.md from the stored results in docs/benchmarks.
 
-A table of the page stands between `<!-- NAME -->` and `<!-- end -->`; the function NAME below makes it. Below
-the table stand the machine, the date and the command of each result that it shows, from `runs.csv`.
+A table of the page is between `<!-- NAME -->` and `<!-- end -->`; the function NAME below writes it, followed
+by the machine, the date and the command of each of its results, from `runs.csv`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read(folder: Path, name: str) -> list[Row]:
 
 
 def filled(page: str, folder: Path) -> str:
-    """Returns the page with its tables made anew from the results in `folder`."""
+    """Returns the page with its tables regenerated from the results in `folder`."""
     return _MARKED.sub(lambda found: found[1] + TABLES[found[2]](folder) + found[3], page)
 
 

@@ -11,7 +11,7 @@ The model is fitted to the runs of one and two workers, and compared with that o
 
     processor seconds = c + workers · s + rows · (p + q · sets) · (b if workers > 1 else 1)
 
-The command takes c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set, by a
+The command costs c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set, by a
 worker alone; b is how much longer the same work takes where workers share processors, caches and memory. The
 time of a large cluster is that over its workers, or that of the scheduler if it is longer, which handles a
 task in about a millisecond: a survey and a count of each partition, and the sums.
@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.io.instance import read_problem
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 FILE = 1_000_000
 PARTITION = 1 << 20
 TASK = 1e-3
-"""Seconds that Dask's scheduler takes for a task, as its documentation gives it."""
+"""Seconds of Dask's scheduler per task, from its documentation."""
 TASKS = 1 + 8 / 7 + 1 / 32
-"""Of a partition: its survey, its count and a share of the tree that adds counts."""
+"""Tasks per partition: its survey, its count and a share of the tree that adds counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
         table = csv.writer(stream)
         table.writerow(names)
         table.writerows(astuple(run) for run in runs)
-    machine = describe(2)
+    machine = describe_machine(2)
     ratio = two.processor / threads.processor
     without = (two.processor - starts[2]) / (threads.processor - starts[0])
     lines = [
@@ -174,7 +174,7 @@ def report(output: Path, runs: list[Run], starts: list[float], *, equal: bool) -
         "",
         f"Scores equal to the last bit: {'yes' if equal else 'NO'}.",
         f"Two workers take {ratio:.2f} times the processor time of two threads, {without:.2f} times",
-        f"without what starting takes ({starts[0]:.1f} s of threads, {starts[2]:.1f} s of workers).",
+        f"without the start ({starts[0]:.1f} s of threads, {starts[2]:.1f} s of workers).",
         "",
         f"Model: {model.command:.1f} s, {model.worker:.1f} s a worker, {1e9 * model.row:.0f} ns a row and",
         f"{1e9 * model.count:.2f} ns a row and set, {model.busy:.2f} times as much for two workers; for four",

@@ -24,7 +24,7 @@ import psutil
 from search_quality import load
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.run import Limits, Run
 from jtsolve.solving import Recorder
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("set", "largest clique", "seed", "backend", "1/4", "1/2", "end", "best", "CPU s", "wall s")
 BACKENDS = ("lns", "portfolio:members=lns+lns", "portfolio:members=lns+search")
-_LOOK = 0.05
-"""Seconds between two looks at the processor time."""
+_POLL = 0.05
+"""Polling interval of the processor time, in seconds."""
 
 
 class Meter:
@@ -46,7 +46,7 @@ class Meter:
         self.begun = self.total()
 
     def total(self) -> float:
-        """Returns seconds; of a process that has ended, as many as when it was looked at last."""
+        """Returns seconds; of a process that has ended, those of the last poll."""
         for process in [self.own, *self.own.children(recursive=True)]:
             try:
                 times = process.cpu_times()
@@ -69,7 +69,7 @@ def measure(problem: Problem, text: str, seed: int, threads: int, cpu: float) ->
     at: list[tuple[float, float | None]] = []
 
     def watch() -> None:
-        while not over.wait(_LOOK):
+        while not over.wait(_POLL):
             used = meter.seconds
             at.append((used, recorder.score))
             if used >= cpu:
@@ -103,7 +103,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
-    machine = describe(arguments.threads)
+    machine = describe_machine(arguments.threads)
     print(f"{machine['processor']}, {arguments.threads} threads; {arguments.cpu:g} s of processor time.\n")
     print(f"Command: `{' '.join(['python', 'benchmarks/portfolio_members.py', *sys.argv[1:]])}`\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))

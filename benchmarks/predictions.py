@@ -3,7 +3,7 @@
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 
 This is `jtsolve compare` with one run at a time, and a table of its rows; the same command resumes it after a
-stop. Runs that ended at a limit say nothing about predicted times, which the table omits for them. Seconds
+stop. For runs that ended at a limit, the table omits predicted times. Seconds
 are those of the backend alone: predictions do not cover starting Python and reading the instance.
 """
 

@@ -9,7 +9,7 @@ tables. The figure is the total variation of the model from the data, averaged o
 
 `greedy` adds the pair of greatest distance that keeps the graph chordal and its cliques within the bound on
 cells. `optimal` is the tree of greatest sum, by jtsolve. Both measure those pairs in cliques that are worth
-their noise. `charged` charges the noise in the score (`core.pairs`, half of what is expected) and measures
+their noise. `charged` charges the noise in the score (`core.pairs`, half of its expectation) and measures
 cliques whole. The rows of a CSV are read as states, numbers in four ranges.
 
 References:
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _DELTA = 1e-9
 _SINGLES, _DISTANCES = 0.1, 0.09
 _MEAN = sqrt(2 / pi)
-"""Of the absolute value of standard normal noise."""
+"""Mean of the absolute value of standard normal noise."""
 _CHARGE = 0.5
 _STEPS = 1000
 
@@ -116,7 +116,7 @@ def greedy(distances: dict[Pair, float], states: Sequence[int], cells: int) -> J
 def worthwhile(
     worth: dict[tuple[int, ...], float], states: Sequence[int], budget: float
 ) -> dict[tuple[int, ...], float]:
-    """Returns the tables to measure and their budgets: what they are worth less the noise, at its most."""
+    """Returns the tables to measure and their budgets, which maximise their value less the noise."""
     noise = {one: (_MEAN * prod(states[v] for v in one)) ** (2 / 3) for one in worth}
     order = sorted(worth, key=lambda one: -worth[one] / noise[one])
     best, chosen, gain, cost = -inf, 0, 0.0, 0.0

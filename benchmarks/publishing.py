@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ def publish(rows: list[dict[str, Any]], columns: Sequence[str], threads: int, ou
     """Prints the rows as a table; writes NAME.csv if there is an output."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row.get(column, "")) for column in columns) + " |" for row in rows]
-    machine = ", ".join(f"{key} {value}" for key, value in describe(threads).items())
+    machine = ", ".join(f"{key} {value}" for key, value in describe_machine(threads).items())
     table = "\n".join([*lines, "", f"Machine: {machine}.", f"Command: `python {shlex.join(sys.argv)}`", ""])
     print(table)
     if output is not None:

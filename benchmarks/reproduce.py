@@ -23,7 +23,7 @@ from pathlib import Path
 
 import page
 
-from jtsolve.core.machine import cores, describe
+from jtsolve.core.machine import cores, describe_machine
 
 HERE = Path(__file__).resolve().parent
 
@@ -50,7 +50,7 @@ class Benchmark:
 
     @property
     def writes(self) -> bool:
-        """Whether the script writes its own table; else what it prints is kept."""
+        """Whether the script writes its own table; otherwise its output is kept."""
         return "{output}" in self.arguments
 
 
@@ -453,7 +453,7 @@ BENCHMARKS = (
 
 
 def missing(benchmark: Benchmark, data: Path | None, *, quick: bool) -> list[str]:
-    """Returns what the benchmark needs and does not find."""
+    """Returns the missing requirements of the benchmark."""
     if "{data}" not in (benchmark.quick if quick else benchmark.arguments):
         return []
     if data is None:
@@ -497,7 +497,7 @@ def summary(rows: list[tuple[str, str, str]]) -> str:
 
 def record(output: Path, rows: list[tuple[str, str, str]]) -> None:
     """Enters date, machine and command of the scripts that ended well into runs.csv."""
-    facts = describe(cores())
+    facts = describe_machine(cores())
     columns = ["name", "date", "machine", "command"]
     machine = f"{facts['processor']}, {facts['threads']} threads"
     kept = output / "runs.csv"
@@ -515,7 +515,7 @@ def record(output: Path, rows: list[tuple[str, str, str]]) -> None:
 
 
 def catalogue(data: Path | None) -> str:
-    """Returns the list of what there is."""
+    """Returns the list of benchmarks."""
     lines = []
     for one in BENCHMARKS:
         lacking = missing(one, data, quick=False)
@@ -531,7 +531,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="of the list; default: all")
     parser.add_argument("--page", action="store_true", help="rewrite the page from the stored results")
     parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--list", action="store_true", help="show what there is, and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks, and run nothing")
     parser.add_argument("--data", type=Path, help="the folder of the data sets")
     parser.add_argument("--output", type=Path, default=Path("reproduced"), help="where the tables go")
     parser.add_argument("--images", type=Path, help="where the pictures go; default: beside the tables")

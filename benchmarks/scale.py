@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
 from jtsolve.tables.table import DataTable
@@ -46,7 +46,7 @@ CLOCK = Path(__file__).with_name("processor_clock.py")
 
 
 def drawn(variables: int, rows: int, seed: int) -> DataTable:
-    """Returns data in which each binary variable takes the state of one of two earlier ones, or its opposite.
+    """Returns data in which each binary variable copies one of two earlier ones, or its opposite.
 
     Which of the two is drawn in each row; each variable has its own probability of the opposite, up to 0.3.
     """
@@ -178,7 +178,7 @@ def main() -> None:
     cases = arguments.cases.split(",")
     if arguments.network is not None:
         cases = [f"network:0:{width}" for width in arguments.widths.split(",")]
-    machine = describe(1)
+    machine = describe_machine(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     head = (
         f"{machine['processor']}, 1 thread of {machine['cores']} cores; jtsolve {machine['jtsolve']}.\n\n"

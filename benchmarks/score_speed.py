@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from state_rows import read_states
 
-from jtsolve.core.machine import cores, describe
+from jtsolve.core.machine import cores, describe_machine
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.scorer import CountingScorer
 from jtsolve.scoring.scorers import make_scorer
@@ -226,7 +226,7 @@ def measure_large(folder: Path, rows: int) -> list[list[str]]:
 
 
 def report(rows: list[list[str]], machine: dict[str, object], columns: list[str]) -> str:
-    """Returns what was measured on, and the table, in Markdown."""
+    """Returns the machine, and the table, in Markdown."""
     pandas = f", pandas {version('pandas')}" if find_spec("pandas") else ""
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "numba", "jtsolve"))
     lines = [
@@ -251,7 +251,7 @@ def main(arguments: list[str]) -> int:
         "--cases", default="mushroom,plants,plants by rows", help="names, separated by commas"
     )
     parser.add_argument("--threads", default=str(cores()), help="numbers, separated by commas")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of a case, of which the fastest counts")
+    parser.add_argument("--repeat", type=int, default=3, help="runs of a case; the fastest counts")
     parser.add_argument("--output", type=Path, help="write FILE.csv")
     chosen = parser.parse_args(arguments)
     if (chosen.data is None) == (chosen.large is None):
@@ -273,7 +273,7 @@ def main(arguments: list[str]) -> int:
 
 def finish(rows: list[list[str]], columns: list[str], chosen: argparse.Namespace) -> int:
     """Prints the table, and writes it if asked to; returns the exit code."""
-    text = report(rows, describe(max(map(int, chosen.threads.split(",")))), columns)
+    text = report(rows, describe_machine(max(map(int, chosen.threads.split(",")))), columns)
     print(text)
     if chosen.output is not None:
         with chosen.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:

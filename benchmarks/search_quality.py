@@ -3,9 +3,9 @@
     python benchmarks/search_quality.py --data FOLDER --cases nltcs:3,plants:4
 
 BIC scores in nats of the training split, computed on demand; a case is set:size of the largest
-clique. The column "annealing" is what a sketch of single-edge annealing in Python reached in 30 s on one
-core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend takes `--seconds`; all default
-cases take six minutes.
+clique. The column "annealing" is the result of a sketch of single-edge annealing in Python in 30 s on one
+core. FOLDER holds NAME.train.data.gz, comma-separated. Each case and backend runs for `--seconds`; all
+default cases take six minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.scoring.lazy import DataScores
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
-    machine = describe(arguments.threads or Limits().workers)
+    machine = describe_machine(arguments.threads or Limits().workers)
     run = f"{machine['threads']} threads; seed {arguments.seed}; {arguments.seconds:g} s"
     print(f"{machine['processor']}, {run}.\n")
     print(f"Command: `{' '.join(['python', 'benchmarks/search_quality.py', *sys.argv[1:]])}`\n")

@@ -223,7 +223,7 @@ SPEED = ["task", "edges", "processor s", "peak GB", "scikit-learn s", "ratio"]
 def path_and_peer(p: int, rows: int) -> dict[str, Any]:
     """Returns the seconds of an EBIC path, and those of scikit-learn's solver for 16 λ down to its best.
 
-    Their tolerance, on the duality gap, is one that they reach: at the default of 1e-4, each λ takes all of
+    Their tolerance, on the duality gap, is attainable: at the default of 1e-4, each λ uses all of
     100 iterations.
     """
     from sklearn.covariance import graphical_lasso
@@ -277,7 +277,7 @@ TASKS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def speed(names: list[str], output: Path | None) -> None:
-    """Runs each task in a process of its own; prints and writes the table after each."""
+    """Runs each task in a separate process; prints and writes the table after each."""
     table: list[dict[str, Any]] = []
     for name in names:
         command = [sys.executable, __file__, "once", name]

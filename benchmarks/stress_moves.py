@@ -22,7 +22,7 @@ import numpy as np
 from jtsolve.backends.search.moves import MOVES, MoveProposals
 from jtsolve.backends.search.scores import CachedScores
 from jtsolve.backends.support.mutable_tree import MutableTree
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets, varset
@@ -45,7 +45,7 @@ def stress(n: int, width: int, moves: int, seed: int) -> Counter[str]:
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
         kind = random.choice(MOVES)
-        tree.rehang(random)
+        tree.move_tree_edge(random)
         assert tree.frozen() == before, "moving a tree edge changed the graph"
         move = kind(tree, by)
         if move is None:
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=100_000, help="in all")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    machine = describe(1)
+    machine = describe_machine(1)
     print(f"{machine['processor']}, one thread; networkx {nx.__version__}, jtsolve {machine['jtsolve']}.\n")
     print(f"Command: `{' '.join(['python', 'benchmarks/stress_moves.py', *sys.argv[1:]])}`\n")
     names = sorted({kind.__name__ for kind in MOVES})

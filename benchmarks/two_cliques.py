@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from problems import gaussian, named
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.core.run import Limits, Run
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--problems", type=int, default=30, help="for each size")
     parser.add_argument("--seconds", type=float, default=2.0, help="for each run")
     arguments = parser.parse_args()
-    print(f"{describe(1)['processor']}, one thread; {arguments.problems} problems a row.\n")
+    print(f"{describe_machine(1)['processor']}, one thread; {arguments.problems} problems a row.\n")
     print(f"Command: `{' '.join(['python', 'benchmarks/two_cliques.py', *sys.argv[1:]])}`\n")
     print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     for n in arguments.sizes:

@@ -1,7 +1,7 @@
-"""A page a registered backend, made of what it says of itself: docstrings, capabilities, options.
+"""A page per registered backend, generated from its docstrings, capabilities and options.
 
-Nothing is written here about any backend: what a page lacks is missing in its docstrings. These are read as
-Markdown, in which an indented block is a formula and a name stands in backticks.
+No backend is described here: a gap of a page is one of the docstrings. These are read as Markdown, in which
+an indented block is a formula and a name has backticks.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _SECTION = re.compile(r"^(?:Args|Raises|Returns|Attributes):$", re.MULTILINE)
 
 
 _CHOOSING = (
-    "`--backend NAME` takes one of these; `auto`, the default, takes the exact backend with the least "
+    "`--backend NAME` selects one of these; `auto`, the default, selects the exact backend with the least "
     "predicted time among those that accept the problem and fit the limits, else the strongest heuristic.\n"
 )
 
 
 class UndescribedError(Exception):
-    """A backend does not say of itself what its page has to say."""
+    """A backend lacks a description that its page needs."""
 
 
 def write_pages(folder: Path, registry: Mapping[str, Backend] = REGISTRY) -> None:
-    """Writes a page for each backend and an index; pages of backends that are gone are removed.
+    """Writes a page for each backend and an index; pages of removed backends are deleted.
 
     Raises:
         UndescribedError: a docstring lacks the references, the cost, or an option.
@@ -86,14 +86,14 @@ def page(backend: Backend) -> str:
     cost = [text for text in paragraphs if _COST.match(text)]
     if not cost:
         raise UndescribedError(
-            f"backend '{backend.name}': the docstring of its module says nothing of the cost; "
+            f"backend '{backend.name}': the docstring of its module does not state the cost; "
             "begin a paragraph of it with 'Time'"
         )
     method = [text for text in paragraphs[1:] if text not in cost]
     sections = [
         f"# {backend.name}",
         "\n\n".join(_class_paragraphs(backend)),
-        "## What it takes\n\n" + _capabilities(backend),
+        "## Supported problems\n\n" + _capabilities(backend),
         "## How it works\n\n" + "\n\n".join([_first_sentence(paragraphs[0]), *method]),
         "## Time and memory\n\n" + "\n\n".join(cost),
         "## Options\n\n" + _options(backend),
@@ -151,23 +151,23 @@ def _capabilities(backend: Backend) -> str:
     ]
     if not capabilities.exact:
         lines.append(
-            f"Rank: {capabilities.rank}; where no exact backend fits, `auto` takes one of the highest rank."
+            f"Rank: {capabilities.rank}; where no exact backend fits, `auto` selects one of the highest rank."
         )
     if capabilities.threads > 1:
-        lines.append(f"Threads: `auto` takes it with at least {capabilities.threads}.")
+        lines.append(f"Threads: `auto` selects it with at least {capabilities.threads}.")
     lines += [
         f"Needs: the package `{package}`, which is installed with jtsolve."
         for package in needed_packages(capabilities)
     ]
     refusal = (
-        "A problem that it does not take is refused with every reason before any work. "
-        f"`jtsolve recommend INSTANCE` says what `{backend.name}` would cost."
+        "Any other problem is refused with every reason before any work. "
+        f"`jtsolve recommend INSTANCE` predicts the cost of `{backend.name}`."
     )
     return "\n".join(f"- {line}" for line in lines) + f"\n\n{refusal}"
 
 
 def _options(backend: Backend) -> str:
-    """Returns the options, each with the values that it takes, its default and its meaning."""
+    """Returns the options, each with its values, default and meaning."""
     options = REGISTRY.describe(backend).options
     if not options:
         return "None."
@@ -200,6 +200,6 @@ def _linked(text: str) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Has the pages written before Sphinx looks for pages."""
+    """Writes the pages before Sphinx searches for pages."""
     app.connect("builder-inited", lambda one: write_pages(Path(one.srcdir) / "backends"))
     return {"parallel_read_safe": True}

@@ -20,7 +20,7 @@ from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
 from jtsolve.compare.running.run import file_digest, row_of
 from jtsolve.compare.spec import InstanceFile, Row, Spec
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -54,7 +54,7 @@ def _report() -> str:
     ]
     _row(specs[0])  # imports and compilation are not measured
     rows = [_row(spec) for spec in specs]
-    machine = describe(1)
+    machine = describe_machine(1)
     plan = ComparisonPlan("jtsolve-comparison", 1, machine["command"], _now(), machine, specs)
     return html(Comparison(rows, judge(rows), len(specs)), plan)
 

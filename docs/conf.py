@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of these pages: `sphinx-build -W --keep-going docs build/site`."""
+"""Configuration of the site: `sphinx-build -W --keep-going docs build/site`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import jtsolve
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # of the extensions that lie beside this file
+sys.path.insert(0, str(HERE))  # the extensions beside this file
 
 project = "jtsolve"
 author = "The jtsolve developers"
@@ -38,7 +38,7 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-default_role = "code"  # names in docstrings stand in single backticks
+default_role = "code"  # names in docstrings have single backticks
 
 smartquotes_action = "D"  # dashes, but no quotes: pages quote what readers type
 
@@ -46,6 +46,7 @@ html_theme = "furo"
 html_title = "jtsolve"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["tabs.js"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}

@@ -25,7 +25,7 @@ import msgspec
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.result import Status
 from jtsolve.errors import JtsolveError
-from jtsolve.io.documents import decode, lay_out
+from jtsolve.io.documents import decode_json, indented_json
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import ResultDocument, read_result
 
@@ -91,7 +91,7 @@ def read_optima(path: Path) -> Optima:
     Raises:
         InputError: the file is missing or malformed.
     """
-    return decode(read_file(path), Optima, str(path))
+    return decode_json(read_file(path), Optima, str(path))
 
 
 def treewidths_of(instance: Path) -> list[int | None]:
@@ -123,7 +123,7 @@ def add_optimum(optima: Optima, optimum: Optimum) -> Optima:
 
 def write_optima(optima: Optima, path: Path) -> None:
     """Writes a file of optima atomically."""
-    write_atomically(path, (lay_out(msgspec.to_builtins(optima)) + "\n").encode())
+    write_atomically(path, (indented_json(msgspec.to_builtins(optima)) + "\n").encode())
 
 
 def run_solve(instance: Path, treewidth: int | None, extra: list[str]) -> Optimum:

@@ -32,7 +32,7 @@ your own graph. `jt.select` finds an undirected graph that need not be chordal, 
 `jt.average` returns the posterior over all junction trees of a problem, and `jt.population` that of the size
 of a population.
 Errors are a `jt.JtsolveError`: `jt.InputError` for data, `jt.ChoiceError` for options, `jt.LimitError` for
-too little time or memory. They say what is wrong and what to do:
+too little time or memory. They name the fault and the remedy:
 
 >>> try:
 ...     jt.solve(problem, backend="db")
@@ -89,7 +89,7 @@ _pickle(_MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # type: 
 
 
 def __getattr__(name: str) -> object:
-    """Loads a public name when it is first used, so that `import jtsolve` takes no time. Types: the stub."""
+    """Loads a public name on first use, so that `import jtsolve` is instant. Types: the stub."""
     if name not in __all__:
         raise AttributeError(f"module 'jtsolve' has no attribute '{name}'")
     from importlib import import_module

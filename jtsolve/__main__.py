@@ -12,7 +12,7 @@ class _Interrupted(KeyboardInterrupt):
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
-    """Makes a signal what Ctrl-C is, and remembers it: loading a module may turn it into another error."""
+    """Raises a signal as Ctrl-C does, and records it: loading a module may turn it into another error."""
     _signals.append(number)
     while frame is not None:
         if frame.f_code is _again.__code__:  # it would be lost there, too
@@ -23,7 +23,7 @@ def _interrupt(number: int, frame: types.FrameType | None) -> None:
 
 
 def _again(failure: sys.UnraisableHookArgs) -> None:
-    """Repeats a signal that came within a destructor, where Python prints the exception and goes on."""
+    """Repeats a signal received within a destructor, where Python prints the exception and continues."""
     if isinstance(failure.exc_value, _Interrupted):
         signal.setitimer(signal.ITIMER_REAL, _SOON)
     else:
@@ -31,7 +31,7 @@ def _again(failure: sys.UnraisableHookArgs) -> None:
 
 
 def _repeat(_number: int, _frame: object) -> None:
-    """Hands the last signal to whoever handles it by now; an alarm from elsewhere ends the process."""
+    """Passes the last signal to its current handler; a foreign alarm ends the process."""
     signal.raise_signal(_signals[-1] if _signals else signal.SIGTERM)
 
 
@@ -49,7 +49,7 @@ _SOON = 0.01
 """Seconds until a signal is repeated."""
 
 STARTED = time.monotonic()
-"""The start of the process, as nearly as Python knows it: before anything heavy is loaded. The kernel's own
+"""The start of the process, as nearly as Python can tell: before anything heavy is loaded. The kernel's own
 record would be wrong after an `exec` from a shell script, whose time would be counted too."""
 
 
@@ -66,7 +66,7 @@ def main() -> None:
         if not _signals:
             raise
         code = 128 + signal.SIGINT
-    for number in _HANDLERS:  # the answer is out, and the code stands
+    for number in _HANDLERS:  # the answer is printed, and the exit code is final
         signal.signal(number, signal.SIG_IGN)
     sys.exit(code)
 

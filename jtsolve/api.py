@@ -24,7 +24,7 @@ from jtsolve.study.arguments import (
     data_of,
     held_cluster,
     run_of,
-    score_of,
+    score_argument,
     treewidth_of,
 )
 from jtsolve.study.graphs import graph_in
@@ -109,13 +109,13 @@ def learn(
         score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them;
             None for bic of states, or cg where columns of numbers are real.
         backend: a name with options, as in "lns:exact=dp", or the backend itself; "auto" chooses.
-        certificate: a file for a proof of the bound; where there is none, `uncertified` says why.
+        certificate: a file for a proof of the bound; without one, `uncertified` gives the reason.
         k_best: the number of trees, in order; None for one.
         within: the largest gap to the best score, in nats: all such trees, or at most `k_best`.
         forbid: pairs of variables that must not be adjacent.
         require: pairs of variables that must be adjacent.
         constraints: further ones, in the vocabulary of the instance format: {"max_cliques": 5}, or a file of
-            them; "within_graph" and "require_graph" take a graph of jtsolve or networkx, or the path of one.
+            them; "within_graph" and "require_graph" are a graph of jtsolve or networkx, or the path of one.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to count Parquet files or a Dask DataFrame by
             partitions; None for this process, or for the client of a Dask DataFrame.
         time: seconds from start to finish, reading included; None for no limit.
@@ -144,7 +144,7 @@ def learn(
         source = data_of(data, reading, cluster)
         study = Study(
             source,
-            score_of(score, source.default_score(MIXED_SCORE)),
+            score_argument(score, source.default_score(MIXED_SCORE)),
             treewidth_of(treewidth),
             Restrictions.given(forbid, require, constraints),
             backend_of(backend),
@@ -253,7 +253,8 @@ def select(
         data: see `learn`.
         method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself;
             None for pc if the kind is states, else for glasso.
-        kind: gaussian, nonparanormal or states; None for what the test of the method needs, else gaussian.
+        kind: gaussian, nonparanormal or states; None for the kind that the method's test needs, else
+        gaussian.
         screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
             None for pc, or for all columns at once complete.
         over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
@@ -286,7 +287,7 @@ def select(
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None)
-    table = file.read(score_of(plan.score), run, kinds=plan.kinds)
+    table = file.read(score_argument(plan.score), run, kinds=plan.kinds)
     assert isinstance(table, DataTable | ContinuousTable), "no cluster reads it, and no mixed score"
     return SelectedGraph(plan.run(table, run), table, file.style(table))
 
@@ -325,11 +326,11 @@ def average(
     """Averages over all decomposable graphs, each weighted by e^score: probabilities of edges and cliques.
 
     Args:
-        problem: as `read` returns it, the path of an instance file, or what `learn` returns.
+        problem: the problem of `read`, the path of an instance file, or the solution of `learn`.
         treewidth: a bound besides that of the problem; None for none.
-        method: a name with options, as in "chains:rounds=400", or the method itself; "auto" takes exact sums
+        method: a name with options, as in "chains:rounds=400", or the method itself; "auto" uses exact sums
             where the problem and the memory allow it, else chains; "bootstrap:200" finds the best trees of
-            200 resamples of the rows of what `learn` returned: the share that has an edge stands beside its
+            200 resamples of the rows of the solution of `learn`: the share with an edge accompanies its
             probability, in the field `bootstrap`. `jtsolve methods` lists them.
         edge_odds: prior odds of an edge against none.
         executor: "dask", "dask=ADDRESS" or a client of Dask, to run chains and resamples as tasks; None for
@@ -341,7 +342,7 @@ def average(
         show_progress: on standard error.
 
     Returns:
-        The posterior. Chains that disagree are logged, and it says that they have not converged.
+        The posterior. Chains that disagree are logged, and marked as not converged.
 
     Raises:
         InputError: the instance is malformed.

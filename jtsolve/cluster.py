@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     """Dask's: a task on the cluster, and its result."""
 
 LOCAL = "local"
-"""What the user says for this process."""
+"""The user's word for this process."""
 DASK = "dask"
-"""What the user says for workers on this machine; with "=ADDRESS", the scheduler there."""
+"""The user's word for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
 _RESTART = 60
@@ -50,11 +50,11 @@ _FAN_IN = 8
 
 
 class ClusterLostError(LimitError):
-    """The scheduler, and with it everything that is not here yet, is gone."""
+    """The scheduler is lost, with all results not yet fetched."""
 
 
 class WorkersLostError(LimitError):
-    """All workers that had what a task needs have died."""
+    """All workers with a task's data have died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Cluster:
 
     @contextmanager
     def connected(self) -> Iterator[Workers]:
-        """Yields the workers, once they are known to run the versions of this process.
+        """Yields the workers, after checking that they run the versions of this process.
 
         Raises:
             ChoiceError: there is no scheduler at the address, it has no workers, or they run other versions.
@@ -112,7 +112,7 @@ class Cluster:
             with local_workers(self.workers) as workers:
                 yield workers
             return
-        # The client logs a lost scheduler with its traceback; it is said once, by `lost`.
+        # The client logs a lost scheduler with its traceback; `lost` reports it, once.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         client, reason = None, ""
         try:
@@ -144,7 +144,7 @@ class Cluster:
             return
         with ExitStack() as stack:
             held = replace(self, opening=_Opening(self, stack))
-            if not self.is_here:
+            if not self.is_local:
                 with held.connected():
                     pass
             yield held
@@ -154,7 +154,7 @@ class Cluster:
         return Cluster, (self.address, self.workers)
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether its workers are processes of this machine that it starts."""
         return self.address is None and self.client is None
 
@@ -205,7 +205,7 @@ class Workers:
     client: Any
 
     @contextmanager
-    def reaching(self) -> Iterator[None]:
+    def translated_errors(self) -> Iterator[None]:
         """Translates the errors of Dask calls whose scheduler does not answer.
 
         Raises:
@@ -226,13 +226,13 @@ class Workers:
         """The number of tasks that run at a time.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError: the scheduler is lost.
         """
-        with self.reaching():
+        with self.translated_errors():
             return max(1, sum(map(int, self.client.nthreads().values())))
 
     def memory(self, free: int) -> float:
-        """Returns the bytes that a task may take on the smallest worker.
+        """Returns the bytes available to a task on the smallest worker.
 
         Args:
             free: the memory of this machine, for workers on it, which have no limit of their own.
@@ -248,23 +248,23 @@ class Workers:
         """Whether the scheduler has workers.
 
         Raises:
-            ClusterLostError: it is gone.
+            ClusterLostError: it is lost.
         """
-        with self.reaching():
+        with self.translated_errors():
             if self.client.status == "running":
                 return bool(self.client.nthreads())
         raise lost()
 
     @property
     def known(self) -> dict[str, Any]:
-        """What the scheduler knows of each worker."""
+        """The scheduler's record of each worker."""
         return dict(self.client.scheduler_info(n_workers=-1)["workers"])
 
     def submit(self, function: Callable[..., Any], *arguments: Any, key: str | None = None) -> Future:
         """Returns the future of a call, which awaits the futures among its arguments.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError: the scheduler is lost.
         """
         if self.client.status in ("closing", "closed"):
             raise lost()
@@ -279,14 +279,14 @@ class Workers:
             value: can be pickled.
 
         Raises:
-            ClusterLostError: the scheduler is gone.
+            ClusterLostError: the scheduler is lost.
             WorkersLostError: no worker has started.
         """
         end = monotonic() + _RESTART
         while True:
-            with self.reaching():
+            with self.translated_errors():
                 try:
-                    # Of a tuple, Dask would make a future for each of its members.
+                    # Dask would make a future of each member of a tuple.
                     some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, _RESTART))
                     return some[0]
                 # Of Dask, where a worker has gone or none is there.
@@ -305,8 +305,8 @@ class Workers:
             stop: polled until a future finishes; True leaves early.
 
         Raises:
-            ClusterLostError: the scheduler is gone, or there have been no workers for a minute.
-            WorkersLostError: all workers that had what a task needs have died.
+            ClusterLostError: the scheduler is lost, or there have been no workers for a minute.
+            WorkersLostError: all workers with a task's data have died.
         """
         left = {future.key: future for future in futures}
         finished = _distributed().as_completed(list(futures))
@@ -334,7 +334,7 @@ class Workers:
 
     def cancel(self, futures: Sequence[Future]) -> None:
         """Cancels tasks that have not started, and forgets results; without the scheduler there are none."""
-        with suppress(ClusterLostError), self.reaching():
+        with suppress(ClusterLostError), self.translated_errors():
             self.client.cancel(futures)
 
     def result_of(self, future: Future) -> Any:
@@ -342,14 +342,14 @@ class Workers:
 
         Raises:
             ClusterLostError, WorkersLostError: as `as_completed`.
-            Exception: what the task raised.
+            Exception: the exception of the task.
         """
         if future.status == "error":
             if _is_killed(future.exception()):
                 raise _deaths()
             return future.result()
         try:
-            with self.reaching():
+            with self.translated_errors():
                 return future.result()
         except CancelledError:
             raise self._loss() from None
@@ -367,7 +367,7 @@ class Workers:
 
         Raises:
             ClusterLostError, WorkersLostError: as `as_completed`.
-            Exception: what the task raised.
+            Exception: the exception of the task.
         """
         for finished in self.as_completed([future]):
             return self.result_of(finished)
@@ -392,7 +392,7 @@ class Workers:
 
 @contextmanager
 def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
-    """Yields workers on this machine, of one thread each, in processes of their own or in this one.
+    """Yields workers on this machine, of one thread each, in separate processes or in this one.
 
     Raises:
         ClusterLostError: they do not start.
@@ -450,7 +450,7 @@ def _sigint_blocked() -> Iterator[None]:
 
 
 def lost_memory(error: BaseException) -> bool:
-    """Returns whether a task failed for want of memory: in its own words, or by the death of its workers."""
+    """Returns whether a task ran out of memory: by its own error, or by the death of its workers."""
     return isinstance(error, MemoryError | WorkersLostError) or _is_killed(error)
 
 
@@ -462,8 +462,8 @@ def _is_killed(error: BaseException) -> bool:
 def _deaths() -> WorkersLostError:
     """Returns the error of a task whose workers have died."""
     return WorkersLostError(
-        "all Dask workers that had what a task needs have died, as they do for want of memory; give them "
-        "more, or start more of them"
+        "all Dask workers with a task's data have died, probably because memory ran out; give them "
+        "more memory, or start more of them"
     )
 
 
@@ -492,7 +492,7 @@ def _checked(client: Any, place: str) -> Workers:
         ChoiceError: there are none, or one has others.
     """
     workers = Workers(client)
-    with workers.reaching():
+    with workers.translated_errors():
         try:
             client.wait_for_workers(1, timeout=_PATIENCE)
         except TimeoutError:

@@ -1,6 +1,6 @@
-"""Which constraints exclude every junction tree, and what each of them costs.
+"""Which constraints exclude every junction tree, and the cost of each of them.
 
-Of an infeasible problem, deletion filtering finds a minimal conflict: constraints that together exclude every
+In an infeasible problem, deletion filtering finds a minimal conflict: constraints that together exclude every
 tree, where any of them may be left out alone. A group of constraints is left out as long as there is still
 no tree; groups halve, down to single constraints. Constraints are monotone: a tree that meets more meets
 fewer. So one pass over single constraints is enough, and the tree found without one is a witness that it is
@@ -64,7 +64,7 @@ class Conflict:
 
     @property
     def is_minimal(self) -> bool:
-        """Whether every part is known to be needed."""
+        """Whether every part is proved to be needed."""
         return all(tree is not None for tree in self.witnesses)
 
 
@@ -86,7 +86,7 @@ class Cost:
 
 
 def parts_of(constraints: Constraints) -> list[Constraints]:
-    """Returns the constraints one by one: numbers and `allowed_separators` as they are, sets each alone.
+    """Returns the single constraints: numbers and `allowed_separators` unchanged, each set alone.
 
     >>> len(parts_of(Constraints(max_treewidth=2, forbidden_edges=frozenset({0b011, 0b101}))))
     3
@@ -122,7 +122,7 @@ def find_conflict(
 
     Raises:
         RefusedError: the backend does not support the constraints.
-        LimitError: the limits ended even the proof that there is no tree.
+        LimitError: the limits ended even the proof of infeasibility.
     """
     run, flat = run or Run(), _flat(problem)
 
@@ -136,8 +136,8 @@ def find_conflict(
             return None
         if result.status is not Status.INFEASIBLE:
             raise LimitError(
-                "neither a tree nor a proof that there is none was found within the limits, so that there is "
-                "no conflict to name. Ways out: more time, an exact backend."
+                "neither a tree nor a proof of infeasibility was found within the limits, so that no "
+                "conflict can be named. Ways out: more time, an exact backend."
             )
         witnesses: dict[Constraints, JunctionTree] = {}
         stop, size = run.stop, max(1, len(parts) // 2)

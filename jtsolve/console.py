@@ -16,8 +16,8 @@ def display_here(*, wanted: bool | None = None) -> "Display | None":
     """Returns the display for this process.
 
     Args:
-        wanted: whether progress is shown; None to show it where somebody watches, and elsewhere, as in pipes
-            and batch jobs, only that kernels are being compiled.
+        wanted: whether progress is shown; None to show it in terminals and notebooks, and elsewhere, as in
+        pipes and batch jobs, only that kernels are being compiled.
     """
     if wanted is False:
         return None
@@ -40,7 +40,7 @@ class TerminalLine:
     def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:
         """See `Display`."""
         most = shutil.get_terminal_size().columns - 1  # a line that wraps cannot be rewritten
-        self._write(words(progress, seconds, limit)[:most])
+        self._write(progress_line(progress, seconds, limit)[:most])
 
     def clear(self) -> None:
         """See `Display`."""
@@ -80,7 +80,7 @@ class NotebookOutput:
 
     def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:
         """See `Display`."""
-        self._update(words(progress, seconds, limit))
+        self._update(progress_line(progress, seconds, limit))
 
     def clear(self) -> None:
         """See `Display`."""
@@ -97,11 +97,11 @@ class NotebookOutput:
             self._output.update(content, raw=True)
 
 
-def words(progress: "Progress", seconds: float, limit: float | None = None) -> str:
+def progress_line(progress: "Progress", seconds: float, limit: float | None = None) -> str:
     """Returns a state on one line: note, percentage, seconds, and figures; the last may be cut off.
 
     >>> from jtsolve.core.run import Progress
-    >>> words(Progress("dp", 0.5, -12.5, -12.25, 10.0), 3.4, 60)
+    >>> progress_line(Progress("dp", 0.5, -12.5, -12.25, 10.0), 3.4, 60)
     'dp  50 %  3 of 60 s  score -12.5  gap 2.5 %'
 
     Args:

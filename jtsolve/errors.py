@@ -5,10 +5,10 @@
     ├── ChoiceError         the user's choice: an option, name or combination not available  (exit code 2)
     │   └── RefusedError    a backend that cannot accept this problem, with every reason
     ├── LimitError          the limits are too small for the work; refused before it starts  (exit code 4)
-    │   └── NotConvergedError  chains that disagree: what they say must not be used             (exit code 5)
-    └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
+    │   └── NotConvergedError  chains that disagree: their estimates must not be used             (exit code
+    5) └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
 
-Every message says what is wrong, where, why, and what to do about it.
+Every message names the fault, its place, its reason and a remedy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_MESSAGE = 8000
 def printable(text: str) -> str:
     r"""Returns a text whose unprintable characters, except newlines, are escaped.
 
-    These are control characters, surrogates, and what breaks, reverses or hides text.
+    These are control characters, surrogates, and characters that break, reverse or hide text.
 
     >>> printable("a\x1b[2J")
     'a\\u001b[2J'
@@ -60,8 +60,8 @@ def on_one_line(text: str, longest: int) -> str:
     return printable(text).replace("\n", "\\u000a")
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """Returns the word nearest to a misspelt one, whatever the case; None if all are far."""
+def nearest_word(word: str, words: Iterable[str]) -> str | None:
+    """Returns the word nearest to a misspelt one, ignoring case; None if all are far."""
     from difflib import get_close_matches
 
     by_lower = {known.lower(): known for known in words}
@@ -135,7 +135,7 @@ class LimitError(JtsolveError):
 
 
 class NotConvergedError(LimitError):
-    """The chains over graphs disagree within the limits: what they say must not be used."""
+    """The chains over graphs disagree within the limits: their estimates must not be used."""
 
 
 class InternalError(JtsolveError):

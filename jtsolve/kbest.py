@@ -22,7 +22,7 @@ from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Result, Stop, optimality_tolerance
 from jtsolve.core.run import Run
 from jtsolve.errors import ChoiceError, RefusedError
-from jtsolve.solving import Choice, choose, solve
+from jtsolve.solving import Choice, choose_backend, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -68,7 +68,7 @@ def k_best(
     results: list[Result] = []
     with run.interruptible():
         while True:
-            rest = without(problem, {graph_of(result) for result in results})
+            rest = without(problem, {graph_of_result(result) for result in results})
             last = solve(rest, backend, run)
             wanted = last.tree is not None and _near(last, results, within)
             if wanted:
@@ -87,7 +87,7 @@ def _near(result: Result, results: list[Result], within: float | None) -> bool:
     return score_of(result) >= best - within - optimality_tolerance(best)
 
 
-def graph_of(result: Result) -> frozenset[VarSet]:
+def graph_of_result(result: Result) -> frozenset[VarSet]:
     """Returns the graph of a result's tree, as constraints name graphs."""
     assert result.tree is not None, "asked of results with a tree only"
     return result.tree.edge_sets
@@ -106,7 +106,7 @@ def require_number(k: int | None, within: float | None) -> None:
         ChoiceError: neither k nor within is given, k is below 1, or within is below 0 or not finite.
     """
     if k is None and within is None:
-        raise ChoiceError("nothing says how many trees to return; give k, or within, or both")
+        raise ChoiceError("the number of trees is missing; give k, or within, or both")
     if k is not None and k < 1:
         raise ChoiceError(f"k is {k}; it must be 1 or more")
     if within is not None and not 0 <= within < inf:
@@ -114,8 +114,8 @@ def require_number(k: int | None, within: float | None) -> None:
 
 
 def choose_ranker(problem: Problem, run: Run) -> Choice:
-    """Returns the backend that `auto` stands for when several trees are requested; see `choose`."""
-    return choose(_asking(problem), run, search=False)
+    """Returns the backend that `auto` selects when several trees are requested; see `choose`."""
+    return choose_backend(_asking(problem), run, search=False)
 
 
 def require_ranker(problem: Problem, backend: Backend) -> None:

@@ -24,10 +24,10 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str 
 
     Args:
         headings: of the columns.
-        rows: a cell per column; see `shown` for their text.
+        rows: a cell per column; see `cell_as_text` for their text.
         title: a line above.
     """
-    cells = [[printable(shown(cell)) for cell in row] for row in rows]
+    cells = [[printable(cell_as_text(cell)) for cell in row] for row in rows]
     columns = list(zip(headings, *cells, strict=True))
     widths = [max(map(_width, column)) for column in columns]
     right = [bool(cells) and all(map(_is_number, column[1:])) for column in columns]
@@ -43,13 +43,13 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str 
     return "\n".join([*filter(None, [title]), line(headings), rule, *map(line, cells)]).strip("\n")
 
 
-def shown(cell: Any) -> str:
+def cell_as_text(cell: Any) -> str:
     """Returns a cell as text, a fraction with six digits."""
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
 def _width(text: str) -> int:
-    """Returns the number of columns of a terminal that a text takes."""
+    """Returns the width of a text in columns of a terminal."""
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 

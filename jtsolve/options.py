@@ -61,12 +61,12 @@ class Option:
         default: its value if it is not given.
         metavar: its value in the help of commands.
         least: lower bound of a number.
-        choices: what a shell offers as values.
+        choices: values that shell completion offers.
         flag: its name in the shell, without hyphens before it; empty for that of Python, after "no-" if it is
             on by default.
         python: its spelling in Python, "…" for the value; empty for a keyword of its name.
         estimator: the same for estimators; empty for the spelling in Python.
-        within: the option of the shell that holds it as KEY=VALUE; empty for one of its own.
+        within: the option of the shell that holds it as KEY=VALUE; empty for a separate option.
     """
 
     name: str
@@ -123,7 +123,7 @@ def worded(text: str, door: Door | None = None) -> str:
     return _REFERENCE.sub(lambda found: found[(door or DOOR.get()).value + 1], text)
 
 
-def options_of(*kinds: type) -> tuple[Option, ...]:
+def field_options(*kinds: type) -> tuple[Option, ...]:
     """Returns the options that dataclasses hold."""
     held = (entry for kind in kinds for entry in dataclasses.fields(kind))
     return tuple(entry.metadata["option"] for entry in held if "option" in entry.metadata)
@@ -148,7 +148,7 @@ def _text(value: Any) -> str:
 
 
 def _word(value: Any) -> str:
-    """Returns a value as the shell takes it, its end plain to see."""
+    """Returns a value in the spelling of the shell, with a visible end."""
     word = _text(value)
     return word if re.fullmatch(r"[\w,:=.…-]*[\w…]", word) else shlex.quote(word)
 
@@ -176,14 +176,14 @@ EXECUTOR = Option("executor", str, "local, dask (workers on this machine), or da
 SCORE = Option(
     "score",
     str,
-    "Of data, such as bic or bdeu:ess=10; see 'jtsolve scores'.",
+    "Score of data, such as bic or bdeu:ess=10; see 'jtsolve scores'.",
     metavar="NAME",
     estimator="local_score=…",
 )
 MAX_SIZE = Option(
     "max_size",
     int,
-    "Of data: the largest scored sets; the default is treewidth + 1.",
+    "Size of the largest scored sets of data; the default is treewidth + 1.",
     metavar="K",
     least=1,
     python="treewidth=…",

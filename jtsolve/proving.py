@@ -1,7 +1,7 @@
 """Certificates of results, whichever exact backend found them: `clutter` proves the bound.
 
 Branch and cut begins with the tree of the result, so that only the bound is left to do. Its bound may lie
-above that of the result, by less than the tolerance of "optimal"; the result then takes it.
+above that of the result, by less than the tolerance of "optimal"; the result then adopts it.
 
 The certificate of k best trees is that of the last solve: no tree but these scores more than its bound. The
 bounds of the others follow, since every tree that they leave out is a later one, or none of these.
@@ -45,7 +45,7 @@ def require_exact(backend: Backend) -> None:
     if not _proves(backend):
         exact = ", ".join(name for name, one in REGISTRY.items() if one.capabilities.exact)
         raise ChoiceError(
-            f"backend '{backend.name}' is a heuristic, without a bound for a certificate to prove; take an "
+            f"backend '{backend.name}' is a heuristic, without a bound for a certificate to prove; use an "
             f"exact one: {exact}"
         )
 
@@ -53,7 +53,7 @@ def require_exact(backend: Backend) -> None:
 def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, Path | None]:
     """Returns a backend that writes its own certificate, and None; or both arguments if it cannot.
 
-    Of a portfolio, the first member that can writes one too, which may prove the bound (`written`) or not.
+    In a portfolio, the first member that can do so writes one too; see `written_certificate`.
 
     Raises:
         ChoiceError: its options name another file.
@@ -79,7 +79,7 @@ def _with_member_that_writes(backend: Backend, path: Path | None) -> Backend:
     return replace(cast("Any", backend), members=tuple(members))  # type: ignore[no-any-return]
 
 
-def written(result: Result, path: Path) -> Result | None:
+def written_certificate(result: Result, path: Path) -> Result | None:
     """Returns the result if a member of its portfolio has written a certificate of its bound to the file.
 
     The bound may rise within the tolerance of "optimal". A file that proves less is removed, for None.

@@ -14,12 +14,12 @@ from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import MOST_COMPUTED
 from jtsolve.core.bounds import early_bound, problem_bound
 from jtsolve.core.estimates import asked_once, estimate_of, objections_of
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.marks import without_star
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
 from jtsolve.core.run import LOGGER, Run
 from jtsolve.core.scores import DenseScores, SparseScores, StoppedError
-from jtsolve.core.sparsity import size_of, sparser
+from jtsolve.core.sparsity import sparser, tree_size
 from jtsolve.core.varset import members
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.verify.result import check
@@ -38,7 +38,7 @@ _WORTH_A_FORECAST = 3.0
 variables at treewidth 4, it leaves 46,888 of 54,639 families: `dp` takes 9 s, and the portfolio keeps a gap
 for longer. Of zoo's 17, it leaves 121 of 40,273: `dp` takes 3 s, and the portfolio 0.1 s."""
 _FORECAST_SECONDS, _FORECAST_SETS = 5.0, 300_000
-"""Most seconds for the first ascent, and sets with which it is tried: listing these takes about a second."""
+"""Maximum seconds of the first ascent, and number of sets, which take about a second to list."""
 _FOREST_SECONDS = 0.1
 """Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
 _WIDE, _FIRST = 5, 1 << 10
@@ -101,7 +101,7 @@ class Recorder:
 
     @property
     def gain(self) -> float | None:
-        """Of the best tree over the graph without edges, in nats; None if unknown."""
+        """Gain of the best tree over the graph without edges, in nats; None if unknown."""
         if self.score is None:
             return None
         if self._independence is None:
@@ -132,7 +132,7 @@ class Recorder:
             ]
 
     def _is_larger_than(self, tree: JunctionTree) -> bool:
-        return self.tree is not None and size_of(self.problem, self.tree) > size_of(self.problem, tree)
+        return self.tree is not None and tree_size(self.problem, self.tree) > tree_size(self.problem, tree)
 
 
 def solve(
@@ -147,7 +147,7 @@ def solve(
 
     Args:
         problem: the scores and constraints.
-        backend: solves it; None for the choice of `choose`.
+        backend: solves it; None for the choice of `choose_backend`.
         run: limits and seed, progress and interruption; None for the defaults.
 
     Raises:
@@ -157,7 +157,7 @@ def solve(
     """
     run = run or Run()
     if backend is None:
-        choice = choose(problem, run)
+        choice = choose_backend(problem, run)
         LOGGER.info("%s", choice.reason)
         backend = choice.backend
     require_backend(problem, backend)
@@ -207,7 +207,7 @@ def _require_forest_below(problem: Problem, backend: Backend, bound: float) -> N
     """Raises an InternalError if the bound of a backend is below the score of a forest.
 
     Chow and Liu's best forest needs the scores of pairs only, and no part of the backend. The comparison is
-    omitted where the constraints may exclude that forest, or where it would take long.
+    omitted where the constraints may exclude that forest, or where it would be slow.
     """
     forest = REGISTRY.get("chowliu")
     is_table = isinstance(problem.scores, DenseScores | SparseScores)
@@ -251,7 +251,7 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         names=problem.names,
         constraints=problem.constraints,
         backend=backend.name,
-        options=options_of(backend),
+        options=backend_options(backend),
         status=status,
         stop=outcome.stop,
         tree=tree,
@@ -260,7 +260,7 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         seconds={**outcome.seconds, "total": run.elapsed},
         trace=tuple(recorder.trace),
         seed=run.seed,
-        environment=describe(run.threads),
+        environment=describe_machine(run.threads),
         stats={
             **outcome.stats,
             **_yardsticks(problem, tree),
@@ -271,12 +271,12 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
 
 
 def independence(problem: Problem) -> float:
-    """Returns the score of the graph without edges, in nats; -inf if a variable has none of its own."""
+    """Returns the score of the graph without edges, in nats; -inf if a variable has none alone."""
     return float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())
 
 
 def _yardsticks(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
-    """Returns by what a gap is judged: the rows, and the score of independence, where known."""
+    """Returns the yardsticks of a gap: the rows, and the score of independence, where known."""
     if tree is None:
         return {}
     alone = independence(problem)
@@ -293,7 +293,7 @@ def _score_stats(problem: Problem) -> dict[str, Any]:
 def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, ...]:
     """Returns warnings about an answer: cliques whose tables have more cells than there are rows.
 
-    Empty where the problem does not know its rows or states, as in files of other programs.
+    Empty where the rows or states of the problem are unknown, as in files of other programs.
     """
     rows = problem.provenance.get("rows")
     arities = [len(s) if isinstance(s, tuple) else s for s in (v.states for v in problem.variables)]
@@ -304,9 +304,9 @@ def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, .
         sizes = [arity for v in members(clique) if (arity := arities[v]) is not None]
         if len(sizes) == clique.bit_count():
             cliques.append(([names[v] for v in members(clique)], sizes))
-    from jtsolve.tables.check import judge  # not loaded for instances without rows
+    from jtsolve.tables.check import sparse_cliques  # not loaded for instances without rows
 
-    finding = judge(cliques, rows)
+    finding = sparse_cliques(cliques, rows)
     return () if finding is None else (finding,)
 
 
@@ -322,7 +322,7 @@ def _warnings(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The choice of `auto`: the backend, its predicted cost, the reason, and why others were not taken."""
+    """The choice of `auto`: the backend, its predicted cost, the reason, and why others were not chosen."""
 
     backend: Backend
     estimate: Estimate
@@ -348,10 +348,10 @@ def forecast_of(problem: Problem, run: Run) -> ProofForecast | None:
     return forecast
 
 
-def choose(
+def choose_backend(
     problem: Problem, run: Run, *, search: bool = True, forecast: ProofForecast | None = None
 ) -> Choice:
-    """Returns the backend that `auto` stands for.
+    """Returns the backend that `auto` selects.
 
     This is the fastest exact backend that accepts the problem with predicted memory and time within limits,
     if its time is predictable. Otherwise a search runs beside the proof: it is a heuristic, which may prove,
@@ -362,10 +362,10 @@ def choose(
     first ascent, the families that this leaves predict the time of `clutter`.
 
     Args:
-        problem: what to solve.
+        problem: the problem to solve.
         run: its limits of time, memory and threads.
-        search: whether a heuristic may stand for an exact backend without a predictable time.
-        forecast: what `forecast_of` returned, if it was called before.
+        search: whether a heuristic may replace an exact backend without a predictable time.
+        forecast: the result of `forecast_of`, if it was called before.
 
     Raises:
         LimitError: no backend accepts the problem within the limits; with every backend's reason.
@@ -414,12 +414,12 @@ def choose(
     if heuristic:
         on = "1 thread" if limits.workers == 1 else f"{limits.workers} threads"
         reason = (
-            f"auto took '{backend.name}', which searches on {on}, since no exact backend is sure to end "
+            f"auto chose '{backend.name}', which searches on {on}, since no exact backend is sure to end "
             "within the limits."
         )
     else:
         reason = (
-            f"auto took '{backend.name}', the exact backend with the least predicted time "
+            f"auto chose '{backend.name}', the exact backend with the least predicted time "
             f"({seconds:.2g} s, {estimate.memory / 1e9:.2g} GB)."
         )
     return Choice(backend, estimate, reason, tuple(refusals))
@@ -447,10 +447,10 @@ def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], l
     return estimates, refusals
 
 
-def options_of(backend: Backend) -> dict[str, Any]:
+def backend_options(backend: Backend) -> dict[str, Any]:
     """Returns a backend's options as JSON values; a nested backend is an object with its name.
 
-    These are its fields, but for data that it holds, which `repr` does not show either.
+    These are its fields, except data that it holds, which `repr` omits too.
     """
     if not is_dataclass(backend):
         return {}
@@ -458,7 +458,7 @@ def options_of(backend: Backend) -> dict[str, Any]:
     def plain(value: Any) -> Any:
         if is_dataclass(value) and hasattr(value, "capabilities"):
             inner: Any = value
-            return {"name": inner.name, **options_of(inner)}
+            return {"name": inner.name, **backend_options(inner)}
         return tuple(map(plain, value)) if isinstance(value, tuple) else value
 
     return {entry.name: plain(getattr(backend, entry.name)) for entry in fields(backend) if entry.repr}

@@ -42,7 +42,7 @@ def make_row(spec: Spec, **more: object) -> Row:
 
 
 def changed(row: Row, **more: object) -> Row:
-    """Returns a row whose result says something else."""
+    """Returns a row whose result contradicts it."""
     result: ResultDocument | None = row.result
     assert result is not None
     result = msgspec.structs.replace(result, **more)

@@ -94,7 +94,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def workers() -> Iterator[Workers]:
-    """Two workers of Dask in this process: no start, and what a test replaces is replaced on them too."""
+    """Two workers of Dask in this process: no start, and replacements by a test apply to them too."""
     pytest.importorskip("distributed")
     with local_workers(2, processes=False) as found:
         yield found
@@ -115,13 +115,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def tally(request: pytest.FixtureRequest) -> Tally:
-    """Counts what each backend ran and refused, for the table at the end of the run."""
+    """Counts the runs and refusals of each backend, for the table at the end of the run."""
     return request.config.stash[TALLY]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Adds what one of several test processes (pytest-xdist) has counted; one that crashed says nothing."""
+    """Adds the counts of one of several test processes (pytest-xdist); a crashed one has none."""
     plain = getattr(node, "workeroutput", {}).get("tally")
     if plain is not None:
         node.config.stash[TALLY].add(plain)

@@ -2,10 +2,10 @@
 
 - A `python` block that begins with a comment `# NAME.py` is written to that file; any other is a doctest,
   and shares its names with those of the page before it.
-- In a `console` block, `$ ` begins a command for the shell, which the next line goes on with after a
-  backslash. What follows is what it prints to either stream, compared as in doctests, with `...` for what is
-  left out; where nothing follows, nothing is compared. A command succeeds, unless what it prints begins with
-  `jtsolve: `, as errors do. A plain `jtsolve …` runs in this process, which has all modules loaded.
+- In a `console` block, `$ ` begins a command for the shell, which the next line continues after a
+  backslash. The following lines are its output on either stream, compared as in doctests, with `...` for
+  omissions; without lines, nothing is compared. A command succeeds, unless its output begins with `jtsolve:
+  `, as errors do. A plain `jtsolve …` runs in this process, which has all modules loaded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def run_examples(page: str, name: str, folder: Path) -> tuple[int, list[str]]:
 
 
 def _run_command(command: str, expected: str, place: str, folder: Path) -> list[str]:
-    """Runs a command and returns what is wrong with it, if anything is."""
+    """Runs a command and returns its fault, if any."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     environment = {"PYTHON": sys.executable, "PYTHONPATH": path, "COLUMNS": "80"}
     words = shlex.split(command.replace("\\\n", " "), comments=True)
@@ -102,7 +102,7 @@ def _run_command(command: str, expected: str, place: str, folder: Path) -> list[
 
 
 def _run_here(words: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Returns the exit code of a command of ours, and what it printed."""
+    """Returns the exit code and the output of a command of ours."""
     printed = StringIO()
     with patch.dict(os.environ, environment), redirect_stdout(printed), redirect_stderr(printed):
         code = run(words, time.monotonic())
@@ -110,7 +110,7 @@ def _run_here(words: list[str], environment: dict[str, str]) -> tuple[int, str]:
 
 
 def _run_in_shell(command: str, environment: dict[str, str], folder: Path) -> tuple[int, str]:
-    """Returns the exit code of a command line of the shell, and what it printed."""
+    """Returns the exit code and the output of a command line of the shell."""
     done = subprocess.run(  # noqa: S603 - the pages are ours
         ["bash", "-c", _SHELL + command],  # noqa: S607 - where it lies differs between systems
         cwd=folder,

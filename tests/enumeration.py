@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from problems import Recording
 
-from jtsolve.backends.support.worker import Call, run
+from jtsolve.backends.support.worker import Call, in_worker
 from jtsolve.core.run import Limits
 from jtsolve.encodings.balancing import encode_balancing
 
@@ -28,7 +28,7 @@ def in_solver(function: str, *arguments: Any) -> Any:
     """Calls a function, of this module unless another is named, in the process of CP-SAT."""
     named = function if ":" in function else f"enumeration:{function}"
     call = Call("ortools", named, arguments)
-    value, stop = run(call, lambda _nothing: None, Recording(), Limits())
+    value, stop = in_worker(call, lambda _nothing: None, Recording(), Limits())
     assert stop is None
     return value
 
@@ -64,11 +64,11 @@ def _balanced_graphs(
     """Solves, and forbids the graph that is found, until there is none."""
     from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat.process import model_of
+    from jtsolve.backends.cpsat.process import cpsat_model
 
     encoding = encode_balancing(families, clutters)
     names = encoding.formula.names
-    model, variables = model_of(encoding.formula, [0] * len(names))
+    model, variables = cpsat_model(encoding.formula, [0] * len(names))
     pairs = [variable for name, variable in zip(names, variables, strict=True) if is_pair(name)]
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -86,10 +86,10 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
     """Fixes the edges of one graph after the other."""
     from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat.process import model_of
+    from jtsolve.backends.cpsat.process import cpsat_model
 
     names = (formula := encode_balancing(families).formula).names
-    model, variables = model_of(formula, [0] * len(names))
+    model, variables = cpsat_model(formula, [0] * len(names))
     pairs = {name: variable for name, variable in zip(names, variables, strict=True) if is_pair(name)}
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -122,14 +122,14 @@ def _no_tree(_values: Sequence[int]) -> JunctionTree:
 
 
 def is_pair(name: str) -> bool:
-    """Returns whether a variable of the balancing formula says that two are adjacent."""
+    """Returns whether a variable of the balancing formula makes two variables adjacent."""
     return name.startswith("c_") and name.count("_") == 2
 
 
 def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:
     from ortools.sat.python import cp_model
 
-    from jtsolve.backends.cpsat.process import model_of
+    from jtsolve.backends.cpsat.process import cpsat_model
 
     class Collect(cp_model.CpSolverSolutionCallback):
         def __init__(self) -> None:
@@ -139,7 +139,7 @@ def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, 
         def on_solution_callback(self) -> None:
             self.found.add(tuple(self.value(variable) for variable in variables))
 
-    model, variables = model_of(formula, [0] * len(formula.names))
+    model, variables = cpsat_model(formula, [0] * len(formula.names))
     model.proto.clear_objective()
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
@@ -150,6 +150,6 @@ def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, 
 
 
 def _model_text(_say: Callable[[Any], None], formula: Formula) -> str:
-    from jtsolve.backends.cpsat.process import model_of
+    from jtsolve.backends.cpsat.process import cpsat_model
 
-    return str(model_of(formula, [0] * len(formula.names))[0].proto)
+    return str(cpsat_model(formula, [0] * len(formula.names))[0].proto)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Does as its field says."""
+    """Behaves as its field requires."""
 
     does: str
     path: str = ""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def finds_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:
-    """Claims that there is no tree."""
+    """Claims infeasibility."""
     return -inf
 
 
@@ -24,7 +24,7 @@ def never_ends(say: Callable[[SolverMessage], None], work: SolverInput) -> float
     say(SolverMessage(tree=work.tree))
     say(SolverMessage(bound=1000.0))
     while True:
-        time.sleep(1000)  # nobody waits for it
+        time.sleep(1000)  # without a waiting parent
 
 
 def proves_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:

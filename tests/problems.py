@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 FEATURES = tuple(feature for feature in ProblemFeature if feature in ALL_FEATURES)
-"""The constraints that backends know; `solve` turns marks into others."""
+"""The constraints of backends; `solve` translates marks into others."""
 WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not ProblemFeature.FORBIDDEN_GRAPHS)
 """The constraints that most heuristic backends support."""
 
@@ -33,7 +33,7 @@ WITHOUT_GRAPHS = tuple(feature for feature in FEATURES if feature is not Problem
 class Recording:
     """A `Report` that records its calls.
 
-    `stop` sets in after it has been asked `patience` times; `incumbent` is what someone else is said to have
+    `stop` starts after `patience` polls; `incumbent` is a tree that another backend is supposed to have
     found.
     """
 
@@ -72,7 +72,7 @@ def named(scores: LocalScores, constraints: Constraints | None = None, name: str
 
 
 def dense(n: int, max_size: int, values: NDArray[np.float64]) -> DenseScores:
-    """Returns a table of the values, the first of which becomes s(∅) = 0."""
+    """Returns a table of the values; the first becomes s(∅) = 0."""
     values = np.array(values, dtype=np.float64)
     values[0] = 0.0
     return DenseScores(n, max_size, values)
@@ -138,7 +138,7 @@ def from_network(seed: int, n: int, max_size: int, rows: int = 500) -> DenseScor
     """Returns BIC scores in whole millionths of a nat: data of a Gaussian network, two parents each.
 
     s(A) = −rows/2 · ln det R_A − |A|(|A|+1)/4 · ln rows, R the correlations of the sample. The moral graph
-    is not chordal, so that a greedy search takes edges that it has no use for later.
+    is not chordal, so that a greedy search adds edges that it cannot use later.
     """
     generator = np.random.default_rng(seed)
     data = generator.standard_normal((rows, n))

@@ -7,7 +7,7 @@ from contextlib import suppress
 import psutil
 
 _SECONDS = 60.0
-"""A kill takes effect when the system gets round to it: milliseconds, or seconds on a busy machine."""
+"""A kill takes effect after milliseconds, or seconds on a busy machine."""
 
 
 def ended(*pids: int) -> bool:

@@ -42,7 +42,7 @@ class Oracle:
 
 
 def population(graph: UndirectedGraph) -> GaussianSample:
-    """Returns correlations that mean nothing, for methods that do not look at them."""
+    """Returns arbitrary correlations, for methods that ignore them."""
     return GaussianSample(graph.names, np.eye(graph.n), 1000)
 
 

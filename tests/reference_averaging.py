@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Averages(NamedTuple):
-    """The sum over all graphs, and what is averaged: by set, 0 for sets that are absent."""
+    """The sum over all graphs, and the averages by set, 0 for absent sets."""
 
     log_evidence: float
     complete: defaultdict[VarSet, float]

@@ -1,4 +1,4 @@
-"""The paper's recurrences as they stand (Kangas et al. 2014, equations 3 to 5): slow and clear."""
+"""The paper's recurrences verbatim (Kangas et al. 2014, equations 3 to 5): slow and clear."""
 
 from __future__ import annotations
 

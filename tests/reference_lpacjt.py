@@ -63,7 +63,7 @@ def algorithm_2(scores: LocalScores, S: VarSet, delta: float, q: int) -> list[Va
 
 
 def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Returns whether disjoint offered sets cover the wanted set."""
+    """Returns whether disjoint offered sets cover the target set."""
     if not wanted:
         return True
     lowest = wanted & -wanted
@@ -75,7 +75,7 @@ def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
 
 
 def greedy_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Returns whether taking the largest piece that fits, the first of equals, covers the wanted set."""
+    """Returns whether the target set is covered greedily by the largest piece that fits, ties by order."""
     for piece in sorted(offered, key=lambda piece: -piece.bit_count()):
         if is_subset(piece, wanted):
             wanted &= ~piece
@@ -136,7 +136,7 @@ def entropies(joint: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Dense
 
 
 def distribution(seed: int, tree: JunctionTree, noise: float = 0.0) -> DenseScores:
-    """Returns the scores of a random distribution of bits that factors by a tree, but for some noise.
+    """Returns the scores of a random distribution of bits that factors by a tree, up to some noise.
 
     Each variable depends strongly on the earlier ones of the clique in which it comes first.
     """

@@ -1,4 +1,4 @@
-"""Runs for tests, which see what is reported."""
+"""Runs for tests, which record the reports."""
 
 from __future__ import annotations
 

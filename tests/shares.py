@@ -1,7 +1,7 @@
-"""How much of the contract a backend runs: all of it, but for the costly backends, which run a stated share.
+"""The share of the contract that a backend runs: all of it, or a stated share for costly backends.
 
 A backend that starts a process and a solver for every problem, however small (0.05 to 0.5 seconds), would
-take an hour for what others do in a minute. The share is drawn by a checksum of what describes a problem: the
+need an hour where others need a minute. The share is drawn by a checksum of the problem's description: the
 same problems in every run, spread over all constraints, in any order of the tests.
 """
 
@@ -49,7 +49,7 @@ COSTLY: Mapping[str, Share] = {
 
 
 def share_of(name: str) -> Share:
-    """Returns what a backend runs."""
+    """Returns the share of a backend."""
     return COSTLY.get(name, WHOLE)
 
 

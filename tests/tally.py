@@ -23,14 +23,14 @@ class Tally:
         self.counts[backend][what] += 1
 
     def to_plain(self) -> dict[str, Any]:
-        """Returns what a test process hands to the one that started it."""
+        """Returns the counts that a test process sends to its parent."""
         return {
             "counts": {name: dict(seen) for name, seen in self.counts.items()},
             "required": sorted(self.required),
         }
 
     def add(self, plain: dict[str, Any]) -> None:
-        """Adds what a test process has counted."""
+        """Adds the counts of a test process."""
         for name, seen in plain["counts"].items():
             self.counts[name].update(seen)
         self.required.update(plain["required"])
@@ -40,7 +40,7 @@ class Tally:
         return sorted(name for name in self.required if not self.counts[name]["ran"])
 
     def lines(self) -> list[str]:
-        """Returns the table, a line a backend, and what is wrong with it."""
+        """Returns the table, a line per backend, and its faults."""
         rows = [("backend", "ran", "refused")]
         rows += [(name, str(seen["ran"]), str(seen["refused"])) for name, seen in sorted(self.counts.items())]
         faults = [f"FAILED: registered, and ran nothing: {name}" for name in self.idle()]

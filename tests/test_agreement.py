@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Result
 
 QUICK = "brute,clutter,dp"
-"""That solve a problem of eight variables in some milliseconds; others take part with fewer problems."""
+"""Backends that solve a problem of eight variables in milliseconds; others get fewer problems."""
 
 PATIENT = ("--time-limit", "3600")
 """Seconds of a run, which compiles kernels first, however busy the machine is."""
@@ -104,9 +104,7 @@ def test_a_problem_is_the_same_wherever_it_is_made() -> None:
     assert plain(problem_of(3, 17)) != plain(problem_of(4, 17))
 
 
-def test_parts_and_what_is_done_already_are_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parts_and_finished_runs_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal, output = tmp_path / "runs.jsonl", tmp_path / "table"
     words = ["--count", "9", "--backends", "brute", "--journal", str(journal)]
     assert main([*words, "--part", "2/3"]) == 0
@@ -123,7 +121,7 @@ def test_parts_and_what_is_done_already_are_left_out(
     assert "| brute | " in printed
 
 
-def test_a_signal_ends_it_with_what_is_done(
+def test_a_signal_ends_it_with_the_results_so_far(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = tmp_path / "runs.jsonl"
@@ -161,7 +159,7 @@ def test_a_bound_below_the_tree_of_another_is_a_disagreement(other: Run, wrong: 
     assert [one.backend for one in disagreements([RUN, other])] == wrong
 
 
-def test_the_table_counts_and_names_what_is_wrong() -> None:
+def test_the_table_counts_and_names_faults() -> None:
     runs = [
         RUN,
         replace(RUN, backend="second", score=9.0, bound=9.0, seconds=2.4, features=("max_cliques",)),
@@ -173,7 +171,7 @@ def test_the_table_counts_and_names_what_is_wrong() -> None:
     assert "3 problems, 1 of them settled by two backends or more. Variables: 4: 2, 5: 1." in summary(runs)
 
 
-def test_a_wrong_backend_is_told_by_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_backend_changes_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     journal = tmp_path / "runs.jsonl"
     words = ["--count", "1", "--backends", "brute", "--journal", str(journal)]
     assert main(words) == 0

@@ -72,7 +72,7 @@ def test_pandas_and_arrow_need_not_be_installed() -> None:
 
 
 def python(program: str, *places: Path) -> str:
-    """Returns what a program prints, with further folders to import from."""
+    """Returns the output of a program, with further folders to import from."""
     folders = os.pathsep.join(map(str, [*places, ROOT, os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-W", "error", "-c", program],
@@ -97,7 +97,7 @@ def test_names_are_few_and_help_explains_each_with_an_example() -> None:
         _ = jt.learner  # type: ignore[attr-defined]
 
 
-def test_the_stub_names_what_the_package_offers() -> None:
+def test_the_stub_has_the_names_of_the_package() -> None:
     stub = (ROOT / "jtsolve/__init__.pyi").read_text(encoding="utf-8")
     assert set(re.findall(r" as (\w+)$|^def (\w+)", stub, re.MULTILINE)) == {
         ("", name) if name in {"backends", "learn", "solve"} else (name, "") for name in jt.__all__
@@ -234,7 +234,7 @@ def test_predictions_keep_the_index_and_sum_over_missing_values() -> None:
         survey_model().predict(rows.drop(columns="Coin"), "Smoker")
 
 
-def test_samples_look_like_the_data() -> None:
+def test_samples_resemble_the_data() -> None:
     drawn = survey_model().sample(1000, seed=1)
     assert drawn.dtypes.equals(SURVEY.dtypes)
     assert drawn.equals(survey_model().sample(1000, seed=1))
@@ -273,7 +273,7 @@ def test_a_single_variable_is_a_model_too() -> None:
     assert jt.learn(frame).fit().predict(frame, "a").tolist() == [1, 1, 1]
 
 
-def test_cut_numbers_are_asked_by_number_and_come_out_as_ranges() -> None:
+def test_cut_numbers_are_queried_by_number_and_returned_as_ranges() -> None:
     frame = pl.DataFrame({"x": np.linspace(0, 1, 200), "y": [0] * 100 + [1] * 100})
     model = jt.learn(frame, discretise="quantile:2", treewidth=1).fit()
     assert model.query("y", given={"x": 0.9})["probability"].to_list()[1] > 0.9
@@ -310,7 +310,7 @@ def test_real_numbers_get_a_gaussian_survey_model() -> None:
         model.query("y", given={"x": "1"})
 
 
-def test_a_model_is_written_and_read_and_mixtures_are_asked_alike(tmp_path: Path) -> None:
+def test_a_model_is_written_and_read_and_mixtures_are_queried_alike(tmp_path: Path) -> None:
     survey_model().write(tmp_path / "model.json")
     back = jt.Model.read(tmp_path / "model.json")
     assert back.names == survey_model().names
@@ -461,7 +461,9 @@ def test_options_for_data_are_those_of_the_command_line() -> None:
     ],
     ids=str,
 )
-def test_an_option_of_another_type_is_refused_with_what_to_give(options: dict[str, Any], fault: str) -> None:
+def test_an_option_of_another_type_is_refused_with_the_right_type(
+    options: dict[str, Any], fault: str
+) -> None:
     with pytest.raises(jt.ChoiceError, match=fault):
         jt.learn(SURVEY, **options)
 
@@ -570,7 +572,7 @@ def test_messages_are_logged_under_the_name_of_the_package(caplog: pytest.LogCap
         jt.learn(SURVEY)
     said = [record.getMessage() for record in caplog.records if record.name == "jtsolve"]
     assert any("400 rows of 4 variables" in text for text in said)
-    assert any("auto took" in text for text in said)
+    assert any("auto chose" in text for text in said)
     assert any(text.startswith("Result(optimal") for text in said)
     assert any("bound" in text and " s: score" in text for text in said)
 

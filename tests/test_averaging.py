@@ -23,7 +23,7 @@ from jtsolve.averaging.method import remark_on_scores
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.sums import Sums, compute
-from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.averaging.weights import EXACT, set_weights
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
@@ -43,7 +43,7 @@ EXACT_WIDTHS = Exact(treewidths=True)
 
 
 def summed(problem: Problem, edge_odds: float = 1.0, threads: int = 1) -> Sums:
-    return compute(weights_of(problem, edge_odds), Run(Limits(threads=threads)))
+    return compute(set_weights(problem, edge_odds), Run(Limits(threads=threads)))
 
 
 def uniform(n: int) -> Problem:
@@ -97,7 +97,7 @@ def test_edge_odds_multiply_the_weight_of_a_graph_for_each_edge(odds: float) -> 
 def test_edge_odds_must_be_positive_and_finite() -> None:
     for odds in (0.0, -1.0, inf, float("nan")):
         with pytest.raises(ChoiceError, match="odds of an edge"):
-            weights_of(uniform(2), odds)
+            set_weights(uniform(2), odds)
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -222,9 +222,9 @@ def test_constraints_that_the_sums_do_not_support_are_refused_with_every_reason(
 def test_tables_that_do_not_fit_are_refused_with_the_largest_treewidth_that_does() -> None:
     problem = named(DenseScores(20, 20, np.zeros(1 << 20)))
     with pytest.raises(LimitError, match=r"10\d GB.*treewidth=\d+.*chains"):
-        compute(weights_of(problem), Run(Limits(memory=4_000_000_000)))
+        compute(set_weights(problem), Run(Limits(memory=4_000_000_000)))
     with pytest.raises(LimitError, match=r'Ways out: method="chains"'):
-        compute(weights_of(problem), Run(Limits(memory=1000)))
+        compute(set_weights(problem), Run(Limits(memory=1000)))
 
 
 def test_the_predicted_memory_is_that_of_the_tables() -> None:
@@ -240,7 +240,7 @@ def test_the_predicted_memory_is_that_of_the_tables() -> None:
 def test_sums_end_as_soon_as_the_report_says_so(patience: int) -> None:
     run = ImpatientRun(patience, Stop.INTERRUPTED, Limits(threads=2))
     with pytest.raises(StoppedError):
-        compute(weights_of(uniform(9)), run)
+        compute(set_weights(uniform(9)), run)
     assert run.asked <= patience + 100
 
 

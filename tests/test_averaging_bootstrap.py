@@ -71,7 +71,7 @@ def test_a_seed_gives_the_same_strengths_and_another_others() -> None:
     assert (one != other).any()
 
 
-def test_resamples_have_as_many_rows_as_the_data_stand_for() -> None:
+def test_resamples_have_the_total_weight_of_the_data() -> None:
     weighted = replace(table(), weights=np.arange(1, 61))
     drawn = resampled(weighted, np.random.default_rng(0))
     assert drawn.total == weighted.total == 1830
@@ -111,7 +111,7 @@ def test_ctrl_c_before_the_first_tree_is_passed_on(monkeypatch: pytest.MonkeyPat
         bootstrap(table(), 10, LEARNER)
 
 
-def test_what_cannot_be_resampled_is_refused() -> None:
+def test_data_that_cannot_be_resampled_are_refused() -> None:
     with pytest.raises(ChoiceError, match="1 or more"):
         Bootstrap(replicates=0)
     with pytest.raises(ChoiceError, match="not drawn from the posterior"):

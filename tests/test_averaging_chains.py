@@ -1,4 +1,4 @@
-"""Chains over decomposable graphs: their target, and whether they say when they fail."""
+"""Chains over decomposable graphs: their target, and whether they report failures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from jtsolve.averaging.agreement import Demands
 from jtsolve.averaging.average import average
 from jtsolve.averaging.chains import CHAINS, FOR_CHAINS, Chains, require_movable, run_chains
 from jtsolve.averaging.diagnostics import effective_size, split_r_hat, standard_error
-from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of
+from jtsolve.averaging.kernels.edge_chain import resample, run_chain, score_of_set
 from jtsolve.averaging.moves import ChainScores
 from jtsolve.averaging.score_table import RoundedScores, sets_at, sets_before
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
-from jtsolve.averaging.traces import edge_trace, neighbours_of, words_of
+from jtsolve.averaging.traces import edge_trace, packed_neighbours, unpacked_neighbours
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
@@ -59,7 +59,7 @@ def scores_of(problem: Problem) -> ChainScores:
         sets_before(n, largest),
         largest,
         0.0,
-        words_of(forbidden),
+        packed_neighbours(forbidden),
     )
 
 
@@ -73,7 +73,7 @@ def chain(
     exchanges: float = 0.0,
 ) -> NDArray[Any]:
     """Returns the graphs after each of many proposals at one temperature."""
-    graph = words_of(rows)[None].copy()
+    graph = packed_neighbours(rows)[None].copy()
     trace = np.zeros((rounds, *graph.shape[1:]), np.uint32)
     run_chain(
         np.array([state + 1, state], np.uint64),
@@ -96,7 +96,7 @@ def chain(
 
 def one_step(problem: Problem, rows: tuple[int, ...], state: int) -> tuple[int, ...]:
     """Returns the graph after one proposal of one edge."""
-    return neighbours_of(chain(problem, rows, state, 1))[0]
+    return unpacked_neighbours(chain(problem, rows, state, 1))[0]
 
 
 def rows_of(tree: Any) -> tuple[int, ...]:
@@ -203,8 +203,8 @@ def test_flare_without_tempering_is_reported_as_not_converged(shared: Path) -> N
     assert sample.diagnostics["largest_difference"] > 0.9
 
 
-def test_chains_go_on_until_every_edge_is_known() -> None:
-    """Of one edge that is as likely as not, four chains of 2,000 draws know the probability to 0.0056."""
+def test_chains_continue_until_every_edge_is_known() -> None:
+    """The error of four chains of 2,000 draws for an edge of probability 1/2 is 0.0056."""
     even, rounds = named(DenseScores(2, 2, np.zeros(4))), []
     for most_error in (0.009, 0.004):
         constants = replace(CHAINS, demands=Demands(most_error=most_error))
@@ -257,7 +257,7 @@ def test_chains_serve_where_the_tables_do_not_fit() -> None:
     assert posterior.method == "chains"
 
 
-def test_what_chains_do_not_support_is_refused() -> None:
+def test_chains_refuse_unsupported_problems() -> None:
     for constraints in (Constraints(required_edges=frozenset({0b11})), Constraints(max_cliques=2)):
         with pytest.raises(RefusedError, match="does not support"):
             average(named(gaussian(1, 3), constraints), method="chains")
@@ -276,7 +276,7 @@ def test_what_chains_do_not_support_is_refused() -> None:
             Chains(**options)
 
 
-def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
+def test_a_time_limit_returns_the_graphs_so_far_or_an_error() -> None:
     problem = named(gaussian(1, 5))
     with pytest.raises(StoppedError):
         run_chains(problem, 1.0, ImpatientRun(2, Stop.TIME), how=Chains(), start=None)
@@ -290,7 +290,7 @@ def test_a_time_limit_gives_what_the_chains_have_seen_or_an_error() -> None:
         average(problem, method="chains", run=Run(Limits(time=1e-9)))
 
 
-def test_the_time_limit_takes_the_place_of_the_most_rounds() -> None:
+def test_the_time_limit_replaces_the_number_of_rounds() -> None:
     constants = replace(CHAINS, rounds=200, demands=Demands(least_size=1e9))
     flat = named(DenseScores(4, 4, np.zeros(16)))
 
@@ -310,7 +310,7 @@ def test_scores_of_sets_are_found_at_their_colex_ranks() -> None:
     found = scores_of(named(scores))
     for mask in range(1 << 7):
         expected = scores.score(mask) if mask.bit_count() <= 4 else -1e300
-        assert score_of(np.array([mask]), found) == pytest.approx(expected, abs=1e-12)
+        assert score_of_set(np.array([mask]), found) == pytest.approx(expected, abs=1e-12)
 
 
 class Demanded:
@@ -359,7 +359,7 @@ def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
     assert posterior.method == "chains"
 
 
-def test_a_graph_has_one_weight_whatever_way_led_to_it() -> None:
+def test_the_weight_of_a_graph_does_not_depend_on_its_path() -> None:
     """The weights of four variables' 61 graphs; the last digits would tell the chains apart."""
     problem = named(gaussian(2, 4, scale=0.7))
     how = Chains(rounds=4000)
@@ -384,7 +384,7 @@ def test_one_score_far_below_all_others_does_not_blur_them() -> None:
         assert posterior.edges[u, v] == pytest.approx(averages.complete[1 << u | 1 << v], abs=0.04)
 
 
-def test_scores_that_are_forgotten_are_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evicted_scores_are_requested_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, how = gaussian(5, 40, 3), Chains(rounds=200, temperatures=6)
     whole = run_chains(named(scores), 1.0, Run(), how=how, start=None)
@@ -468,7 +468,7 @@ def test_chains_cool_down_in_a_share_of_the_time() -> None:
         for run in (Run(), Run(Limits(time=1e6)), ImpatientRun(10**9, Stop.TIME, Limits(time=1e-9)))
     ]
     assert cooling[:2] == [500, 500]
-    assert cooling[2] <= 200  # what it takes to see how long a round takes
+    assert cooling[2] <= 200  # needed to time a round
 
 
 def test_r_hat_is_near_one_for_equal_chains_and_large_for_others() -> None:
@@ -540,7 +540,7 @@ def test_all_exchanges_are_accepted_where_all_graphs_weigh_the_same() -> None:
     assert found["least_swap_rate"] in {None, 1.0}  # none if no exchange was tried
 
 
-def test_cooling_graphs_are_drawn_anew_in_proportion_to_the_rise_of_their_weight() -> None:
+def test_cooling_graphs_are_resampled_in_proportion_to_the_rise_of_their_weight() -> None:
     generator = np.random.default_rng(1)
     order, heights, cool = generator.permutation(7), generator.normal(size=7), 5
     shares = np.exp(0.7 * heights[order[:cool]])

@@ -16,7 +16,7 @@ from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums, on_host
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.sums import compute, number_of
-from jtsolve.averaging.weights import weights_of
+from jtsolve.averaging.weights import set_weights
 from jtsolve.core import cuda
 from jtsolve.core.cuda import open_device
 from jtsolve.core.problem import Constraints, Problem
@@ -43,13 +43,13 @@ CUDA = Exact(device="cuda")
 
 
 def on_device(problem: Problem, device: Device, run: Run | None = None) -> DeviceSums:
-    weights = weights_of(problem)
+    weights = set_weights(problem)
     return DeviceSums(weights, SumsPlan(weights.n, weights.width), device, run or Run(Limits(threads=1)))
 
 
 def differing(problem: Problem, device: Device) -> int:
     """Returns how many cells of all tables differ by more than rounding from those of the processor."""
-    found, sums = on_device(problem, device), compute(weights_of(problem), Run(Limits(threads=1)))
+    found, sums = on_device(problem, device), compute(set_weights(problem), Run(Limits(threads=1)))
     wrong = wrong_in_x(found, sums)
     for mine, exact in zip(on_host(found).tables[:3], sums.tables[:3], strict=True):
         assert mine.size == exact.size
@@ -187,7 +187,7 @@ def test_posterior_treewidths_and_draws_are_those_of_the_processor(emulator: Emu
 
 
 @emulated
-def test_auto_takes_a_device_where_it_saves_seconds(
+def test_auto_selects_a_device_where_it_saves_seconds(
     emulator: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 6))
@@ -210,7 +210,7 @@ def test_auto_takes_a_device_where_it_saves_seconds(
 
 
 @emulated
-def test_what_a_device_does_not_take_is_refused_in_a_sentence(emulator: Emulator) -> None:
+def test_a_device_refuses_unsupported_problems_in_a_sentence(emulator: Emulator) -> None:
     problem = named(gaussian(0, 6))
     with pytest.raises(
         RefusedError, match="On a device it does not support forbidden_cliques; device=cpu does"
@@ -245,7 +245,7 @@ def test_predicted_memory_and_seconds_are_those_of_an_h100() -> None:
 
 
 @pytest.mark.parametrize("width", [4, 14])
-def test_the_memory_taken_is_that_predicted(width: int) -> None:
+def test_the_memory_used_is_the_predicted_one(width: int) -> None:
     device = Ledger()
     on_device(named(gaussian(0, 14)).with_treewidth(width - 1), device)
     assert device.taken == pytest.approx(SumsPlan(14, width).memory, rel=0.02)

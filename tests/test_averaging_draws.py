@@ -14,11 +14,11 @@ from runs import ImpatientRun
 from scipy.stats import chi2
 
 from jtsolve.averaging.average import average, draw_trees
-from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
+from jtsolve.averaging.draws import arrange_tables, draw_graphs, trees_of
 from jtsolve.averaging.exact import Exact
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, weights_of
+from jtsolve.averaging.weights import EXACT, set_weights
 from jtsolve.backends.brute import chordal_trees, meets_constraints
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.result import Stop
@@ -41,12 +41,14 @@ def fits(counts: Counter[Any], expected: dict[Any, float]) -> bool:
 
 
 def draws_fit(problem: Problem, seed: int, count: int = 5000) -> None:
-    sums = compute(weights_of(problem), Run(Limits(threads=1)))
+    sums = compute(set_weights(problem), Run(Limits(threads=1)))
     scores = {t: t.score(problem.scores) for t in chordal_trees(problem.n) if meets_constraints(problem, t)}
     if sums.log_total == -inf:
         assert not scores
         return
-    graphs = draw_graphs(arrange(sums, Run(Limits(threads=1))), count, Run(Limits(threads=1, seed=seed)))
+    graphs = draw_graphs(
+        arrange_tables(sums, Run(Limits(threads=1))), count, Run(Limits(threads=1, seed=seed))
+    )
     trees = trees_of(map(tuple, graphs.tolist()))
     assert fits(Counter(trees), {tree: count * exp(s - sums.log_total) for tree, s in scores.items()})
 
@@ -86,7 +88,7 @@ def test_shares_of_edges_in_many_draws_are_the_posteriors() -> None:
         assert abs(share - p) < 5 * sqrt(max(p * (1 - p), 1e-4) / 4000)
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_undrawable_models_are_refused() -> None:
     with pytest.raises(RefusedError, match=ProblemFeature.MAX_CLIQUES.value):
         draw_trees(named(gaussian(1, 3), Constraints(max_cliques=2)), 1)
     with pytest.raises(ChoiceError, match="at least 1"):
@@ -98,8 +100,8 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 
 
 def test_draws_end_as_soon_as_the_report_says_so() -> None:
-    sums = compute(weights_of(named(gaussian(1, 4))), Run(Limits(threads=1)))
-    arranged = arrange(sums, Run(Limits(threads=1)))
+    sums = compute(set_weights(named(gaussian(1, 4))), Run(Limits(threads=1)))
+    arranged = arrange_tables(sums, Run(Limits(threads=1)))
     with pytest.raises(StoppedError):
         draw_graphs(arranged, 3000, ImpatientRun(1, Stop.TIME, Limits(threads=1)))
 

@@ -27,7 +27,7 @@ from jtsolve.cli import run
 from jtsolve.cli.summary import describe_posterior
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.io.instance import write_problem
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "posterior.schema.json"
@@ -162,7 +162,7 @@ def test_a_notebook_shows_the_heat_map() -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.POSTERIOR) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == indented_json(schemas.POSTERIOR) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
         ("edges", [["A", "B", 1.5]], "edges"),
         ("cliques", [[["A", "A"], 0.5]], "twice"),
         ("cliques", [[["A"], 0.1], [["B"], 0.2]], "decreasing"),
-        ("log_evidence", None, "know the evidence"),
+        ("log_evidence", None, "compute the evidence"),
         ("method", "guess", "method"),
         ("seconds", {}, "total"),
         ("diagnostics", {"threshold": True}, "not a probability"),
@@ -236,7 +236,7 @@ def test_any_bytes_give_a_posterior_or_an_input_error(
     assert describe_posterior(found)
 
 
-def test_the_order_of_a_heat_map_puts_neighbours_side_by_side() -> None:
+def test_the_order_of_a_heat_map_places_neighbours_side_by_side() -> None:
     path = np.zeros((6, 6))
     hidden = [3, 0, 5, 1, 4, 2]
     for u, v in pairwise(hidden):

@@ -98,7 +98,7 @@ def test_the_same_seed_draws_the_same_mixture_also_of_numbers() -> None:
         jt.fit(frame, "average:0", treewidth=1)
 
 
-def test_what_was_learned_is_averaged_from_its_data_without_its_tree() -> None:
+def test_a_solution_is_averaged_from_its_data_without_its_tree() -> None:
     frame = {name: column.tolist() for name, column in zip("abcd", table().codes, strict=True)}
     learned = jt.learn(frame, treewidth=2, score="bdeu")
     beside = jt.fit(learned, "average:50", seed=2).model
@@ -110,7 +110,7 @@ def test_what_was_learned_is_averaged_from_its_data_without_its_tree() -> None:
         jt.fit(frame, "average:3", treewidth=1, tree=learned)
 
 
-def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
+def test_average_accepts_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> None:
     problem, path = named(gaussian(1, 4)), tmp_path / "i.json"
     write_problem(problem, path)
     one, other = (
@@ -135,7 +135,7 @@ def test_average_takes_a_problem_or_a_file_and_has_its_edges(tmp_path: Path) -> 
         jt.average(problem, method="exact:draws=-1")
 
 
-def test_average_of_what_was_learned_has_bootstrap_strengths_of_the_same_search() -> None:
+def test_average_of_a_solution_has_bootstrap_strengths_of_the_same_search() -> None:
     learned = jt.learn(dict(zip("abcd", table().codes.tolist(), strict=True)), 1)
     posterior = jt.average(learned, method="bootstrap:4,backend=chowliu", seed=3)
     assert posterior.prior["over"] == "graphs"

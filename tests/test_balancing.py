@@ -104,7 +104,7 @@ def prepared(problem: Problem) -> tuple[Families, list[tuple[int, ...]]]:
     return done.families, list(done.clutters)
 
 
-def test_what_a_relaxation_leaves_has_the_best_trees_as_models() -> None:
+def test_the_families_left_by_a_relaxation_have_the_best_trees_as_models() -> None:
     cuts = 0
     for seed in range(12):
         problem = named(gaussian(seed, 5))
@@ -125,7 +125,7 @@ def test_clutters_forbid_no_tree() -> None:
     assert len(encoding.formula.clauses) == len(plain.formula.clauses) + len(sets)
 
 
-def test_families_that_are_not_allowed_are_taken_by_no_model() -> None:
+def test_families_that_are_not_allowed_are_in_no_model() -> None:
     problem = named(gaussian(1, 4))
     everything = families_of(problem, 0)
     allowed = np.random.default_rng(3).random(everything.allowed.shape) < 0.6

@@ -126,13 +126,13 @@ def test_the_bound_is_the_sum_of_the_best_families() -> None:
     assert family_bound(replace(base, constraints=Constraints(max_treewidth=0))) == -3.0
 
 
-def test_the_family_bound_is_taken_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_family_bound_is_computed_where_it_is_cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     small = problem(4, 4, 0)
     assert problem_bound(small) == pytest.approx(family_bound(small), abs=1e-9)
     monkeypatch.setattr("jtsolve.core.bounds._LOOK_UPS", 8)  # four sets of 1, six of 2, four of 3, one of 4
     assert problem_bound(small) == pytest.approx(range_bound(small), rel=1e-9)
     assert problem_bound(small, seconds=4) == pytest.approx(family_bound(small), rel=1e-9)
-    # At the end no time may be left: twice as much as it takes suffices at the beginning.
+    # At the end no time may be left: twice its need suffices at the start.
     assert early_bound(small, 7.9) == inf
     assert early_bound(small, 8.1) == pytest.approx(family_bound(small), rel=1e-9)
     result = solve(small, Forward(), Run(Limits(time=90)))

@@ -24,8 +24,8 @@ def test_counts_all_labelled_chordal_graphs(n: int, count: int) -> None:
     assert len({tree.graph_edges for tree in trees}) == count
 
 
-def test_finds_the_tree_that_was_put_there() -> None:
-    # s is 0 but for {A,B} and {B,C}, 5 each, and {A,B,C}, 7: the path scores 10.
+def test_finds_the_planted_tree() -> None:
+    # s is 0 except for {A,B} and {B,C}, 5 each, and {A,B,C}, 7: the path scores 10.
     values = np.zeros(8)
     values[[0b011, 0b110, 0b111]] = [5.0, 5.0, 7.0]
     outcome = Brute().solve(named(dense(3, 3, values)), Limits(), Recording())
@@ -54,7 +54,7 @@ def test_finds_the_tree_that_was_put_there() -> None:
         (Constraints(max_cliques=1), False, False),
     ],
 )
-def test_each_constraint_means_what_it_says(
+def test_each_constraint_has_its_documented_meaning(
     constraints: Constraints,
     path: bool,  # noqa: FBT001 - expected
     apart: bool,  # noqa: FBT001 - expected
@@ -80,7 +80,7 @@ def test_proves_infeasibility() -> None:
 
 
 @pytest.mark.parametrize("patience", [0, 1, 30])
-def test_stops_when_told_with_the_best_so_far(patience: int) -> None:
+def test_stops_on_request_with_the_best_so_far(patience: int) -> None:
     report = Recording(patience, Stop.INTERRUPTED)
     outcome = Brute().solve(named(gaussian(0, 4)), Limits(), report)
     assert outcome.stop is Stop.INTERRUPTED
@@ -91,4 +91,6 @@ def test_stops_when_told_with_the_best_so_far(patience: int) -> None:
 
 def test_estimates_and_refuses_by_size() -> None:
     assert 0 < Brute().estimate(named(gaussian(0, 5)), Limits()).seconds < 1
-    assert Brute().capabilities.objections(named(gaussian(0, 6))) == ("It takes at most 5 variables, not 6.",)
+    assert Brute().capabilities.objections(named(gaussian(0, 6))) == (
+        "It supports at most 5 variables, not 6.",
+    )

@@ -233,7 +233,7 @@ def test_a_certificate_that_would_take_hours_is_refused_at_once() -> None:
     repeated: list[dict[str, Any]] = [{"last": {"cuts": [[0, 1]] * 50_000}}]
     hostile = certificate(PAIR, repeated, sets=[[0]], cuts=[[0] * 100_000])
     faults = verify(PAIR, claim(PAIR, Status.UNKNOWN, 0.0), hostile)
-    assert faults == ("It would take too much work to verify it.",)
+    assert faults == ("Its verification would take too much work.",)
 
 
 @pytest.mark.parametrize("most", [0, 50, 100])
@@ -261,7 +261,7 @@ def test_a_branch_on_a_pair_in_no_permitted_clique_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 2**29, 2**40])
-def test_completions_prove_what_is_true_and_no_more(rounds: int) -> None:
+def test_completions_prove_true_claims_only(rounds: int) -> None:
     """Beyond the work that is allowed they are refused; here the first round leaves nothing."""
     best = -15.0
     below, above = (claim(PAIR, Status.UNKNOWN, best + step) for step in (-1e-6, 1e-6))
@@ -405,7 +405,7 @@ def test_certificates_that_were_judged_wrongly_once(path: Path, tmp_path: Path) 
     assert SECOND.main([instance, result, proof]) == expected
 
 
-def test_the_second_verifier_reads_packed_files_and_says_what_it_finds(tmp_path: Path) -> None:
+def test_the_second_verifier_reads_packed_files_and_reports_its_verdict(tmp_path: Path) -> None:
     proof, other = (str(tmp_path / name) for name in ("c.json.gz", "other.json"))
     problem = read_problem("instances/uci/lymph.json.gz").with_treewidth(1)
     result = solve(problem, ClutterCuts(certificate=proof))

@@ -192,7 +192,7 @@ def test_an_early_end_leaves_the_interval_that_holds_so_far() -> None:
     problem = named(gaussian(2, 5))
     exact = average(problem, method="exact")
     assert exact is not None
-    rounded = average(problem, method="certified:1e-15")  # less than rounding: it ends all the same
+    rounded = average(problem, method="certified:1e-15")  # below rounding: it still ends
     assert rounded is not None
     contains(rounded, exact)
     assert not rounded.converged
@@ -218,7 +218,7 @@ def test_draws_have_the_probabilities_of_the_exact_sums_up_to_the_distance_that_
         assert share == pytest.approx(exact.edges[u, v], abs=0.04)
 
 
-def test_what_certified_sums_do_not_support_is_refused_with_the_reason() -> None:
+def test_certified_sums_refuse_unsupported_problems_with_the_reason() -> None:
     with pytest.raises(RefusedError, match="min_separator_size"):
         average(named(gaussian(1, 4), Constraints(min_separator_size=1)), method="certified")
     with pytest.raises(ChoiceError, match="the tolerance is 2"):
@@ -244,7 +244,7 @@ def test_trees_that_exceed_the_memory_are_not_built() -> None:
         assert (forest.states.family.size > 0) is fits
 
 
-def test_a_problem_without_a_graph_is_told_from_one_whose_search_ended() -> None:
+def test_a_problem_without_a_graph_is_distinguished_from_one_whose_search_ended() -> None:
     rules = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
     assert average(named(gaussian(3, 3), rules), method="certified") is None
     square = frozenset({0b00011, 0b00110, 0b01100, 0b01001})

@@ -200,7 +200,7 @@ def test_the_result_must_be_of_this_problem() -> None:
     assert check(renamed, document()) == faults  # all else would follow from it
 
 
-def test_results_in_memory_with_other_variables_are_told_apart() -> None:
+def test_results_in_memory_with_other_variables_are_distinguished() -> None:
     result = result_of(PROBLEM, TREE)
     assert "variables" in check(PROBLEM, replace(result, names=tuple("ABCDX")))[0]
     small = JunctionTree(2, (0b11,), ())
@@ -273,7 +273,7 @@ def test_constraints_are_checked(kept: Constraints, broken: Constraints, sentenc
     faults = check(bad, result_of(bad, TREE))
     assert any(sentence in fault for fault in faults), faults
     assert len(set(faults)) == len(faults)
-    # A result that leaves the problem's constraint out does not answer the problem, whatever the tree.
+    # A result without the problem's constraint does not answer the problem with any tree.
     (name,) = (feature.value for feature in kept.features)
     faults = check(good, result_of(good, TREE, constraints=Constraints()))
     assert len(faults) == 1
@@ -346,9 +346,7 @@ def trees(draw: st.DrawFn) -> JunctionTree:
 
 
 @given(trees(), st.data())
-def test_what_the_tree_type_takes_passes_and_what_it_refuses_does_not(
-    tree: JunctionTree, data: st.DataObject
-) -> None:
+def test_the_check_agrees_with_the_tree_type(tree: JunctionTree, data: st.DataObject) -> None:
     problem = Problem(tuple(Variable(f"V{v}") for v in range(tree.n)), dense(tree.n, tree.n), name="p")
     assert check(problem, result_of(problem, tree)) == ()
     cliques = list(tree.cliques)

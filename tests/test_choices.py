@@ -173,7 +173,7 @@ def test_dotted_keys_set_options_of_the_backend_within() -> None:
         ("painter:steps=3,steps=4", ["'steps' is given twice"]),
     ],
 )
-def test_what_is_not_on_offer_is_refused_with_what_is(text: str, parts: list[str]) -> None:
+def test_unknown_choices_are_refused_with_the_known_ones(text: str, parts: list[str]) -> None:
     with pytest.raises(ChoiceError) as caught:
         REGISTRY.parse(text)
     for part in parts:
@@ -244,7 +244,7 @@ CUTS: Registry[Any] = Registry(
         ("mdlp:x,odd=3", None),
     ],
 )
-def test_one_item_may_stand_for_the_main_option_and_others_continue_values(text: str, value: Any) -> None:
+def test_one_item_may_set_the_main_option_and_others_continue_values(text: str, value: Any) -> None:
     if value is None:
         with pytest.raises(ChoiceError):
             CUTS.parse(text)

@@ -116,7 +116,7 @@ def test_proves_required_edges_infeasible(constraints: Constraints) -> None:
         (Constraints(max_treewidth=1, max_cliques=2), "max_cliques"),
     ],
 )
-def test_refuses_what_is_no_forest_problem(constraints: Constraints, word: str) -> None:
+def test_refuses_all_but_forest_problems(constraints: Constraints, word: str) -> None:
     (objection,) = ChowLiu().capabilities.objections(named(gaussian(0, 4), constraints))
     assert word in objection
 
@@ -138,7 +138,7 @@ def test_refuses_variables_without_a_score() -> None:
         (4, Constraints(max_treewidth=1, max_separator_size=1, forbidden_separators=frozenset({0b11}))),
     ],
 )
-def test_takes_constraints_that_do_not_matter_to_a_forest(n: int, constraints: Constraints) -> None:
+def test_accepts_constraints_that_do_not_matter_to_a_forest(n: int, constraints: Constraints) -> None:
     problem = named(integers(1, n), constraints)
     assert ChowLiu().capabilities.objections(problem) == ()
     assert solved(problem).bound == Brute().solve(problem, Limits(), Recording()).bound
@@ -178,7 +178,7 @@ def test_the_forest_is_whole_however_late_it_is() -> None:
         assert ChowLiu().solve(problem, Limits(), Recording(0, stop)) == solved(problem)
 
 
-def test_takes_many_variables_and_reports_progress() -> None:
+def test_accepts_many_variables_and_reports_progress() -> None:
     n = 600
     values = np.random.default_rng(1).standard_normal(count_bounded_subsets(n, 2))
     problem = named(dense(n, 2, values))
@@ -210,7 +210,7 @@ def test_agrees_with_kruskal_on_forty_variables() -> None:
     assert solved(problem).bound == best
 
 
-def test_takes_scores_on_demand() -> None:
+def test_accepts_scores_on_demand() -> None:
     codes = np.array([[0, 1, 1, 0], [0, 1, 1, 0], [0, 0, 1, 1]])
     table = DataTable(("A", "B", "C"), (("0", "1"),) * 3, codes)
     problem = named(DataScores(table, MaximumLikelihood(), 2))

@@ -1,4 +1,4 @@
-"""Claims of wrong backends, and what the choice of a backend asks of all."""
+"""Claims of wrong backends, and requirements on all backends for the choice of one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InternalError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import choose, solve
+from jtsolve.solving import choose_backend, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def test_a_choice_asks_each_nested_backend_once(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(kind, "estimate", estimate)
     problem = named(gaussian(1, 8, 3))
-    choose(problem, Run())
+    choose_backend(problem, Run())
     assert REGISTRY["forward"] in asked
     assert len(asked) == len(set(asked))
-    choose(problem, Run())
+    choose_backend(problem, Run())
     assert asked.count(REGISTRY["forward"]) == 2  # nothing is kept from one choice to the next
 
 
@@ -132,7 +132,7 @@ def test_a_backend_of_another_package_is_loaded_by_name_and_never_chosen(
     entries = "[jtsolve.backends]\neager = eager_backend:Eager\nbroken = no_such_module:Backend\n"
     (facts / "entry_points.txt").write_text(entries, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert choose(SIX, Run()).backend.name in REGISTRY
+    assert choose_backend(SIX, Run()).backend.name in REGISTRY
     assert "eager_backend" not in sys.modules
     with pytest.raises(InternalError, match="'eager' claims the bound"):
         solve(SIX, REGISTRY.parse("eager"))

@@ -1,4 +1,4 @@
-"""The command line: what goes to which stream, exit codes, files, signals, limits."""
+"""The command line: streams, exit codes, files, signals, limits."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from jtsolve.core.tree import JunctionTree
 
 @dataclass(frozen=True, slots=True)
 class Endless:
-    """Runs until the report says stop."""
+    """Runs until the report stops it."""
 
     found: bool = True
     name: ClassVar[str] = "endless"
@@ -100,7 +100,7 @@ def solved(instance: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Starts the command line with the backend `endless` in a process of its own."""
+    """Starts the command line with the backend `endless` in a separate process."""
     script = tmp_path / "driver.py"
     script.write_text(DRIVER, encoding="utf-8")
 
@@ -122,7 +122,7 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def started(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """Runs `python -m jtsolve` in a process of its own."""
+    """Runs `python -m jtsolve` in a separate process."""
     return subprocess.run(  # noqa: S603 - our own command
         [sys.executable, "-m", "jtsolve", *map(str, arguments)],
         check=False,
@@ -198,7 +198,7 @@ def test_solve_prints_a_summary_and_the_tree(command: Command, instance: Path) -
     assert facts["treewidth"] == str(best.treewidth)
     assert re.fullmatch(r"[\d.e+-]+ s", facts["time"])
     assert re.fullmatch(r"[\d.]+ GB at the peak, [\d.e-]+ GB predicted", facts["memory"])
-    assert "auto took" in facts["backend"]
+    assert "auto chose" in facts["backend"]
     assert best.tree is not None
     assert command.out.count("{") == 2 * len(best.tree.cliques) - 1 - sum(not s for s in best.tree.separators)
 
@@ -258,7 +258,7 @@ def test_a_limit_below_the_need_ends_with_4_and_says_the_need(command: Command, 
     assert "reading the input needs" in command.err
 
 
-def test_running_out_of_memory_is_told(
+def test_running_out_of_memory_is_reported(
     command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def exhaust(*_arguments: object) -> Outcome:
@@ -300,7 +300,7 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
         (["--memory-limit", "nan"], ["memory limit is nan GB"]),
     ],
 )
-def test_what_is_not_on_offer_ends_with_2(
+def test_unknown_choices_end_with_2(
     command: Command, instance: Path, arguments: list[str], parts: list[str]
 ) -> None:
     assert command("solve", instance, *arguments) == 2
@@ -438,7 +438,7 @@ def test_names_with_any_bytes_are_written_and_read(command: Command, instance: P
     assert "its path has a byte that is not UTF-8" in command.err
 
 
-def test_links_in_a_circle_and_removed_folders_are_told_in_a_sentence(
+def test_circular_links_and_removed_folders_are_reported_in_a_sentence(
     command: Command, instance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, gone = tmp_path / "loop", tmp_path / "gone"
@@ -454,7 +454,7 @@ def test_links_in_a_circle_and_removed_folders_are_told_in_a_sentence(
     assert "there is no such file" in command.err
 
 
-# Signals, limits and streams, in processes of their own
+# Signals, limits and streams, in separate processes
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -520,7 +520,7 @@ def test_the_time_limit_counts_from_the_start_of_the_process(
         assert f"{status} (the time limit ended the run)" in out
 
 
-def test_progress_goes_to_a_terminal_and_json_stays_pure(
+def test_progress_is_shown_on_a_terminal_and_json_stays_pure(
     driver: Callable[..., subprocess.Popen[str]], instance: Path
 ) -> None:
     for quiet in (False, True):
@@ -534,7 +534,7 @@ def test_progress_goes_to_a_terminal_and_json_stays_pure(
                     if b"no useful bound yet" in chunk and b"no useful bound yet" not in shown:
                         process.send_signal(signal.SIGINT)
                     shown += chunk
-            except OSError:  # how Linux says that the other end of a terminal is closed
+            except OSError:  # the error of Linux for a terminal whose other end is closed
                 shown += b"."
             out, _ = process.communicate()
         os.close(terminal)
@@ -556,7 +556,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(instance: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["solve", "--help"], ["backends"]])
-def test_a_full_disk_behind_standard_output_is_told(
+def test_a_full_disk_behind_standard_output_is_reported(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with os.fdopen(os.open("/dev/full", os.O_WRONLY), "w") as full:
@@ -638,7 +638,7 @@ def test_backends_lists_the_registry(command: Command) -> None:
     assert "max_cliques" not in facts["dp"]["constraints"]
 
 
-def test_supported_constraints_are_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_supported_constraints_are_listed_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
     from jtsolve.cli.choices import _supported
@@ -683,7 +683,7 @@ def test_convert_prunes_and_keeps_the_optimum(command: Command, instance: Path, 
     assert not (tmp_path / "none.json").exists()
 
 
-def test_convert_refuses_what_it_cannot_write(command: Command, instance: Path, tmp_path: Path) -> None:
+def test_convert_refuses_unwritable_formats(command: Command, instance: Path, tmp_path: Path) -> None:
     before = instance.read_bytes()
     assert command("convert", instance, instance) == 2
     assert "the output would replace the input" in command.err
@@ -696,7 +696,7 @@ def test_convert_refuses_what_it_cannot_write(command: Command, instance: Path, 
 # show
 
 
-def test_show_prints_what_solve_printed(command: Command, instance: Path, tmp_path: Path) -> None:
+def test_show_prints_the_output_of_solve(command: Command, instance: Path, tmp_path: Path) -> None:
     output = tmp_path / "result.json"
     assert command("solve", instance, "--output", output) == 0
     printed = command.out.splitlines()
@@ -725,7 +725,7 @@ def test_show_of_a_result_without_a_tree(command: Command, infeasible: Path, tmp
     assert command("show", output, "--output", tmp_path / "none" / "tree.svg") == 2
 
 
-def test_show_refuses_what_is_no_tree(command: Command, solved: Path) -> None:
+def test_show_refuses_other_files(command: Command, solved: Path) -> None:
     document = json.loads(solved.read_text(encoding="utf-8"))
     document |= {"cliques": [["A", "B"], ["C", "D"], ["B", "A"]], "tree_edges": [[0, 1], [1, 2]]}
     solved.write_text(json.dumps(document), encoding="utf-8")
@@ -799,7 +799,7 @@ def terminate() -> Iterator[None]:
         signal.signal(number, earlier)
 
 
-def test_a_repeated_signal_goes_to_who_handles_it_by_then(terminate: None) -> None:
+def test_a_repeated_signal_reaches_the_current_handler(terminate: None) -> None:
     del terminate
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGALRM)
@@ -816,7 +816,7 @@ def test_a_signal_while_loading_ends_with_130(
     del terminate
 
     class Interrupting:
-        """Sends the signal when the module is looked for."""
+        """Sends the signal when the module is imported."""
 
         @staticmethod
         def find_spec(name: str, _path: object, _target: object = None) -> None:
@@ -889,7 +889,7 @@ def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_pa
             jtsolve.cli.output.emit("text")
 
 
-def test_what_nobody_foresaw_is_a_bug_and_no_verdict(
+def test_an_unforeseen_error_is_a_bug_and_no_verdict(
     command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object) -> Outcome:
@@ -934,19 +934,19 @@ def test_names_keep_the_order_of_the_variables() -> None:
     assert _variables([["A", "B"], ["B", "A", "C"]]) == ("A", "B", "C")
 
 
-def test_a_summary_shows_whole_seconds_and_only_what_is_printable(solved: Path) -> None:
+def test_a_summary_shows_whole_seconds_and_only_printable_text(solved: Path) -> None:
     import msgspec
 
-    from jtsolve.cli.summary import describe
+    from jtsolve.cli.summary import result_text
 
     document = msgspec.structs.replace(read_result(solved), seconds={"total": 12345.6})
-    assert "  time       12346 s\n" in describe(document, "x", {})
+    assert "  time       12346 s\n" in result_text(document, "x", {})
     unnamed = msgspec.structs.replace(document, instance=msgspec.structs.replace(document.instance, name=""))
-    assert describe(unnamed, "x", {}).startswith("(without a name)\n")
+    assert result_text(unnamed, "x", {}).startswith("(without a name)\n")
     red = msgspec.structs.replace(
         document, instance=msgspec.structs.replace(document.instance, name="\x1b[31m")
     )
-    assert describe(red, "x", {}).startswith('"\\u001b[31m"\n')
+    assert result_text(red, "x", {}).startswith('"\\u001b[31m"\n')
 
 
 def test_limits_take_the_time_of_the_start() -> None:

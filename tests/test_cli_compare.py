@@ -1,4 +1,4 @@
-"""The commands compare, run, report and recommend: what they take, print, write and refuse."""
+"""The commands compare, run, report and recommend: their arguments, output, files and refusals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import LimitError
 from jtsolve.io.instance import read_problem, write_problem
-from jtsolve.solving import choose
+from jtsolve.solving import choose_backend
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def test_compare_runs_the_grid_reports_and_ends_with_0(
     assert Folder(output).plan().command == "jtsolve compare i.json"
 
 
-def test_resume_does_what_is_missing_only(
+def test_resume_runs_only_missing_runs(
     command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
 ) -> None:
     output = tmp_path / "out"
@@ -116,7 +116,7 @@ def test_the_share_of_a_run_is_that_of_the_jobs(
     assert (spec.threads, spec.memory_limit) == (2, 2.0)
 
 
-def test_what_is_left_after_ctrl_c_is_told(
+def test_the_rest_after_ctrl_c_is_reported(
     command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
@@ -158,7 +158,7 @@ def test_a_plan_is_run_file_by_file_and_reported(
     assert (tmp_path / "elsewhere" / "report.html").exists()
 
 
-def test_a_contradiction_ends_with_1_and_is_told(
+def test_a_contradiction_ends_with_1_and_is_reported(
     command: Command, small: InstanceFile, tmp_path: Path, here: list[Spec]
 ) -> None:
     output = tmp_path / "out"
@@ -228,11 +228,11 @@ def test_there_must_be_something_to_compare_or_to_report(command: Command, tmp_p
     assert "no comparison here" in command.err
 
 
-def test_run_takes_one_specification(command: Command, small: InstanceFile, tmp_path: Path) -> None:
+def test_run_accepts_one_specification(command: Command, small: InstanceFile, tmp_path: Path) -> None:
     spec = tmp_path / "spec.json"
     spec.write_bytes(to_json(make_spec(small)))
     assert command("run", spec, tmp_path / "other.json") == 2
-    assert "takes one specification" in command.err
+    assert "runs one specification" in command.err
     assert command("run", spec, "--output", spec) == 2
     assert command("run", tmp_path / "none.json") == 2
 
@@ -259,7 +259,7 @@ def statuses(board: Board) -> set[RunStatus]:
     return {row.status for row in rows}
 
 
-def test_a_run_that_takes_its_workers_down_is_a_crash(
+def test_a_run_that_kills_its_workers_is_a_crash(
     board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def work(spec: Spec, _program: object) -> Row:
@@ -272,7 +272,7 @@ def test_a_run_that_takes_its_workers_down_is_a_crash(
     assert statuses(board) == {RunStatus.CRASHED, RunStatus.OPTIMAL}
 
 
-def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
+def test_a_lost_cluster_ends_the_comparison_and_reports_how_to_resume(
     board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lose(workers: Workers, futures: Sequence[Any]) -> Iterator[Any]:
@@ -286,7 +286,7 @@ def test_a_lost_cluster_ends_the_comparison_and_says_how_to_go_on(
         DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
 
 
-def test_ctrl_c_cancels_what_the_cluster_has_not_done(
+def test_ctrl_c_cancels_unstarted_tasks(
     board: Board, workers: Workers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cancelled: list[Any] = []
@@ -311,26 +311,26 @@ GATE = threading.Event()
 
 
 def _endless(*_arguments: object) -> None:
-    """Works until the test says so."""
+    """Works until the test stops it."""
     GATE.wait()
-    raise AssertionError("nobody asks for it")
+    raise AssertionError("no run needs it")
 
 
 # recommend
 
 
-def test_recommend_says_what_auto_takes_and_every_objection(command: Command, tmp_path: Path) -> None:
+def test_recommend_reports_the_choice_of_auto_and_every_objection(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "eight.json"
     write_problem(named(gaussian(3, 8), name="eight"), path)
     assert command("recommend", path, "--treewidth", "2") == 0
     assert command.err == ""
     lines = command.out.splitlines()
     assert lines[0] == "eight: 8 variables, treewidth 2"
-    taken = choose(read_problem(path).with_treewidth(2), Run()).backend.name
+    taken = choose_backend(read_problem(path).with_treewidth(2), Run()).backend.name
     assert [line.split()[1] for line in lines if line.startswith("* ")] == [taken]
     assert any(line.startswith("  brute ") and "at most 5 variables, not 8" in line for line in lines)
     assert {line.split()[line.startswith("*")] for line in lines[3:-3]} == set(REGISTRY)
-    assert f"auto took '{taken}'" in lines[-2]
+    assert f"auto chose '{taken}'" in lines[-2]
     assert "first bound" in lines[-1]
 
 
@@ -348,7 +348,7 @@ def test_recommend_gives_json(command: Command, small: InstanceFile) -> None:
     assert by_name["chowliu"]["objections"] != []
 
 
-def test_recommend_objects_to_what_exceeds_the_limits(
+def test_recommend_objects_to_backends_beyond_the_limits(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "twelve.json"

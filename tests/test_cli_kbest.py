@@ -102,7 +102,7 @@ def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFi
         ),
     ],
 )
-def test_what_is_not_on_offer_ends_with_2(
+def test_unknown_choices_end_with_2(
     instance: Path, arguments: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["solve", str(instance), *arguments], monotonic()) == 2
@@ -111,8 +111,8 @@ def test_what_is_not_on_offer_ends_with_2(
     assert all(part in written.err for part in parts)
 
 
-def test_auto_takes_a_backend_that_can_and_says_so(
+def test_auto_selects_a_capable_backend_and_reports_it(
     instance: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["solve", str(instance), "--k-best", "2"], monotonic()) == 0
-    assert "auto took 'brute'" in capsys.readouterr().out
+    assert "auto chose 'brute'" in capsys.readouterr().out

@@ -12,7 +12,7 @@ import pytest
 from random_models import brute, chain, precision_matrix, random_model
 from readers import read_numbers, read_states
 
-from jtsolve.cli.models import pairs
+from jtsolve.cli.models import parse_assignments
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
@@ -98,7 +98,7 @@ def test_scores_are_computed_on_demand_where_a_table_would_take_long(
     assert facts["smoothing_ess"] == 1.0
 
 
-def test_fit_takes_the_options_of_data_that_score_takes(command: Command, data: Path, tmp_path: Path) -> None:
+def test_fit_has_the_data_options_of_score(command: Command, data: Path, tmp_path: Path) -> None:
     out, text = tmp_path / "m.json", tmp_path / "d.txt"
     text.write_text(
         data.read_text(encoding="utf-8").replace(",", ";").replace("0;0;", "none;0;"), encoding="utf-8"
@@ -192,7 +192,7 @@ def test_no_tree_within_the_limits_is_no_model(
     assert "found no tree within the limits" in command.err
 
 
-def test_log_likelihoods_of_rows_with_gaps_are_told_and_written(
+def test_log_likelihoods_of_rows_with_gaps_are_printed_and_written(
     command: Command, data: Path, tmp_path: Path
 ) -> None:
     out, rows, each = tmp_path / "m.json", tmp_path / "rows.csv", tmp_path / "each.txt"
@@ -223,7 +223,7 @@ def test_impossible_rows_are_counted(command: Command, data: Path, tmp_path: Pat
 # Gaussian models
 
 
-def test_gaussian_models_are_fitted_asked_drawn_and_shown(
+def test_gaussian_models_are_fitted_queried_drawn_and_shown(
     command: Command, numbers: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "g.json"
@@ -285,7 +285,7 @@ def test_gaussian_models_are_fitted_asked_drawn_and_shown(
 # Queries
 
 
-def test_probabilities_are_told_given_hard_and_soft_evidence(command: Command, model: Path) -> None:
+def test_probabilities_are_printed_given_hard_and_soft_evidence(command: Command, model: Path) -> None:
     found = discrete(model)
     joint = brute(found)
     weights = [float(k + 1) for k in range(found.columns[1].arity)]
@@ -337,12 +337,15 @@ def test_impossible_evidence_and_joints_too_large_are_refused(command: Command, 
 
 def test_states_with_commas_are_understood() -> None:
     names = ("size", "size of b")
-    assert pairs(["size=> 1, <= 2,size of b=x"], names, "--given") == {"size": "> 1, <= 2", "size of b": "x"}
+    assert parse_assignments(["size=> 1, <= 2,size of b=x"], names, "--given") == {
+        "size": "> 1, <= 2",
+        "size of b": "x",
+    }
     with pytest.raises(InputError, match="NAME=VALUE"):
-        pairs(["x"], names, "--given")
+        parse_assignments(["x"], names, "--given")
 
 
-def test_the_best_explanations_are_told(command: Command, model: Path) -> None:
+def test_the_best_explanations_are_printed(command: Command, model: Path) -> None:
     joint = brute(discrete(model))
     answer = command.json("mpe", model, "--given", "V0=s0", "--best", "3")
     expected = np.sort(joint[0].ravel())[::-1][:3]
@@ -405,7 +408,7 @@ def test_models_are_exported_and_networks_of_others_are_read(
     assert command("export", model, "--to", "bif", "--root", "99") == 2
 
 
-def test_a_model_is_shown_with_table_sizes_and_what_passes_its_separators(
+def test_a_model_is_shown_with_table_sizes_and_information_across_separators(
     command: Command, tmp_path: Path
 ) -> None:
     path = tmp_path / "m.json"

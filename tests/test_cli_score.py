@@ -277,14 +277,14 @@ def test_a_signal_ends_a_long_scoring(long_scoring: list[str], tmp_path: Path) -
     assert not (tmp_path / "i.json").exists()
 
 
-def test_progress_goes_to_a_terminal(long_scoring: list[str]) -> None:
+def test_progress_is_shown_on_a_terminal(long_scoring: list[str]) -> None:
     terminal, end = pty.openpty()
     shown = b""
     with subprocess.Popen(  # noqa: S603 - our own command
         long_scoring, env={**environment(), "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=end
     ) as process:
         os.close(end)
-        with contextlib.suppress(OSError):  # the terminal's end: nobody holds the other side any more
+        with contextlib.suppress(OSError):  # the terminal's end: its other side is closed
             while piece := os.read(terminal, 1 << 16):
                 if b"sets by bic" in piece and b"sets by bic" not in shown:
                     process.send_signal(signal.SIGINT)
@@ -300,7 +300,7 @@ def test_progress_goes_to_a_terminal(long_scoring: list[str]) -> None:
 # Both in one.
 
 
-def test_solve_takes_data(command: Command, data: Path, tmp_path: Path) -> None:
+def test_solve_accepts_data(command: Command, data: Path, tmp_path: Path) -> None:
     output, instance = tmp_path / "r.json", tmp_path / "i.json"
     assert command("solve", data, "--score", "bic", "--treewidth", "2", "--output", output) == 0
     assert "80 rows of 5 variables; 26 sets" in command.out
@@ -325,7 +325,7 @@ def test_solve_scores_on_demand_where_a_table_exceeds_the_limits(command: Comman
     assert stats["misses"] >= stats["cached"] > 1000
     assert stats["hits"] >= 0
     assert command(*arguments, "--backend", "dp") == 2
-    assert "It takes at most 28 variables, not 60." in command.err
+    assert "It supports at most 28 variables, not 60." in command.err
 
 
 def test_solve_prints_nothing_but_the_result_as_json(command: Command, data: Path) -> None:
@@ -370,7 +370,7 @@ def test_solve_needs_a_size_for_many_columns_and_data_for_a_score(
         "--max-size, --missing: for data files only; add --score cg to read d.survey as data" in command.err
     )
     assert command("solve", other) == 2
-    assert "'jtsolve solve --score NAME' takes any text file as data" in command.err
+    assert "'jtsolve solve --score NAME' reads any text file as data" in command.err
     assert command("solve", other, "--max-size", "2", "--score", "bic") == 0
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[Workers]:
-    """A worker in a process of its own, which Dask starts again when it dies."""
+    """A worker in a separate process, which Dask restarts when it dies."""
     pytest.importorskip("distributed")
     with Cluster().connected() as found:
         yield found
@@ -134,7 +134,7 @@ def test_leaving_early_cancels_the_rest(workers: Workers) -> None:
     assert sum(future.cancelled() for future in [*futures, waiting]) == 3
 
 
-def test_a_scheduler_that_goes_away_is_said() -> None:
+def test_a_lost_scheduler_is_reported() -> None:
     pytest.importorskip("distributed")
     with (
         local_workers(1, processes=False) as own,
@@ -147,7 +147,7 @@ def test_a_scheduler_that_goes_away_is_said() -> None:
             workers.result(pending)
 
 
-def test_the_death_of_workers_counts_as_a_want_of_memory() -> None:
+def test_the_death_of_workers_counts_as_a_lack_of_memory() -> None:
     killed = pytest.importorskip("distributed.scheduler").KilledWorker
     assert lost_memory(MemoryError())
     assert lost_memory(killed("task", None, 3))
@@ -224,14 +224,14 @@ def test_the_executor_of_python_runs_the_method(workers: Workers) -> None:
     assert witness.clusters == [Cluster(client=workers.client)]
 
 
-def test_what_died_with_all_workers_counts_as_a_want_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_death_of_all_workers_counts_as_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     with local_workers(1, processes=False) as own:
         shared = own.share(1)
         waiting = own.submit(lambda _one, seconds: sleep(seconds), shared, 0.5)
         (worker,) = own.client.cluster.workers.values()
         own.client.cluster.sync(worker.close, executor_wait=False)
-        with pytest.raises(WorkersLostError, match="want of memory") as lost:
+        with pytest.raises(WorkersLostError, match="memory ran out") as lost:
             own.result(waiting)
         assert lost_memory(lost.value)
         monkeypatch.setattr("jtsolve.cluster._RESTART", 0.1)

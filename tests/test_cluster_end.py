@@ -1,4 +1,4 @@
-"""Tests of what is kept when work on a cluster ends early: the scheduler goes away, or Ctrl-C comes."""
+"""Tests of the results kept when work on a cluster ends early: a lost scheduler, or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def own() -> Iterator[Workers]:
 
 
 def ending(own: Workers, why: Stop) -> Callable[[], None]:
-    """Returns what ends the work: the scheduler goes away, or Ctrl-C comes; once."""
+    """Returns a function that ends the work once: by a lost scheduler, or Ctrl-C."""
     begun: list[Stop] = []
 
     def end() -> None:
@@ -141,7 +141,7 @@ def test_rounds_of_chains_that_are_done_are_kept(
     assert found.diagnostics.get("stop") == (why.value if why is Stop.LOST else None)
 
 
-def test_average_writes_the_resamples_done_and_says_that_the_scheduler_has_gone(
+def test_average_writes_the_resamples_done_and_reports_the_lost_scheduler(
     own: Workers,
     folder: Path,
     tmp_path: Path,
@@ -186,7 +186,7 @@ class Gone:
         raise self.error
 
 
-def test_a_scheduler_that_goes_between_two_calls_is_said(own: Workers) -> None:
+def test_a_scheduler_lost_between_two_calls_is_reported(own: Workers) -> None:
     for error in (OSError(), RuntimeError("ConnectionPool is closed")):
         gone = Gone(error)
         with pytest.raises(ClusterLostError):
@@ -209,7 +209,7 @@ def test_a_scheduler_that_goes_between_two_calls_is_said(own: Workers) -> None:
     def die() -> None:
         raise KilledWorker
 
-    with pytest.raises(WorkersLostError, match="want of memory"):
+    with pytest.raises(WorkersLostError, match="memory ran out"):
         own.result(own.submit(die))
 
 

@@ -124,7 +124,7 @@ def random_point(seed: int, families: Families) -> NDArray[np.float64]:
 
 
 def capacities(families: Families, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns a point over the listing in the form that separation takes."""
+    """Returns a point over the listing in the form of separation."""
     found = np.zeros(families.allowed.shape)
     found[np.nonzero(families.allowed)] = x
     return found
@@ -376,7 +376,7 @@ def test_many_families_are_bounded_by_steps(monkeypatch: pytest.MonkeyPatch, nea
     assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
 
 
-def test_steps_go_on_where_closure_drops_families_of_the_average() -> None:
+def test_steps_continue_where_closure_drops_families_of_the_average() -> None:
     features = frozenset({ProblemFeature.FORBIDDEN_CLIQUES, ProblemFeature.MIN_SEPARATOR_SIZE})
     problem = random_problem(407, 7, features)
     assert isinstance(problem.scores, SparseScores)
@@ -750,7 +750,7 @@ def test_an_ascent_alone_bounds_under_any_constraint(feature: ProblemFeature, tr
         report = Recording()
         optimum = optimum_of(problem)
         if optimum == -inf:
-            continue  # a proof that there is no tree may need branches
+            continue  # a proof of infeasibility may need branches
         outcome = ascended(problem, report)
         told = [call["bound"] for call in report.calls if call.get("bound") is not None]
         assert all(bound >= optimum - 1e-9 for bound in (outcome.bound, *told))

@@ -269,7 +269,7 @@ def test_a_large_lattice_stays_with_a_sink_and_ends_at_a_valid_bound_too(
     assert list(raises) != list(usual)
 
 
-def test_the_bound_is_told_during_the_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bound_is_reported_during_the_ascent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(branch_and_bound, "_BETWEEN_BOUNDS", 0.0)
     problem = named(gaussian(3, 7, 3))
     report = Recording()
@@ -311,7 +311,7 @@ def test_a_cut_that_is_known_gets_one_multiplier() -> None:
     assert bound.units >= subproblem.units
 
 
-def test_stages_share_cuts_though_some_of_their_sets_are_gone() -> None:
+def test_stages_share_cuts_though_some_of_their_sets_are_dropped() -> None:
     subproblem = root_of(named(from_data(3, 12, 3)), keep_stages=True)
     offer(subproblem, "merging")
     ascend(subproblem, subproblem.multipliers, lambda _: True)
@@ -379,7 +379,7 @@ class Course:
     ("bounds", "room", "taken"),
     [((-3.0, -5.0, -4.0), True, 1), ((-3.0, -5.0, -6.0), True, 2), ((-3.0, -5.0), False, 0)],
 )
-def test_of_searches_with_better_trees_the_best_bound_goes_on(
+def test_of_searches_with_better_trees_the_best_bound_continues(
     *, bounds: tuple[float, ...], room: bool, taken: int
 ) -> None:
     begun: list[Course] = []

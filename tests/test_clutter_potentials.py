@@ -64,7 +64,7 @@ def tight(seed: int, n: int = 8) -> Subproblem:
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
-    """Potentials take over for cliques of any size and any gap, and are collected."""
+    """Potentials replace steps for cliques of any size and any gap, and are collected."""
     monkeypatch.setattr(
         module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, fruitless=2)
     )
@@ -171,7 +171,7 @@ def test_a_renewed_potential_is_the_largest_that_the_others_leave(*, from_empty:
         assert total - 1 <= potential.max() <= total
 
 
-def test_turns_never_raise_the_bound_and_gain_what_ascent_cannot() -> None:
+def test_turns_never_raise_the_bound_and_exceed_the_ascent() -> None:
     gained = 0
     for seed in range(6):
         subproblem = tight(seed)
@@ -212,7 +212,7 @@ def test_without_stretching_the_smoothed_bound_is_above_the_bound() -> None:
     assert -1e-6 <= above <= stretching.temperature * np.log(count).sum() + 1e-6
 
 
-def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_when_asked() -> None:
+def test_stretched_potentials_have_a_lower_smoothed_bound_and_stop_on_request() -> None:
     stretching = Stretching(Potentials(tight(3)))
     once, least = stretching.minimum(Recording(patience=0, reason=Stop.TIME)), stretching.minimum(UNSTOPPABLE)
     start = np.ones(stretching.lengths.size)
@@ -257,7 +257,7 @@ def test_a_stretched_potential_never_falls() -> None:
         assert np.abs(total - potential).max() < 1.1
 
 
-def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_keeps_its_bound_and_continues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, fruitless=2))
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
@@ -270,18 +270,18 @@ def test_an_interrupted_run_keeps_its_bound_and_goes_on(monkeypatch: pytest.Monk
     assert subproblem.units <= units
 
 
-def test_they_take_over_where_cliques_and_gap_are_large_and_no_certificate_is_asked_for(
+def test_they_replace_steps_where_cliques_and_gap_are_large_and_no_certificate_is_requested(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.0))
     subproblem = tight(1, 12)
-    assert Potentials.suit(subproblem)
-    assert not Potentials.suit(after_ascent(named(gaussian(1, 6, 3))))
+    assert Potentials.pay_off(subproblem)
+    assert not Potentials.pay_off(after_ascent(named(gaussian(1, 6, 3))))
     subproblem.stages = []
-    assert not Potentials.suit(subproblem)
+    assert not Potentials.pay_off(subproblem)
     subproblem.stages = None
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
-    assert not Potentials.suit(subproblem)
+    assert not Potentials.pay_off(subproblem)
 
 
 def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +307,11 @@ def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.Monkey
     assert reported == [True, False, False]
 
 
-def test_where_a_better_tree_was_all_that_was_wanting_turns_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_turns_end_where_only_a_better_tree_was_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
-    assert not potentials.suited
+    assert not potentials.still_pay_off
     assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
     assert potentials.turns == 0
 

@@ -119,9 +119,7 @@ def test_auto_is_a_backend_too(small: InstanceFile) -> None:
     assert row.exact is True
 
 
-def test_what_goes_wrong_within_a_run_is_its_answer(
-    small: InstanceFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_within_a_run_is_its_answer(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
     cases: list[tuple[Exception, RunStatus, str]] = [
         (RefusedError("brute", ["No."]), RunStatus.REFUSED, "No."),
         (RefusedError("brute", ["The package x is not installed."]), RunStatus.NOT_INSTALLED, "package x"),
@@ -224,7 +222,7 @@ def test_numbers_come_back_from_their_text(numbers: list[int]) -> None:
     assert parse_numbers(",".join(map(str, numbers)), "seed") == numbers
 
 
-def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
+def test_only_the_instances_of_a_folder_are_used(tmp_path: Path) -> None:
     make_instance(tmp_path, "b")
     write_problem(named(gaussian(1, 4)), tmp_path / "a.json.gz")
     (tmp_path / "b.opt.json").write_text('{"format": "something"}', encoding="utf-8")
@@ -240,7 +238,7 @@ def test_of_a_folder_only_instances_are_taken(tmp_path: Path) -> None:
         find_files([str(tmp_path / "none")])
 
 
-def test_labels_tell_files_apart() -> None:
+def test_labels_distinguish_files() -> None:
     paths = [Path("x/a/zoo.json"), Path("y/a/zoo.json"), Path("b/zoo.json.gz"), Path("iris.score")]
     assert labels(paths) == ["x/a/zoo", "y/a/zoo", "b/zoo", "iris"]
     assert labels([Path("iris.score.gz")]) == ["iris"]
@@ -255,7 +253,7 @@ def rows(small: InstanceFile) -> list[Row]:
     return [make_row(make_spec(small, seed=seed)) for seed in range(3)]
 
 
-def test_the_journal_gives_back_what_was_appended(tmp_path: Path, rows: list[Row]) -> None:
+def test_the_journal_returns_its_appended_rows(tmp_path: Path, rows: list[Row]) -> None:
     folder = Folder(tmp_path / "run")
     with folder.journal() as journal:
         for row in rows:
@@ -283,7 +281,7 @@ def test_every_cut_of_the_journal_loses_at_most_the_line_that_was_being_written(
         assert folder.journal_path.read_bytes() == whole
 
 
-def test_a_torn_line_longer_than_what_is_read_at_once_is_cut_off(tmp_path: Path, rows: list[Row]) -> None:
+def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path: Path, rows: list[Row]) -> None:
     folder = Folder(tmp_path)
     with folder.journal() as journal:
         journal.append(rows[0])
@@ -351,7 +349,7 @@ def test_rows_of_single_runs_count_unless_they_were_interrupted(tmp_path: Path, 
     assert list(folder.rows().values()) == rows[:2]
 
 
-def test_a_folder_without_a_comparison_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_a_comparison_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no comparison here"):
         Folder(tmp_path).plan()
     (tmp_path / "file").write_text("", encoding="utf-8")
@@ -389,7 +387,7 @@ def test_a_wrong_tree_is_a_fault_and_condemns_only_its_run(small: InstanceFile) 
     assert [fault.kind for fault in judge([humble])] == ["wrong answer"]
 
 
-def test_a_tree_wider_than_asked_for_is_a_fault(small: InstanceFile) -> None:
+def test_a_tree_wider_than_requested_is_a_fault(small: InstanceFile) -> None:
     row = make_row(make_spec(small))
     assert row.result is not None
     assert row.result.treewidth is not None
@@ -412,7 +410,7 @@ def test_a_pipe_in_the_place_of_an_instance_is_not_read(small: InstanceFile, tmp
     assert "it is no regular file" in fault.message
 
 
-def test_an_instance_that_is_gone_is_a_fault(small: InstanceFile) -> None:
+def test_a_removed_instance_is_a_fault(small: InstanceFile) -> None:
     rows = [make_row(make_spec(small, seed=seed)) for seed in range(2)]
     Path(small.path).unlink()
     (fault,) = judge(rows)
@@ -427,7 +425,7 @@ def optimum(row: Row) -> float:
 
 
 def lower_bound(row: Row) -> Row:
-    """A feasible result whose bound is below the optimum: it looks sound by itself."""
+    """A feasible result whose bound is below the optimum: it is sound by itself."""
     edgeless = make_row(msgspec.structs.replace(row.spec, treewidth=0))
     assert edgeless.result is not None
     score = optimum(edgeless)

@@ -112,7 +112,7 @@ def test_backends_are_summed_up(comparison: Comparison, rows: list[Row]) -> None
     assert forward.distance == pytest.approx(fmean(own))
 
 
-def test_solving_time_is_told_apart_from_starting_time(rows: list[Row]) -> None:
+def test_solving_time_is_distinguished_from_starting_time(rows: list[Row]) -> None:
     row = next(row for row in rows if row.spec.backend == "brute")
     assert row.result is not None
     seconds = {**row.result.seconds, "total": 2.25}
@@ -164,7 +164,7 @@ def test_an_infeasible_problem_is_proved_and_has_no_best(rows: list[Row]) -> Non
     assert "No run proved anything or found a tree" not in page
 
 
-def test_auto_is_exact_only_if_all_that_it_took_is(rows: list[Row]) -> None:
+def test_auto_is_exact_only_if_all_of_its_members_are(rows: list[Row]) -> None:
     first, second = (
         msgspec.structs.replace(row, spec=msgspec.structs.replace(row.spec, backend="auto"))
         for row in (rows[0], msgspec.structs.replace(rows[3], exact=False))
@@ -382,7 +382,7 @@ def test_a_report_names_its_size_and_backends(comparison: Comparison, rows: list
 # Files
 
 
-def test_all_files_tell_the_same(comparison: Comparison, rows: list[Row], tmp_path: Path) -> None:
+def test_all_files_agree(comparison: Comparison, rows: list[Row], tmp_path: Path) -> None:
     plan = make_plan(rows)
     paths = ComparisonReport(plan, comparison).write(tmp_path)
     assert sorted(path.name for path in paths) == sorted(path.name for path in tmp_path.iterdir())
@@ -406,7 +406,7 @@ def test_latex_has_its_rows_and_no_sign_that_it_would_read(comparison: Compariso
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-def test_latex_takes_the_tables(comparison: Comparison, tmp_path: Path) -> None:
+def test_latex_accepts_the_tables(comparison: Comparison, tmp_path: Path) -> None:
     body = exports.latex(comparison)
     head = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
     (tmp_path / "t.tex").write_text(f"{head}\n{body}\n\\end{{document}}\n", encoding="utf-8")
@@ -463,7 +463,7 @@ def chromium() -> str:
 
 
 def browse(chromium: str, page: Path, *options: str) -> list[str]:
-    """Opens a page, takes a screenshot beside it, and returns what it wrote to the console."""
+    """Opens a page, takes a screenshot beside it, and returns its console output."""
     command = [
         chromium,
         "--headless",

@@ -57,7 +57,7 @@ def strange(small: InstanceFile, does: str, **more: Any) -> Row:
     return row
 
 
-def test_a_supervised_run_gives_the_result_and_what_it_took(small: InstanceFile) -> None:
+def test_a_supervised_run_returns_the_result_and_its_cost(small: InstanceFile) -> None:
     spec = make_spec(small)
     row = supervise(spec)
     assert row is not None
@@ -69,13 +69,13 @@ def test_a_supervised_run_gives_the_result_and_what_it_took(small: InstanceFile)
     assert row.started[:2] == "20"
 
 
-def test_a_run_that_hears_nothing_is_killed_with_all_its_children(
+def test_an_unresponsive_run_is_killed_with_all_its_children(
     small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note = tmp_path / "child"
 
     def clock() -> float:
-        """Passes the limit as soon as there is a child, however long that takes."""
+        """Passes the limit as soon as there is a child."""
         return time.monotonic() + (1000 if note.exists() and note.read_text(encoding="ascii") else 0)
 
     monkeypatch.setattr(supervision, "time", SimpleNamespace(monotonic=clock))
@@ -88,7 +88,7 @@ def test_a_run_that_hears_nothing_is_killed_with_all_its_children(
     assert ended(int(note.read_text(encoding="ascii")))
 
 
-def test_a_run_that_takes_too_much_memory_is_killed(small: InstanceFile) -> None:
+def test_a_run_beyond_its_memory_is_killed(small: InstanceFile) -> None:
     row = strange(small, "hog", memory_limit=0.3, time_limit=600.0)
     assert row.status is RunStatus.OUT_OF_MEMORY
     assert "the limit is 0.3 GB" in row.message
@@ -220,7 +220,7 @@ def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
     assert "4 of 4 runs" in out
 
 
-def test_ctrl_c_keeps_what_has_finished_and_says_how_to_go_on(two: list[str], tmp_path: Path) -> None:
+def test_ctrl_c_keeps_finished_runs_and_reports_how_to_resume(two: list[str], tmp_path: Path) -> None:
     output = tmp_path / "out"
     with program(*asked(two, output)) as process:
         first_line(process, "brute")
@@ -287,7 +287,7 @@ def board(small: InstanceFile, tmp_path: Path) -> Iterator[Board]:
 
 
 def test_the_board_counts_and_foretells(board: Board) -> None:
-    # brute took 1.5 s before, dp is not known: its limit.
+    # brute took 1.5 s before; dp is unknown: its limit.
     assert board.remaining() == pytest.approx((1.5 + 1.5 + 10 + 10) / 2)
     first = board.specs[0]
     board.finished(make_row(first))

@@ -10,7 +10,7 @@ import pytest
 
 
 def offered(words: str) -> list[str]:
-    """What bash offers after these words, the last of which is unfinished."""
+    """The completions of bash after these words, the last one unfinished."""
     environment = {
         **os.environ,
         "_JTSOLVE_COMPLETE": "complete_bash",

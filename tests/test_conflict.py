@@ -91,7 +91,7 @@ def test_scores_alone_may_exclude_every_tree() -> None:
 
 def test_without_a_proof_no_conflict_is_named() -> None:
     problem = named(gaussian(0, 9, 3), Constraints(max_treewidth=1, required_edges=frozenset({3, 5, 6})))
-    with pytest.raises(LimitError, match="no conflict to name"):
+    with pytest.raises(LimitError, match="no conflict can be named"):
         find_conflict(problem, backend=REGISTRY["forward"])
 
 

@@ -124,7 +124,7 @@ def test_ltci_equals_algorithm_2() -> None:
                 assert ltci(scores, S, delta, 4) == expected
 
 
-def test_larger_tests_join_what_pairs_do_not() -> None:
+def test_larger_tests_join_more_than_pairs() -> None:
     # C is the exclusive or of A and B: independent in pairs, not together.
     joint = np.zeros((2, 2, 2))
     for a in range(2):
@@ -201,7 +201,7 @@ def test_components_at_a_threshold_equal_ltci_and_definition_8(maker: Any) -> No
             assert (tree is not None) == bool(roots)
 
 
-def test_what_rising_keeps_equals_a_decomposition_from_scratch() -> None:
+def test_rising_thresholds_keep_a_decomposition_from_scratch() -> None:
     found = 0
     for seed in range(16):
         n, k = 6 + seed % 3, 1 + seed % 3
@@ -267,7 +267,7 @@ MISSED_BY_GREED = {
 }
 
 
-def test_covers_are_greedy_and_miss_what_greed_misses() -> None:
+def test_covers_are_greedy_and_are_incomplete() -> None:
     trees = searched(named(gaussian(0, 8, 3)), 1, 2)
     for v, parts in MISSED_BY_GREED.items():
         joins = [(part[0], following[0]) for part, following in pairwise(parts)]

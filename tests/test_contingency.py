@@ -409,7 +409,7 @@ def test_mosaics_have_a_tile_for_each_cell_of_its_share(variables: list[str], tm
     counts = module._tabulated(found.table, places)
     for cell, (_, _, width, height) in _tiles(counts, (0.0, 0.0, 5.0, 5.0)):
         share = counts[cell] / counts.sum()
-        assert width * height <= 25 * share + 1e-9  # gaps take the rest
+        assert width * height <= 25 * share + 1e-9  # gaps fill the rest
         assert (width * height == 0) == (share == 0)
     with pytest.raises(jt.ChoiceError, match="unreadable"):
         found.mosaic(tmp_path / "m.svg", [*variables, *variables, *variables, *variables, *variables])

@@ -1,4 +1,4 @@
-"""Every registered backend on every problem that it takes; and that it refuses the rest.
+"""Every registered backend on every problem that it supports; and that it refuses the rest.
 
 A backend that is added to the registry is tested here without another line. One that takes long for any
 problem runs the share of the problems that `shares.COSTLY` states.
@@ -82,7 +82,7 @@ def variants(backend: Any) -> list[Backend]:
 
 
 def taking(backend: Any, problem: Problem) -> list[Backend]:
-    """Returns the variants that accept a problem: a device takes less than the processor, or is not there."""
+    """Returns the variants that accept a problem: a device supports less than the processor, or is absent."""
     return [one for one in variants(backend) if not one.capabilities.objections(problem)]
 
 
@@ -112,7 +112,7 @@ def cases(features: frozenset[ProblemFeature]) -> list[Case]:
 
 
 def runs(registered: Backend, problem: Problem, key: str, *, one: bool) -> list[Backend]:
-    """Returns what is run of a backend: one variant or all, but of a costly one at most one."""
+    """Returns the variants to run of a backend: one or all, of a costly one at most one."""
     share = share_of(registered.name)
     if not share.has(problem.n, key):
         return []
@@ -125,8 +125,8 @@ def verify(problem: Problem, tally: Tally, key: str | None = None, *, one: bool 
 
     Args:
         problem: what to solve, of at most five variables.
-        tally: takes the counts.
-        key: says what costly backends run; None for all variants of all backends.
+        tally: receives the counts.
+        key: selects the variants of costly backends; None for all variants of all backends.
         one: whether to run one variant of each backend, by the key.
     """
     optimum = solve(problem, REGISTRY["brute"]).bound  # -inf if there is no tree
@@ -185,7 +185,7 @@ def test_all_agree_with_brute_force(features: frozenset[ProblemFeature], tally: 
 
 
 @pytest.mark.parametrize("name", COSTLY)
-def test_what_a_costly_backend_runs_has_every_constraint(name: str) -> None:
+def test_the_share_of_a_costly_backend_has_every_constraint(name: str) -> None:
     share = share_of(name)
     run = [case for features in FEATURE_SETS for case in cases(features) if share.has(case.n, case.key)]
     assert all(sum(feature in case.features for case in run) >= 3 for feature in FEATURES)
@@ -222,7 +222,7 @@ def test_exact_backends_agree_on_more_variables(feature: ProblemFeature, tally: 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
 @pytest.mark.parametrize("name", REGISTRY)
-def test_what_is_not_supported_is_refused_by_name(name: str, feature: ProblemFeature, tally: Tally) -> None:
+def test_unsupported_features_are_refused_by_name(name: str, feature: ProblemFeature, tally: Tally) -> None:
     backend = REGISTRY[name]
     problem = named(gaussian(0, 4, 2), ONE_OF_EACH[feature])
     assert problem.constraints.features == {feature}
@@ -249,7 +249,7 @@ def test_traps_of_the_past(path: Path, tally: Tally) -> None:
 
 
 def lasting(result: Result) -> bytes:
-    """Returns the result as bytes, but for what may differ from run to run: times."""
+    """Returns the result as bytes, without times, which may differ from run to run."""
     document: dict[str, Any] = msgspec.to_builtins(result_to_document(result))
     del document["seconds"]
     document["trace"] = [step[1:] for step in document["trace"]]
@@ -286,7 +286,7 @@ def test_same_input_same_output(name: str, tally: Tally) -> None:
 
 
 def stoppable(backend: Backend) -> list[Problem]:
-    """Returns some problems that the backend takes, as large as it can; of a costly one, few."""
+    """Returns some problems that the backend supports, as large as possible; of a costly one, few."""
     largest = min(12, backend.capabilities.max_variables or 12)
     constraints = [
         Constraints(),
@@ -351,6 +351,6 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
 
 
 def test_no_backend_ran_nothing(tally: Tally) -> None:
-    """Is judged when the run is over: with several test processes, none of them knows what the others ran."""
+    """Judged at the end of the run: of several test processes, none knows the runs of the others."""
     assert set(tally.counts) <= set(REGISTRY)
     tally.required.update(REGISTRY)

@@ -147,7 +147,7 @@ def test_a_matrix_read_as_rows_is_found(
     assert "give --covariance and --rows" in capsys.readouterr().err
 
 
-def test_the_shell_takes_a_matrix(
+def test_the_shell_reads_a_matrix(
     matrix: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(_written(matrix, tmp_path, index=True))

@@ -102,7 +102,7 @@ def test_a_model_has_the_solutions_of_its_formula() -> None:
         (LinearRow((1, 4), (1, -1), 0, 0), "linear"),
     ],
 )
-def test_rows_become_what_the_solver_knows_best(row: LinearRow, kind: str) -> None:
+def test_rows_become_the_native_constraints_of_the_solver(row: LinearRow, kind: str) -> None:
     one = formula((1, 1, 1, 5), (row,))
     text = model_text(one)
     kinds = [name for name in ("exactly_one", "at_most_one", "bool_or", "linear") if f"{name} {{" in text]
@@ -110,7 +110,7 @@ def test_rows_become_what_the_solver_knows_best(row: LinearRow, kind: str) -> No
     assert solutions(one) == meant(one)
 
 
-def test_what_can_never_hold_has_no_solution() -> None:
+def test_contradictions_have_no_solution() -> None:
     assert solutions(formula((1,), clauses=((),))) == set()
     assert solutions(formula((1,), (LinearRow((), (), 1, 1),))) == set()
 
@@ -119,7 +119,7 @@ def test_what_can_never_hold_has_no_solution() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_formulation_finds_what_brute_force_finds(model: Any) -> None:
+def test_every_formulation_agrees_with_brute_force(model: Any) -> None:
     found = set()
     for seed, feature in enumerate([None, *ProblemFeature], start=110):
         problem = random_problem(seed, 3 + seed % 2, frozenset([feature] if feature else []))
@@ -303,7 +303,7 @@ def test_a_missing_package_is_an_objection(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_told_to_stop_it_returns_the_first_tree_and_a_bound(model: Any) -> None:
+def test_stopped_it_returns_the_first_tree_and_a_bound(model: Any) -> None:
     problem = named(from_network(0, 12, 5))
     backend = ConstraintProgramming(start=Forward(), prune=False, model=model)
     report = Recording(patience=60, reason=Stop.INTERRUPTED)

@@ -22,7 +22,7 @@ from readers import read_states
 import jtsolve.data.registry
 from jtsolve.cli import run
 from jtsolve.data.fetch import cache_folder, download
-from jtsolve.data.registry import DataSet, find, registry
+from jtsolve.data.registry import DataSet, data_set_named, registry
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.networks.files import read_network
 from jtsolve.networks.network import Network, NetworkNode
@@ -85,11 +85,11 @@ def test_the_list_shows_every_set(capsys: pytest.CaptureFixture[str]) -> None:
     )  # terms, not notes to ourselves
 
 
-def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     assert command("data", "fetch", "mushrom") == 2
     assert "do you mean mushroom" in capsys.readouterr().err
     with pytest.raises(ChoiceError, match=r"no data set 'qqqq'\. 'jtsolve data list' shows all 87"):
-        find("qqqq")
+        data_set_named("qqqq")
 
 
 # From a folder
@@ -97,17 +97,19 @@ def test_an_unknown_name_is_told_the_nearest(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("name", list(registry()))
 def test_every_set_is_verified_from_the_shared_folder(name: str, shared: Path, tmp_path: Path) -> None:
-    output = tmp_path / Path(find(name).file).name
+    output = tmp_path / Path(data_set_named(name).file).name
     assert command("data", "fetch", name, "--from", shared / "data", "--output", output) == 0
-    assert hashlib.sha256(output.read_bytes()).hexdigest() == find(name).sha256
+    assert hashlib.sha256(output.read_bytes()).hexdigest() == data_set_named(name).sha256
 
 
-def test_a_local_set_goes_to_the_cache(shared: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_local_set_is_copied_to_the_cache(
+    shared: Path, cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert command("data", "fetch", "asia", "--from", shared / "data" / "networks") == 0
     path = cache / "networks" / "asia.bif"
     assert capsys.readouterr().out == f"{path}\n"
     assert len(read_network(path).nodes) == 8
-    assert download(find("asia")) == path, "no network is needed for what is in the cache"
+    assert download(data_set_named("asia")) == path, "no network is needed for cached files"
 
 
 def test_an_output_called_gz_is_packed_and_the_cache_left_alone(
@@ -158,7 +160,7 @@ CONTENT = b"a,b\n0,1\n"
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers with what the path says."""
+    """Answers by the path."""
 
     def do_GET(self) -> None:
         bodies = {
@@ -387,7 +389,7 @@ def test_a_table_that_would_fill_the_memory_is_refused(
         read_network(path)
 
 
-def test_the_constructor_holds_what_a_network_is() -> None:
+def test_the_constructor_holds_the_invariants_of_a_network() -> None:
     node = NetworkNode("a", ("x", "y"), (), np.array([[0.5, 0.5]]))
     with pytest.raises(ValueError, match="unique names"):
         Network("", ())
@@ -453,7 +455,7 @@ def test_equal_seeds_draw_equal_rows_and_others_do_not(shared: Path) -> None:
     assert (draw(1) != draw(2)).any()
 
 
-def test_the_command_writes_what_is_drawn(tmp_path: Path, shared: Path) -> None:
+def test_the_command_writes_the_drawn_rows(tmp_path: Path, shared: Path) -> None:
     source = shared / "data" / "networks" / "survey.bif.gz"
     path, packed = tmp_path / "survey.csv", tmp_path / "survey.csv.gz"
     for output in (path, packed):

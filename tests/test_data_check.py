@@ -21,7 +21,7 @@ from jtsolve.errors import ChoiceError, InputError, JtsolveError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import read_result
 from jtsolve.options import Door, worded
-from jtsolve.tables.check import KINDS, Finding, examine, judge, report_findings
+from jtsolve.tables.check import KINDS, Finding, examine, report_findings, sparse_cliques
 from jtsolve.tables.options import Coding, Dialect, Discretisation
 from jtsolve.tables.raw import RawColumn, RawTable
 from jtsolve.tables.reading import read_checked, read_raw
@@ -211,9 +211,9 @@ def test_long_lists_are_cut_in_the_sentence_but_not_in_the_advice() -> None:
 
 
 def test_judging_names_the_largest_cliques() -> None:
-    assert judge([(["a", "b"], [2, 3])], rows=6) is None
+    assert sparse_cliques([(["a", "b"], [2, 3])], rows=6) is None
     many = [([f"v{i}", "w"], [i + 2, 9]) for i in range(7)]
-    finding = judge(many, rows=10)
+    finding = sparse_cliques(many, rows=10)
     assert finding is not None
     assert finding.sentence.startswith("{v6, w} has 72 cells; {v5, w}")
     assert "and 3 more, but there are 10 rows to fill them" in finding.sentence
@@ -354,7 +354,7 @@ AWKWARD: dict[str, bytes] = {
 
 
 def advised(message: str) -> list[str]:
-    """The first option of the advice in an error, with its value if it takes one."""
+    """The first option of the advice in an error, with its value if it has one."""
     advice = message.partition("Fix: ")[2] or message.partition("Ways out: ")[2]
     option = re.search(r"--[a-z-]+", advice)
     assert option is not None, message

@@ -109,7 +109,7 @@ def read(tmp_path: Path, coding: Coding, text: str | None = None) -> Any:
     return read_states(path, coding)
 
 
-def test_a_class_cuts_what_tells_of_it_and_leaves_the_rest_whole(tmp_path: Path) -> None:
+def test_a_class_cuts_informative_columns_and_leaves_the_rest_whole(tmp_path: Path) -> None:
     table = read(tmp_path, Coding(discretise=Discretisation("mdlp", by="ill")))
     assert table.names == ("x", "noise", "ill", "other")
     assert len(table.states[0]) > 1
@@ -120,7 +120,7 @@ def test_a_class_cuts_what_tells_of_it_and_leaves_the_rest_whole(tmp_path: Path)
     cuts.write_text(json.dumps({"x": table.provenance["cuts"]["x"], "noise": ["any"]}))
 
 
-def test_the_class_column_is_kept_told_and_used(tmp_path: Path) -> None:
+def test_the_class_column_is_kept_recorded_and_used(tmp_path: Path) -> None:
     named = read(tmp_path, Coding(discretise=Discretisation.parse("mdlp"), class_column="ill"))
     by = read(tmp_path, Coding(discretise=Discretisation.parse("mdlp:ill")))
     assert named.states == by.states

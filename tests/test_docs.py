@@ -93,7 +93,7 @@ REGISTRY["draws"] = Draws()
 
 
 def _succeeds(command: list[str], path: Path, text: str = "") -> str:
-    """Runs a command in the root, importing from `path` too; returns what it printed."""
+    """Runs a command in the root, importing from `path` too; returns its output."""
     places = os.pathsep.join([str(path), str(ROOT), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(  # noqa: S603 - our own command
         command,
@@ -164,7 +164,7 @@ def test_command_lines_that_do_not_exist_are_found() -> None:
 @pytest.mark.parametrize("name", REGISTRY)
 def test_every_backend_has_a_page_with_all_that_one_has_to_know(name: str) -> None:
     page = backend_pages.page(REGISTRY[name])
-    for part in ("What it takes", "How it works", "Time and memory", "Options", "References"):
+    for part in ("Supported problems", "How it works", "Time and memory", "Options", "References"):
         assert len(section(page, part)) > 4, part
     for option in REGISTRY.describe(name).options:
         assert re.search(
@@ -172,7 +172,9 @@ def test_every_backend_has_a_page_with_all_that_one_has_to_know(name: str) -> No
             section(page, "Options"),
             re.MULTILINE,
         )
-    assert ("exact" if REGISTRY[name].capabilities.exact else "heuristic") in section(page, "What it takes")
+    assert ("exact" if REGISTRY[name].capabilities.exact else "heuristic") in section(
+        page, "Supported problems"
+    )
     assert re.search(r"\b(19|20)\d\d\b", section(page, "References"))
 
 
@@ -180,7 +182,7 @@ def section(page: str, title: str) -> str:
     return page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
 
 
-def test_pages_are_written_for_all_backends_and_none_is_left_of_one_that_is_gone(tmp_path: Path) -> None:
+def test_pages_are_written_for_all_backends_and_none_remains_of_a_removed_one(tmp_path: Path) -> None:
     backend_pages.write_pages(tmp_path)
     (tmp_path / "gone.md").write_text("# gone\n", encoding="utf-8")
     backend_pages.write_pages(tmp_path)
@@ -189,7 +191,7 @@ def test_pages_are_written_for_all_backends_and_none_is_left_of_one_that_is_gone
     assert all(f"[{name}]({name}.md)" in index for name in REGISTRY)
 
 
-def test_defaults_of_backends_within_show_what_is_changed() -> None:
+def test_defaults_of_backends_within_show_changes() -> None:
     page = backend_pages.page(REGISTRY.parse("lns:exact=dp,exact.precision=int32,start=forward"))
     assert "default `dp(precision=int32)`" in page
     assert "default `forward`" in page

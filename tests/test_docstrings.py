@@ -96,7 +96,7 @@ def _missing(function: Function) -> Iterator[str]:
 
 
 def _misnamed(function: Function) -> bool:
-    """Whether a name in the arguments is that of no parameter, or stands there twice."""
+    """Whether a name in the arguments is that of no parameter, or occurs twice."""
     section = re.search(r"^Args:\n((?: {4}.*\n?|\n)+)", ast.get_docstring(function) or "", re.MULTILINE)
     if section is None:
         return False

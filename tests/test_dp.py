@@ -135,9 +135,9 @@ def test_a_forest_may_have_any_number_of_variables() -> None:
     result = solve(forest, DynamicProgramming(forest=ChowLiu()))
     assert result.status is Status.OPTIMAL
     assert result.score == solve(forest, ChowLiu()).score
-    assert "It takes at most 28 variables, not 40." in PLAIN.capabilities.objections(forest)
+    assert "It supports at most 28 variables, not 40." in PLAIN.capabilities.objections(forest)
     wider = DynamicProgramming(forest=ChowLiu()).capabilities.objections(named(gaussian(0, 40, 3)))
-    assert wider == ("It takes at most 28 variables, not 40.",)
+    assert wider == ("It supports at most 28 variables, not 40.",)
 
 
 def test_the_start_gives_the_first_incumbent() -> None:
@@ -263,7 +263,7 @@ def test_float64_beyond_the_memory_points_to_fixed_point() -> None:
         DynamicProgramming(precision="float64").solve(problem, Limits(memory=held() + room), Recording())
 
 
-def test_auto_takes_fixed_point_where_float64_does_not_fit() -> None:
+def test_auto_selects_fixed_point_where_float64_does_not_fit() -> None:
     problem = named(gaussian(0, 15))
     plan = TablePlan(15, 15)
     room = (plan.memory("float64") + plan.memory("int32")) // 2
@@ -272,7 +272,7 @@ def test_auto_takes_fixed_point_where_float64_does_not_fit() -> None:
 
 
 def held() -> int:
-    """Returns what the process holds before a run; the kernels are loaded by this module."""
+    """Returns the memory of the process before a run; this module loads the kernels."""
     return resident_memory()
 
 

@@ -171,7 +171,7 @@ def test_required_edges_that_no_tree_has_are_proved(emulator: Emulator) -> None:
 
 
 @emulated
-def test_auto_takes_the_bits_that_fit(emulator: Emulator) -> None:
+def test_auto_selects_the_bits_that_fit(emulator: Emulator) -> None:
     problem = named(gaussian(0, 7))
     rooms = {name: DevicePlan(7, 7, name).memory + 100_000_000 for name in RATES}
     for name in ("float64", "int48", "int32"):
@@ -185,7 +185,7 @@ def test_auto_takes_the_bits_that_fit(emulator: Emulator) -> None:
 
 
 @emulated
-def test_auto_takes_a_device_where_it_saves_seconds(
+def test_auto_selects_a_device_where_it_saves_seconds(
     emulator: Emulator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 6))
@@ -208,7 +208,7 @@ def test_a_run_on_a_device_stops(emulator: Emulator, monkeypatch: pytest.MonkeyP
     assert "gather_cells" not in emulator.launched
 
 
-def test_what_a_device_does_not_take_is_refused_in_a_sentence(emulator: Emulator) -> None:
+def test_a_device_refuses_unsupported_problems_in_a_sentence(emulator: Emulator) -> None:
     def reasons(problem: Problem) -> str:
         return " ".join(CUDA.capabilities.objections(problem))
 
@@ -266,13 +266,13 @@ def test_a_missing_device_is_explained(
         (22, 4, (7.2, 10.8, 14.4)),
     ],
 )
-def test_predicted_memory_is_that_taken_on_an_h100(n: int, width: int, gigabytes: tuple[float, ...]) -> None:
+def test_predicted_memory_is_that_used_on_an_h100(n: int, width: int, gigabytes: tuple[float, ...]) -> None:
     plans = [DevicePlan(n, width, name) for name in ("int32", "int48", "float64")]
     assert [round(plan.memory / 1e9, 1) for plan in plans] == pytest.approx(gigabytes, abs=0.06)
 
 
 @pytest.mark.parametrize("precision", RATES)
-def test_the_memory_taken_is_that_predicted(precision: Precision) -> None:
+def test_the_memory_used_is_the_predicted_one(precision: Precision) -> None:
     problem, plan, device = named(gaussian(0, 15)), DevicePlan(15, 15, precision), Ledger()
     ranks = rank_tables(14, 15, 3)
     DeviceTables(plan, ranks, local_scores(problem, ranks, precision)[0], device).fill(Recording())

@@ -65,22 +65,22 @@ def test_text_of_one_clique_is_one_line() -> None:
     assert tree_text(JunctionTree(2, (0b11,), ()), NAMES) == "{A, B}"
 
 
-def test_components_stand_apart_and_isolated_variables_are_listed() -> None:
+def test_components_are_drawn_apart_and_isolated_variables_are_listed() -> None:
     tree = JunctionTree(6, (0b1, 0b110, 0b1000, 0b110000), ((0, 1), (1, 2), (2, 3)))
     names = NAMES[:6]
     assert tree_text(tree, names) == "{B, C}\n\n{E, F}\n\nisolated: A, D"
     assert graph_text(tree, names) == "B: C\nC: B\nE: F\nF: E\nisolated: A, D"
     assert "--" not in tree_dot(tree, names)
-    boxes = layout.arrange(tree, names).boxes
+    boxes = layout.best_layout(tree, names).boxes
     assert [(box.lines, box.depth) for box in boxes] == [(["B, C"], 0), (["E, F"], 0)]
-    assert layout.arrange(tree, names).remarks == ("isolated: A, D",)
+    assert layout.best_layout(tree, names).remarks == ("isolated: A, D",)
     drawing = graph.arrange_edges(tree.graph_edges, names)
     assert (drawing.drawn, drawing.remarks) == ((1, 2, 4, 5), ("isolated: A, D",))
 
 
 def test_the_tree_of_a_star_is_flat() -> None:
     star = JunctionTree(9, tuple(varset([0, v]) for v in range(1, 9)), tuple((v, v + 1) for v in range(7)))
-    assert max(box.depth for box in layout.arrange(star, NAMES).boxes) == 1
+    assert max(box.depth for box in layout.best_layout(star, NAMES).boxes) == 1
 
 
 def test_edges_bend_round_nodes_that_they_do_not_join() -> None:
@@ -177,7 +177,7 @@ def test_svg_is_the_same_every_time_and_has_every_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("n", [2, 17, 60, 100])
 def test_nothing_overlaps_in_a_drawing(n: int, seed: int) -> None:
-    drawing = layout.arrange(random_tree(n, seed), [f"name_{v}" * (1 + v % 3) for v in range(n)])
+    drawing = layout.best_layout(random_tree(n, seed), [f"name_{v}" * (1 + v % 3) for v in range(n)])
     assert_nothing_overlaps(drawing)
 
 
@@ -202,9 +202,9 @@ def assert_nothing_overlaps(drawing: layout.TreeLayout) -> None:
 
 
 def test_a_layout_is_as_broad_as_needed_only() -> None:
-    # A star and its leaves stand side by side, so neither direction is a long line.
+    # A star and its leaves are side by side, so neither direction is a long line.
     star = JunctionTree(41, tuple(varset([0, v]) for v in range(1, 41)), tuple((0, v) for v in range(1, 40)))
-    assert layout.arrange(star, [f"X{v}" for v in range(41)]).distortion < 3
+    assert layout.best_layout(star, [f"X{v}" for v in range(41)]).distortion < 3
 
 
 def test_long_names_are_broken_between_words_and_nothing_is_lost() -> None:

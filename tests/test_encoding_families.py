@@ -1,4 +1,4 @@
-"""The families: what they say of trees, and that constraints and reduced costs keep the right ones."""
+"""The families: their meaning for trees, and that constraints and reduced costs keep the right ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def accepts(families: Families, tree: JunctionTree) -> bool:
 
 
 def agrees(problem: Problem, root: int) -> None:
-    """Compares what the families accept with the constraints' plain meaning, on all chordal graphs."""
+    """Compares the graphs of the families with the constraints' definition, on all chordal graphs."""
     families = families_of(problem, root)
     listed = families.listing()
     for tree in chordal_trees(problem.n):
@@ -74,7 +74,7 @@ def test_the_same_with_ties_zeros_and_pairs_of_constraints(problem: Problem) -> 
         agrees(problem, problem.n - 1)
 
 
-def test_sets_are_ordered_by_size_and_mask_and_facets_are_what_they_say() -> None:
+def test_sets_are_ordered_by_size_and_mask_and_facets_are_correct() -> None:
     for scores in (gaussian(0, 6, 4), with_holes(1, gaussian(1, 6, 4), 0.5), gaussian(2, 3, 1)):
         families = families_of(named(scores), 2)
         masks = families.masks()
@@ -132,7 +132,7 @@ def orders_from(tree: JunctionTree, root: int) -> list[list[tuple[int, int]]]:
     return found
 
 
-def test_what_the_closure_leaves_out_is_in_no_tree_worth_the_incumbent() -> None:
+def test_sets_outside_the_closure_are_in_no_tree_worth_the_incumbent() -> None:
     dropped = 0
     for seed in range(12):
         problem = named(gaussian(seed, 4, 4))
@@ -176,7 +176,7 @@ def closed_by_the_rules(
         alive, allowed = left, kept
 
 
-def test_the_closure_is_what_its_rules_say() -> None:
+def test_the_closure_follows_its_rules() -> None:
     lost = 0
     for seed in range(60):
         families = families_of(named(gaussian(seed, 5, 2 + seed % 3)), seed % 5)
@@ -231,7 +231,7 @@ def test_the_memory_needed_is_known_before() -> None:
 
 
 @pytest.mark.parametrize("holes", [0.0, 0.2])
-def test_listing_the_sets_ends_when_it_is_told_to(holes: float) -> None:
+def test_listing_the_sets_ends_on_request(holes: float) -> None:
     scores = with_holes(0, gaussian(0, 5), holes) if holes else gaussian(0, 5)
     asked: list[bool] = []
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def models(formula: Formula, over: int) -> list[list[int]]:
-    """Returns one model for each different values of the first variables, by blocking what was found."""
+    """Returns one model for each assignment of the first variables, by blocking those found."""
     made = to_cnf(formula)
     count = len(formula.names)
     found: list[list[int]] = []
@@ -169,7 +169,7 @@ def tuple_path(count: int) -> tuple[tuple[int, int], ...]:
     return (*tuple((i, i + 1) for i in range(count - 2)), (0, count - 1))
 
 
-def test_families_that_are_gone_are_in_no_model() -> None:
+def test_dropped_families_are_in_no_model() -> None:
     problem = named(gaussian(4, 4))
     families = families_of(problem, 0)
     allowed = families.allowed & (np.random.default_rng(0).random(families.allowed.shape) < 0.7)
@@ -241,7 +241,7 @@ def test_rows_as_clauses_have_the_same_models() -> None:
         assert {tuple(v) for v in models(formula, count)} == wanted
 
 
-def test_what_clauses_cannot_express_is_refused() -> None:
+def test_weights_beyond_clauses_are_refused() -> None:
     encoding = encode_balancing(families_of(named(gaussian(0, 3)), 0))
     with pytest.raises(ChoiceError, match="clauses cannot express"):
         to_cnf(encoding.formula)

@@ -89,7 +89,7 @@ def test_a_solution_of_a_linear_file_is_the_optimum(target: str, tmp_path: Path)
     assert answer.tree.score(problem.scores) == pytest.approx(optimum(problem), abs=1e-6)
 
 
-def test_the_cost_of_a_wcnf_file_tells_the_score() -> None:
+def test_the_cost_of_a_wcnf_file_gives_the_score() -> None:
     problem = named(from_data(1, 4))
     text = export(problem, "wcnf")
     remark = re.search(r"^c score in nats = (\S+) - cost \* 2\^-(\d+)$", text, re.MULTILINE)
@@ -200,7 +200,7 @@ def test_digits_are_read() -> None:
         ("\n", "missing"),
     ],
 )
-def test_what_is_wrong_with_an_answer_is_named(text: str, reason: str) -> None:
+def test_faults_of_an_answer_are_named(text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason) as error:
         read_answer(text.encode(), 3, "answer.txt")
     assert "answer.txt" in str(error.value)

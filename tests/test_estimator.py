@@ -117,7 +117,7 @@ def test_it_passes_every_check_of_scikit_learn(estimator: BaseEstimator) -> None
     assert len(results) > 40
 
 
-def test_defaults_learn_what_the_command_and_learn_do(tmp_path: Path) -> None:
+def test_defaults_agree_with_the_command_and_learn(tmp_path: Path) -> None:
     frame, y = survey()
     frame = frame.assign(cough=y).reset_index(drop=True).astype({"age": str})
     frame.to_csv(tmp_path / "survey.csv", index=False)
@@ -600,10 +600,10 @@ def test_estimators_survive_pickling_and_show_themselves() -> None:
     assert isinstance(mixture.model_.model, Mixture)
     frame, y = survey()
     for estimator, given in ((mixture, X), (JunctionTreeDensity().fit(frame), frame)):
-        copy = pickle.loads(pickle.dumps(estimator))  # noqa: S301 - made a moment ago
+        copy = pickle.loads(pickle.dumps(estimator))  # noqa: S301 - our own pickle
         assert np.array_equal(copy.score_samples(given), estimator.score_samples(given))
     classifier = JunctionTreeClassifier().fit(frame, y)
-    copy = pickle.loads(pickle.dumps(classifier))  # noqa: S301 - made a moment ago
+    copy = pickle.loads(pickle.dumps(classifier))  # noqa: S301 - our own pickle
     assert np.array_equal(copy.predict_proba(frame), classifier.predict_proba(frame))
     assert "JunctionTreeClassifier" in classifier._repr_html_()
     assert "<svg" in classifier.model_._repr_html_()

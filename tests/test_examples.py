@@ -1,4 +1,4 @@
-"""The files installed with jtsolve: what they are, where they come from, and the command that finds them."""
+"""The files installed with jtsolve: their contents, their origin, and the command that finds them."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def table(variables: tuple[int, ...], *dims: int) -> TableLeaf:
         ),
     ],
 )
-def test_what_is_no_distribution_is_refused_with_the_path(nodes: tuple[Node, ...], message: str) -> None:
+def test_an_invalid_distribution_is_refused_with_the_path(nodes: tuple[Node, ...], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         feature_tree(*nodes)
 

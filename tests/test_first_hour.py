@@ -1,4 +1,4 @@
-"""Promises to users in their first hour: what they type, what they see, and what a message advises."""
+"""Promises to users in their first hour: commands, output, and the advice of messages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_mistake_is_answered_by_its_message_without_frames_of_ours(mistake: st
         (["solve", "{survey}", "--treewdith", "1"], "--treewidth"),
     ],
 )
-def test_a_near_miss_in_the_shell_is_answered_with_what_was_meant(
+def test_a_near_miss_in_the_shell_is_answered_with_the_right_word(
     typed: list[str], answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "survey.csv"

@@ -44,7 +44,7 @@ def chained(n: int, rows: int, seed: int) -> DataTable:
 
 @dataclass(frozen=True)
 class Slow:
-    """A start that goes on until it has to stop."""
+    """A start that continues until it is stopped."""
 
     name: ClassVar[str] = "slow"
     capabilities: ClassVar[Capabilities] = Capabilities()
@@ -112,7 +112,7 @@ def test_forests_meet_the_constraints_of_the_problem(seed: int) -> None:
         assert problem.permits(tree)
 
 
-def test_a_tested_selection_returns_no_edge_that_nobody_tested() -> None:
+def test_a_tested_selection_returns_no_untested_edge() -> None:
     table = DataTable(tuple("abcd"), (("0", "1"),) * 4, np.random.default_rng(3).integers(0, 2, (4, 20)))
     variables = tuple(map(Variable, table.names, table.states))
     from jtsolve.scoring.scores.ml import MaximumLikelihood
@@ -189,7 +189,7 @@ def test_lns_begins_at_the_treewidth_of_its_start_and_widens(monkeypatch: pytest
     assert searched == [*range(max(2, started.treewidth), 3), 3]
 
 
-def test_every_registered_heuristic_that_takes_starts_begins_with_the_forest() -> None:
+def test_every_registered_heuristic_with_starts_begins_with_the_forest() -> None:
     def names(backend: Backend) -> list[str]:
         starts = getattr(backend, "start", ())
         return [backend.name, *(name for one in starts for name in names(one))]

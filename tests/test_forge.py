@@ -49,7 +49,7 @@ def test_the_truth_is_that_of_brute_force() -> None:
 def test_a_verifier_that_accepts_a_false_claim_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(certificate._Verifier, "_look_at", lambda *_: None)
+    monkeypatch.setattr(certificate._Verifier, "_check_decided_graph", lambda *_: None)
     findings = tmp_path / "findings"
     assert forge.main(["--problems", "20", "--findings", str(findings)]) == 1
     assert "disagree" in capsys.readouterr().err

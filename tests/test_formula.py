@@ -55,6 +55,6 @@ def test_a_broken_condition_is_named(values: tuple[int, ...], reason: str) -> No
         ({"exactly_one": ((3,),)}, "not 0 or 1"),
     ],
 )
-def test_what_does_not_fit_is_refused(change: dict[str, Any], reason: str) -> None:
+def test_mismatches_are_refused(change: dict[str, Any], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         replace(FORMULA, **change)

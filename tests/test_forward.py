@@ -28,7 +28,7 @@ from scipy.stats import chi2
 from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.forward.pairs import SortedPairs, gaining_pairs
-from jtsolve.backends.support.required_edges import triangulated
+from jtsolve.backends.support.required_edges import chordal_neighbours
 from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits
@@ -80,7 +80,7 @@ def bad_cliques(problem: Problem, tree: JunctionTree) -> Counter[tuple[str, VarS
 
 def naive(problem: Problem) -> JunctionTree | None:
     """The oracle: tries every pair at every step, and compares whole trees."""
-    start = triangulated(problem)
+    start = chordal_neighbours(problem)
     if start is None:
         return None
     n, limits = problem.n, problem.constraints

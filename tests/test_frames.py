@@ -12,7 +12,7 @@ import pytest
 from readers import read_numbers, read_states
 
 from jtsolve.errors import InputError
-from jtsolve.models.columns import Column, RealColumn, columns_of, states_of
+from jtsolve.models.columns import Column, RealColumn, columns_of, states_by_name
 from jtsolve.models.rows import read_rows
 from jtsolve.tables.frames import FrameStyle, columns_in
 from jtsolve.tables.options import Coding, Habits
@@ -102,7 +102,7 @@ def test_intervals_of_cut_are_states_in_order_and_come_out_as_intervals() -> Non
     frame = pd.DataFrame({"age": pd.cut(pd.Series([5, 45, 20, 45, 90]), [0, 18, 40, 60])})
     table = read_states(frame, Coding(missing="state"))
     assert table.states == (("(0, 18]", "(18, 40]", "(40, 60]", "?"),)
-    states = states_of(columns_of(table))
+    states = states_by_name(columns_of(table))
     style = FrameStyle.of(frame, states)
     back = style.column("age", states["age"], np.asarray(table.codes[0]))
     pd.testing.assert_series_equal(back, frame["age"])
@@ -255,7 +255,7 @@ FORMS: dict[str, Any] = {
 def test_frames_come_out_as_they_came_in(kind: str) -> None:
     frame = FORMS[kind]
     table = read_states(frame)
-    states = states_of(columns_of(table))
+    states = states_by_name(columns_of(table))
     style = FrameStyle.of(frame, states)
     columns = [
         style.column(name, one, np.asarray(codes))

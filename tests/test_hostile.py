@@ -189,7 +189,7 @@ def test_a_message_quotes_input_escaped_and_cut(tmp_path: Path, capsys: pytest.C
     assert said.replace("\n", "").isprintable()
 
 
-def test_what_check_finds_is_escaped_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_findings_of_check_are_escaped_and_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, result = tmp_path / "a.json", tmp_path / "result.json"
     write_problem(named(gaussian(0, 3)), path)
     assert run(["solve", str(path), "--output", str(result)], 0.0) == 0

@@ -20,13 +20,13 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.estimator import JunctionTreeDensity
-from jtsolve.models.learning.cells import estimated
+from jtsolve.models.learning.cells import estimate_parameters
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.incomplete import imputed
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.scoring.scores.bic import Bic
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, with_cells
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, stacked_columns, with_cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +62,7 @@ def incomplete(kinds: str, seed: int, rows: int = 150, share: float = 0.3) -> Ta
 def observed(table: Table) -> NDArray[np.float64]:
     """Returns the cells of a table, NaN where they are missing."""
     assert table.gaps is not None
-    return np.where(table.gaps, np.nan, cells_of(table))
+    return np.where(table.gaps, np.nan, stacked_columns(table))
 
 
 @pytest.mark.parametrize("kinds", ["dddd", "rrrr", "drrd", "ddrr"])
@@ -71,7 +71,7 @@ def test_the_likelihood_of_em_never_falls_and_ends_where_it_is_level(kinds: str,
     table = incomplete(kinds, seed)
     tree = JunctionTree(4, (0b1111,), ()) if "r" in kinds else random_tree(4, 2, repeatable(seed))
     for ess in (0.0, 3.0) if kinds == "dddd" else (0.0,):
-        found = estimated(tree, table, ess=ess)
+        found = estimate_parameters(tree, table, ess=ess)
         assert (np.diff(found.trace) >= 0).all()
         assert found.trace[-1] > found.trace[0]
         assert (found.log_likelihood == found.trace[-1]) == (ess == 0)
@@ -233,14 +233,14 @@ def test_observed_cells_stay_and_a_seed_repeats_the_draws() -> None:
     assert isinstance(other, MixedTable)
     assert isinstance(third, MixedTable)
     assert one.gaps is not None
-    cells = cells_of(one)
-    assert (cells == cells_of(other)).all()
-    differ = cells != cells_of(third)
+    cells = stacked_columns(one)
+    assert (cells == stacked_columns(other)).all()
+    differ = cells != stacked_columns(third)
     assert differ.any()
     assert not differ[~one.gaps].any()
 
 
-def test_what_em_cannot_do_is_refused() -> None:
+def test_em_refuses_unsupported_models() -> None:
     table = incomplete("dr", 0)
     with pytest.raises(InputError, match="truth values for each cell"):
         DataTable(("a",), (("0", "1"),), np.zeros((1, 2), dtype=int), gaps=np.zeros((1, 3), dtype=bool))
@@ -248,12 +248,12 @@ def test_what_em_cannot_do_is_refused() -> None:
         jt.fit({"a": [None] * 30, "b": list(range(30))}, treewidth=1, missing="em")
     with pytest.raises(ChoiceError, match="missing"):
         jt.fit(frame(), treewidth=1, missing="expectation")
-    assert (cells_of(with_cells(table, cells_of(table))) == cells_of(table)).all()
+    assert (stacked_columns(with_cells(table, stacked_columns(table))) == stacked_columns(table)).all()
 
 
 @pytest.mark.parametrize("kinds", ["ddddd", "ddrr"])
 @pytest.mark.parametrize("at", [1, 2, 5, 9])
-def test_an_interrupted_imputation_keeps_what_it_has(
+def test_an_interrupted_imputation_keeps_its_last_draw(
     kinds: str, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, reports = incomplete(kinds, 1), 0
@@ -270,12 +270,12 @@ def test_an_interrupted_imputation_keeps_what_it_has(
     run = Run()
     found = imputed(table, ConditionalGaussian() if "r" in kinds else Bic(), 2, run)
     assert run.stop is Stop.INTERRUPTED
-    assert np.isfinite(cells_of(found)).all()
+    assert np.isfinite(stacked_columns(found)).all()
     known = ~np.isnan(observed(table))
-    assert np.array_equal(cells_of(found)[known], cells_of(table)[known])
+    assert np.array_equal(stacked_columns(found)[known], stacked_columns(table)[known])
 
 
-def test_a_model_is_fitted_to_what_an_interrupted_imputation_has(
+def test_a_model_is_fitted_to_an_interrupted_imputation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = "x,y,z\n" + "a,b,c\n" * 9 + "b,,d\n" * 9 + ",a,d\n"

@@ -25,7 +25,7 @@ from jtsolve.core.scores import LARGEST, DenseScores, SparseScores
 from jtsolve.core.varset import bounded_subsets, count_bounded_subsets, members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io import foreign
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.io.instance import read_problem, write_problem
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "instance.schema.json"
@@ -118,7 +118,7 @@ def test_rows_are_written_to_the_provenance_in_their_place(tmp_path: Path) -> No
     assert list(read_problem(tmp_path / "b.json").provenance.items()) == list(remarks.items())
 
 
-def test_what_may_be_absent_may_be_absent(tmp_path: Path) -> None:
+def test_optional_keys_may_be_absent(tmp_path: Path) -> None:
     least = {key: VALID[key] for key in ("format", "version", "variables", "scores")}
     problem = read_problem(saved(tmp_path, least))
     assert problem.name == ""
@@ -330,7 +330,7 @@ def test_a_file_that_is_not_there_or_cannot_be_read(tmp_path: Path, monkeypatch:
         read_problem(tmp_path / "a.json")
 
 
-def test_gzip_data_are_unpacked_whatever_the_name(tmp_path: Path) -> None:
+def test_gzip_data_are_unpacked_under_any_name(tmp_path: Path) -> None:
     packed = gzip.compress(TEXT.encode())
     for name in ("a.json.gz", "a.json"):
         assert read_problem(saved(tmp_path, packed, name)).name == "small"
@@ -458,7 +458,7 @@ class Lazy:
         return -1.0, 0.0
 
 
-def test_what_cannot_be_written_is_refused_with_what_would_be_lost(tmp_path: Path) -> None:
+def test_unwritable_models_are_refused_with_the_loss(tmp_path: Path) -> None:
     problem = dense_problem(3, 3)
     constrained = replace(problem, constraints=Constraints(max_treewidth=1, max_cliques=2))
     sparse = replace(problem, scores=SparseScores(3, {1: -1.0}))
@@ -545,7 +545,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.INSTANCE) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == indented_json(schemas.INSTANCE) + "\n"
 
 
 def test_the_schema_takes_valid_documents_and_no_others() -> None:
@@ -783,7 +783,7 @@ def test_doubtful_labels_leave_the_number_of_states(tmp_path: Path) -> None:
     assert read_problem(saved(tmp_path, text, "a.pss")).variables == (Variable("A", 2),)
 
 
-def test_an_unknown_suffix_is_taken_for_what_the_file_looks_like(tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_resolved_by_content(tmp_path: Path) -> None:
     problem = dense_problem(3, 2)
     write_problem(problem, tmp_path / "x.score")
     saved(tmp_path, adjunct(tmp_path / "x.score"), "x.dmst")
@@ -803,7 +803,7 @@ def test_pack_is_read_by_gzip() -> None:
     assert len(text) > files._CHUNK  # several are packed
     for data in (b"", b"x" * 99, text):
         for numbers in (False, True):
-            packed = files.pack(data, numbers=numbers)
+            packed = files.pack_gzip(data, numbers=numbers)
             assert gzip.GzipFile(fileobj=io.BytesIO(packed)).read() == data
-            assert packed == files.pack(data, numbers=numbers)
-    assert len(files.pack(text, numbers=True)) < 1.01 * len(gzip.compress(text, 6))
+            assert packed == files.pack_gzip(data, numbers=numbers)
+    assert len(files.pack_gzip(text, numbers=True)) < 1.01 * len(gzip.compress(text, 6))

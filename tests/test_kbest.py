@@ -25,14 +25,14 @@ from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.io.ranking import (
     RankingDocument,
     ranking_to_document,
     ranking_to_json,
     read_ranking,
 )
-from jtsolve.kbest import graph_of, k_best
+from jtsolve.kbest import graph_of_result, k_best
 from jtsolve.verify.ranking import check_ranking
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def agree(problem: Problem, backend: Backend, k: int | None, within: float | Non
     if within is not None and expected:
         wanted = [score for score in wanted if score >= expected[0] - within - 1e-9]
     assert [score_of(result) for result in ranking.results] == pytest.approx(wanted, abs=1e-6)
-    assert len({graph_of(result) for result in ranking.results}) == len(wanted)
+    assert len({graph_of_result(result) for result in ranking.results}) == len(wanted)
     assert ranking.complete
     assert ranking.proved == len(wanted)
     assert ranking.stop is Stop.FINISHED
@@ -87,7 +87,7 @@ def test_all_within_a_gap_are_those_of_brute_force(backend: Backend) -> None:
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize("backend", ABLE, ids=lambda backend: backend.name)
-def test_fewer_trees_than_asked_for_are_all_there_are(backend: Backend, n: int) -> None:
+def test_fewer_trees_than_requested_are_all_trees(backend: Backend, n: int) -> None:
     for ranking in (
         agree(named(gaussian(1, n)), backend, 100),
         agree(named(gaussian(1, n)), backend, None, within=1e6),
@@ -111,12 +111,12 @@ def test_an_infeasible_problem_has_no_best_trees() -> None:
 def test_graphs_that_the_problem_forbids_stay_forbidden() -> None:
     problem = named(gaussian(5, 4))
     first = k_best(problem, Brute(), k=1)
-    rest = named(gaussian(5, 4), Constraints(forbidden_graphs=frozenset({graph_of(first.results[0])})))
+    rest = named(gaussian(5, 4), Constraints(forbidden_graphs=frozenset({graph_of_result(first.results[0])})))
     ranking = agree(rest, ClutterCuts(), 3)
     assert [score_of(result) for result in ranking.results] == pytest.approx(true_scores(problem)[1:4])
 
 
-def test_auto_takes_a_backend_that_can_forbid_graphs() -> None:
+def test_auto_selects_a_backend_that_can_forbid_graphs() -> None:
     ranking = k_best(random_problem(3, 7), k=2)
     backend = REGISTRY[ranking.last.backend]
     assert backend.capabilities.exact
@@ -156,7 +156,7 @@ def test_too_little_memory_is_refused() -> None:
 
 
 @pytest.mark.parametrize("after", [1, 3])
-def test_an_interrupt_keeps_what_was_found(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_keeps_the_trees_so_far(after: int, monkeypatch: pytest.MonkeyPatch) -> None:
     handler = signal.getsignal(signal.SIGINT)
     problem = named(gaussian(2, 5))
     original, starts = Brute.solve, [0]
@@ -180,7 +180,7 @@ def test_an_interrupt_keeps_what_was_found(after: int, monkeypatch: pytest.Monke
     assert check_ranking(problem, ranking) == ()
 
 
-def test_a_time_limit_that_is_over_leaves_what_is_known() -> None:
+def test_a_time_limit_that_is_over_leaves_the_trees_so_far() -> None:
     problem = named(gaussian(2, 5))
     ranking = k_best(problem, ClutterCuts(), Run(Limits(time=1e-9)), k=5)
     assert ranking.stop is Stop.TIME
@@ -228,7 +228,7 @@ def ranked() -> tuple[Problem, Ranking]:
     return problem, k_best(problem, Brute(), k=4, within=5.0)
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_files_are_read_again(tmp_path: Path) -> None:
     problem, ranking = ranked()
     path = tmp_path / "results.json"
     path.write_bytes(ranking_to_json(ranking))
@@ -239,7 +239,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.RANKING) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == indented_json(schemas.RANKING) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
         ({"seconds": {}}, "$.seconds", "'total' is missing"),
     ],
 )
-def test_what_the_format_does_not_have_is_refused(
+def test_values_outside_the_format_are_refused(
     change: dict[str, Any], place: str, reason: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "results.json"

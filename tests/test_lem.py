@@ -179,7 +179,7 @@ def test_every_learner_gives_a_distribution(how: Lem) -> None:
     assert tree.provenance["stop"] == "finished"
 
 
-def test_contexts_that_no_single_variable_tells_of_are_found() -> None:
+def test_contexts_that_no_single_variable_reveals_are_found() -> None:
     train, entropy = contexts(1, 4000)
     test, _ = contexts(2, 4000)
     hybrid = fitted(ContextTrees(), train, treewidth=1)
@@ -439,7 +439,7 @@ def test_feature_trees_on_the_command_line(command: Command, tmp_path: Path) -> 
         assert command.out.startswith(start)
 
 
-def test_lem_on_the_command_line_and_what_does_not_go_together(command: Command, tmp_path: Path) -> None:
+def test_lem_on_the_command_line_and_incompatible_options(command: Command, tmp_path: Path) -> None:
     train = written(tmp_path / "train.csv", contexts(1, 400)[0])
     model = tmp_path / "m.json"
     base = ("fit", train, "--output", model)

@@ -62,7 +62,7 @@ def test_single_variables_are_lifted_to_edges_and_one_node_to_itself() -> None:
 
 
 def test_a_lift_finds_hubs() -> None:
-    # A chain of 1 to 8, each link of which gains 1 by itself, 4 with 9, and 6 with 0.
+    # A chain of 1 to 8: each link gains 1 by itself, 4 with 9, and 6 with 0.
     links = [varset((v, v + 1)) for v in range(1, 8)]
     gains = dict.fromkeys(links, 1.0)
     gains |= {link | 1 << 9: 4.0 for link in links} | {link | 1: 6.0 for link in links}
@@ -79,7 +79,7 @@ def test_favoured_variables_have_the_mean_of_their_bonuses() -> None:
     noisy = favouring(gaussian(1, 6, 3), 2.0, np.random.default_rng(0))
     assert np.array_equal(noisy.bonus, noisy.bonus.T)
     assert not noisy.bonus.diagonal().any()
-    # b_ij − b_ik is (b_j − b_k) / 2, whatever i is.
+    # b_ij − b_ik is (b_j − b_k) / 2 for every i.
     differences = noisy.bonus[:4, 4] - noisy.bonus[:4, 5]
     assert differences == pytest.approx(np.full(4, differences[0]))
     assert np.std(noisy.bonus[np.triu_indices(6, 1)]) > 0.3

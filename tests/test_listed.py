@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def binary_table(n: int, seed: int, rows: int = 200, ones: float = 0.3) -> DataTable:
-    """Returns columns of which some are equal, opposite, rare, and one is constant."""
+    """Returns columns, some equal, opposite or rare, and one constant."""
     random = np.random.default_rng(seed)
     codes = (random.random((n, rows)) < ones).astype(np.int64)
     for v in range(1, n):
@@ -131,7 +131,7 @@ def test_a_search_finds_all_families_above_the_floor(ones: float) -> None:
         assert set(above) <= pairs
 
 
-def test_what_cuts_add_to_families_that_are_not_listed() -> None:
+def test_cuts_charge_unlisted_families() -> None:
     n, random = 6, np.random.default_rng(5)
     pairs = list(combinations(range(n), 2))
     chains = np.sort(random.integers(12, size=40))

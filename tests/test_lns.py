@@ -37,7 +37,7 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
 from jtsolve.io.instance import read_problem
-from jtsolve.solving import options_of, solve
+from jtsolve.solving import backend_options, solve
 from prove import read_optima
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_a_clique_that_equals_a_boundary_separator_may_be_forbidden() -> None:
     assert chosen > 0
 
 
-def test_noise_changes_what_is_best_but_not_what_is_covered() -> None:
+def test_noise_changes_the_optimum_but_not_the_cover() -> None:
     problem = named(from_network(2, 12, 3))
     start = greedy_tree(problem)
     assert start is not None
@@ -167,7 +167,7 @@ def test_rehanging_never_changes_the_graph() -> None:
         tree, random = MutableTree(start), repeatable(seed)
         before = {frozenset(edge) for edge in start.edges}
         for _ in range(50):
-            tree.rehang(random)
+            tree.move_tree_edge(random)
             assert tree.frozen() == start
             moved += {frozenset((a, b)) for a in tree.adjacent for b in tree.adjacent[a]} != before
     assert moved >= 250
@@ -176,7 +176,7 @@ def test_rehanging_never_changes_the_graph() -> None:
 def test_a_tree_of_one_clique_cannot_be_rehung() -> None:
     start = JunctionTree(2, (0b11,), ())
     tree = MutableTree(start)
-    tree.rehang(repeatable(0))
+    tree.move_tree_edge(repeatable(0))
     assert tree.frozen() == start
 
 
@@ -186,7 +186,7 @@ def test_any_covering_tree_may_take_the_place_of_a_region() -> None:
     tree, random = MutableTree(start), repeatable(0)
     merged = 0
     for turn in range(150):
-        tree.rehang(random)
+        tree.move_tree_edge(random)
         region = draw_region(tree, random.choice(list(tree.cliques)), 9, random)
         noise = Noise(1.0, np.random.default_rng(turn))
         local = region_problem(named(gaussian(turn, 25, 4)), region, noise)
@@ -205,7 +205,7 @@ def test_a_copy_is_a_tree_of_its_own() -> None:
     tree = MutableTree(start)
     copy = tree.copy()
     for _ in range(20):
-        copy.rehang(repeatable(1))
+        copy.move_tree_edge(repeatable(1))
     copy.cliques.clear()
     assert tree.frozen() == start
 
@@ -281,7 +281,7 @@ def test_improves_on_its_start_and_reports_better_and_better_trees() -> None:
     assert outcome.tree.score(problem.scores) == scores[-1] > start
 
 
-def test_takes_the_best_start() -> None:
+def test_uses_the_best_start() -> None:
     problem = named(from_network(4, 30, 3))
     greedy, local = Forward(), LocalSearch(start=(Forward(),), steps=500)
     scores = [solve(problem, backend).score or -inf for backend in (greedy, local)]
@@ -380,7 +380,7 @@ def test_regions_one_by_one_are_as_good_as_in_groups() -> None:
         assert score > start
 
 
-def test_a_region_that_is_gone_is_left_out() -> None:
+def test_a_removed_region_is_left_out() -> None:
     problem = named(from_network(1, 30, 3))
     start = greedy_tree(problem)
     assert start is not None
@@ -413,7 +413,7 @@ def test_says_so_if_no_start_gives_a_tree() -> None:
     assert "no start" in outcome.stats["note"]
 
 
-def test_a_start_that_does_not_take_the_problem_is_left_out() -> None:
+def test_a_start_that_does_not_support_the_problem_is_left_out() -> None:
     problem = named(from_network(1, 12, 3))
     outcome = lns(start=(Brute(), Forward()), kicks=1).solve(problem, Limits(), Recording())
     assert outcome.tree is not None
@@ -428,7 +428,7 @@ def test_cliques_larger_than_a_region_are_left_alone() -> None:
 
 
 class Whole(Brute):
-    """Gives the complete graph, whatever the size."""
+    """Returns the complete graph, at any size."""
 
     capabilities = replace(Brute.capabilities, max_variables=None)
 
@@ -446,14 +446,14 @@ class Careless(Brute):
         return Outcome(JunctionTree(problem.n, singles, tuple((v, v + 1) for v in range(problem.n - 1))))
 
 
-def test_a_part_that_does_not_cover_the_boundary_is_not_put_in() -> None:
+def test_a_part_that_does_not_cover_the_boundary_is_not_inserted() -> None:
     problem = named(from_network(1, 12, 3))
     outcome = lns(exact=Careless(), region=5, kicks=1).solve(problem, Limits(), Recording())
     assert outcome.tree is not None
     assert meets_constraints(problem, outcome.tree)
 
 
-def test_what_is_known_of_regions_is_forgotten_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_regions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     known: list[int] = []
     learn = module._RegionSearch.record_optimum
@@ -481,7 +481,7 @@ def test_asks_only_for_scores_of_permitted_sizes() -> None:
 
 
 class Lazy:
-    """Scores of another kind than the tables that some backends know."""
+    """Scores of another kind than the tables that some backends expect."""
 
     def __init__(self, table: LocalScores) -> None:
         self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
@@ -515,7 +515,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
         lns(**options)
 
 
-def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> None:
+def test_supports_the_features_of_its_exact_backend_but_the_number_of_cliques() -> None:
     assert lns().capabilities.features == set(FEATURES)
     assert not lns().capabilities.exact
     assert lns().capabilities.rank == 2
@@ -523,7 +523,7 @@ def test_supports_what_its_exact_backend_does_but_the_number_of_cliques() -> Non
 
 
 def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
-    options = options_of(lns())
+    options = backend_options(lns())
     assert options["start"][0] == {"name": "forward", "start": (), "significance": None}
     assert options["exact"]["name"] == "dp"
     estimate = lns().estimate(named(integers(0, 30, 3)), Limits())

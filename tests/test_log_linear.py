@@ -1,4 +1,4 @@
-"""The baselines of `benchmarks/lem_curve.py`: gradients, gains, and that they find what is there."""
+"""The baselines of `benchmarks/lem_curve.py`: gradients, gains, and the recovery of known features."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_free_memory_is_no_more_than_the_control_group_has_left(
 
 
 def test_the_description_names_versions_and_threads() -> None:
-    found = machine.describe(3)
+    found = machine.describe_machine(3)
     assert found["threads"] == 3
     assert set(found) == {
         "jtsolve",
@@ -52,10 +52,10 @@ def test_the_description_names_versions_and_threads() -> None:
 )
 def test_the_command_names_no_folder(monkeypatch: pytest.MonkeyPatch, program: str, shown: str) -> None:
     monkeypatch.setattr(sys, "argv", [program, "solve", "a.json"])
-    assert machine.describe(1)["command"] == f"{shown} solve a.json"
+    assert machine.describe_machine(1)["command"] == f"{shown} solve a.json"
 
 
-def test_without_a_limit_what_is_held_does_not_count_against_what_is_free(
+def test_without_a_limit_held_memory_does_not_count_against_free_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("jtsolve.core.run.free_memory", lambda: 1000)
@@ -72,7 +72,7 @@ def test_a_system_without_proc_is_described_too(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Path, "is_file", lambda _path: False)
     monkeypatch.setattr("platform.processor", lambda: "abacus")
     monkeypatch.setattr(machine, "_processor", machine._processor.__wrapped__)  # it is read once
-    assert machine.describe(1)["processor"] == "abacus"
+    assert machine.describe_machine(1)["processor"] == "abacus"
     assert machine.peak_memory() > 0
     assert machine.resident_memory() > 0
     assert machine.free_memory() > 0

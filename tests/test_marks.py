@@ -77,7 +77,7 @@ def ranked(problem: Problem) -> list[float]:
 
 
 @pytest.mark.parametrize(("n", "real"), MARKS)
-def test_the_star_tells_which_graphs_are_strongly_decomposable(n: int, real: VarSet) -> None:
+def test_the_star_shows_which_graphs_are_strongly_decomposable(n: int, real: VarSet) -> None:
     for tree in chordal_trees(n):
         strong = by_definition(tree, real)
         assert is_strongly_decomposable(tree, real) == strong

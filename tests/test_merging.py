@@ -95,7 +95,7 @@ def test_growing_stops_when_it_has_to() -> None:
     with pytest.raises(StoppedError):
         grown_tree(gaussian(1, 9, 3), 3, np.random.default_rng(0), Recording(2, Stop.TIME))
     problem = named(gaussian(1, 12, 3))
-    for patience in range(0, 200, 20):  # wherever it stops, it returns what it has found
+    for patience in range(0, 200, 20):  # wherever it stops, it returns the best tree so far
         recording = Recording(patience, Stop.TIME)
         outcome = SMALL.solve(problem, Limits(), recording)
         assert outcome.stop is Stop.TIME
@@ -162,7 +162,7 @@ def test_trees_meet_the_constraints(feature: ProblemFeature) -> None:
     assert outcome.tree is None or problem.permits(outcome.tree)
 
 
-def test_a_merge_that_takes_too_long_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlong_merge_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_TUNING", replace(module._TUNING, seconds=-1.0))
     problem = named(gaussian(1, 8, 3, 5.0))
     outcome = replace(SMALL, rounds=30).solve(problem, Limits(), Recording())
@@ -173,7 +173,7 @@ def test_a_merge_that_takes_too_long_is_abandoned(monkeypatch: pytest.MonkeyPatc
     assert "kicks" not in lone.stats
 
 
-def test_after_the_last_round_another_search_goes_on_from_the_best_tree() -> None:
+def test_after_the_last_round_another_search_continues_from_the_best_tree() -> None:
     problem = named(gaussian(1, 10, 3))
     alone = replace(SMALL, rounds=0, otherwise=None).solve(problem, Limits(), Recording())
     outcome = replace(SMALL, rounds=0).solve(problem, Limits(), Recording())
@@ -231,7 +231,7 @@ def test_rounds_without_a_better_tree_and_another_search_alternate(monkeypatch: 
 
 
 @pytest.mark.parametrize("patience", [0, 1, 5, 30, 100])
-def test_it_stops_when_asked_to_with_the_best_tree(patience: int) -> None:
+def test_it_stops_on_request_with_the_best_tree(patience: int) -> None:
     problem = named(from_data(1, 13, 3))
     recording = Recording(patience=patience, reason=Stop.TIME)
     outcome = SMALL.solve(problem, Limits(), recording)
@@ -266,7 +266,7 @@ def test_without_a_first_tree_the_other_search_has_all_the_time() -> None:
     assert outcome.stop is Stop.FINISHED
 
 
-def test_it_takes_what_all_its_parts_take() -> None:
+def test_it_supports_the_features_of_all_its_parts() -> None:
     problem = named(gaussian(0, 4, 3))
     assert solve(problem, SMALL).status is Status.OPTIMAL
     assert SMALL.capabilities.features == LOCAL_FEATURES
@@ -318,7 +318,7 @@ def test_without_lines_searches_from_the_forest_and_descents_widen(monkeypatch: 
         ranges.clear()
         solve(problem.with_treewidth(4), backend, Run(Limits(seed=1, threads=1)))
         assert range(2, 4) in ranges
-    assert all(ranges)  # whatever a descent starts from
+    assert all(ranges)  # from any start of a descent
 
 
 def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some_found_nothing(
@@ -334,9 +334,9 @@ def test_wide_cliques_have_trajectories_which_end_without_a_time_limit_when_some
             assert self.current is not None
             assert self.problem.permits(self.current)
 
-        def shaken(self, current: JunctionTree) -> JunctionTree | None:
+        def descend_perturbed(self, current: JunctionTree) -> JunctionTree | None:
             shaken.append(current)
-            return super().shaken(current)
+            return super().descend_perturbed(current)
 
     monkeypatch.setattr(module, "_Rounds", Watched)
     problem = named(gaussian(2, 12, 5)).with_treewidth(3)

@@ -214,7 +214,7 @@ def test_validation_rows_may_have_gaps(command: Command, train: Path, tmp_path: 
         (["--model", "mixture:700", "--treewidth", "1"], "distinct rows"),
     ],
 )
-def test_what_makes_no_mixture_is_refused(
+def test_an_invalid_mixture_is_refused(
     command: Command, train: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
     out = tmp_path / "m.json"
@@ -323,13 +323,13 @@ def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:
     assert len(found.provenance["sizes_tried"]) == 1
 
 
-def test_a_limit_of_memory_is_not_taken_for_the_end() -> None:
+def test_a_limit_of_memory_is_not_mistaken_for_the_end() -> None:
     train, valid = two_parts(100, 1), two_parts(100, 2)
     with pytest.raises(LimitError, match="memory"):
         fitted(Mixtures((1,)), train, valid, treewidth=1, run=Run(Limits(memory=1)))
 
 
-def test_sigterm_is_taken_as_ctrl_c_and_the_mixture_is_written(
+def test_sigterm_acts_as_ctrl_c_and_the_mixture_is_written(
     command: Command, train: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def progress(self: Run, *, note: str | None = None, **news: Any) -> bool:
@@ -398,7 +398,7 @@ def test_show_lists_the_weights_and_the_trees(command: Command, model: Path) -> 
         (["show", "--output", "m.dot"], "a drawing"),
     ],
 )
-def test_what_needs_one_tree_is_refused_with_the_reason(
+def test_requests_for_one_tree_are_refused_with_the_reason(
     command: Command, model: Path, arguments: list[str], what: str
 ) -> None:
     assert command(arguments[0], model, *arguments[1:]) == 2

@@ -26,7 +26,7 @@ from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.mixture_em import Mixtures
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.model import JunctionTreeModel, array_model
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.tables.table import DataTable
 
@@ -128,7 +128,7 @@ def test_wrong_weights_are_no_mixture(weights: tuple[float, ...], words: str) ->
 def test_components_over_different_columns_are_no_mixture() -> None:
     one = mixture_of(0).components[0]
     assert isinstance(one, JunctionTreeModel)
-    other = model_of([Column(f"{c.name}2", c.states) for c in one.columns], one.tree, one.values)
+    other = array_model([Column(f"{c.name}2", c.states) for c in one.columns], one.tree, one.values)
     with pytest.raises(ValueError, match="different columns"):
         Mixture(np.array([0.5, 0.5]), (one, other))
     with pytest.raises(ValueError, match="0 components"):
@@ -157,7 +157,7 @@ def test_two_parts_are_found_and_are_worth_more_than_one_tree() -> None:
     assert two.names == tuple("abcdef")
 
 
-def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
+def test_the_seed_decides_and_weights_act_as_repeated_rows() -> None:
     table = table_of(40, 7, weights=True)
     assert table.weights is not None
     repeated = DataTable(table.names, table.states, np.repeat(table.codes, table.weights, axis=1))
@@ -166,7 +166,7 @@ def test_the_seed_decides_and_weights_stand_for_repeated_rows() -> None:
     assert [c.tree for c in mixture.components] == [c.tree for c in again.components]
 
 
-def test_validation_chooses_the_size_and_the_prior_and_writes_down_what_it_tried() -> None:
+def test_validation_chooses_the_size_and_the_prior_and_records_its_trials() -> None:
     train, validation = two_parts(1000, 1), two_parts(1000, 2)
     run = run_for()
     mixture = fitted(Mixtures((1, 2, 4, 8), restarts=2), train, validation, treewidth=1, run=run)
@@ -211,7 +211,7 @@ def test_wrong_options_are_refused(wrong: dict[str, Any]) -> None:
         Mixtures(**wrong)
 
 
-def test_the_learner_takes_any_backend_and_says_when_it_found_nothing() -> None:
+def test_the_learner_accepts_any_backend_and_reports_failures() -> None:
     table = two_parts(200, 1)
     exact = Learner(backend=REGISTRY["dp"], treewidth=2)(table, Run())
     assert max(clique.bit_count() for clique in exact.cliques) <= 3

@@ -77,7 +77,7 @@ def test_gaps_are_filled_with_the_most_probable_completion(fitted: jt.Model) -> 
     assert filled.iloc[0, 2] == best["c"][0]
 
 
-def test_without_names_every_variable_is_asked(fitted: jt.Model, command: Command, tmp_path: Path) -> None:
+def test_without_names_every_variable_is_queried(fitted: jt.Model, command: Command, tmp_path: Path) -> None:
     found = fitted.query(given={"a": 1})
     assert found.columns.tolist() == ["variable", "state", "probability"]
     assert found.groupby("variable")["probability"].sum().round(9).eq(1).all()

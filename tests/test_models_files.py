@@ -25,7 +25,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.models.columns import Column
 from jtsolve.models.directed import to_network
 from jtsolve.models.files.document import model_to_json, read_model
@@ -46,7 +46,7 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import from_network
 from jtsolve.models.triangulation import Factor, calibrated, calibrated_on
 from jtsolve.networks.files import read_network
-from jtsolve.networks.names import words_of
+from jtsolve.networks.names import distinct_words
 from jtsolve.networks.write import to_bif
 from jtsolve.networks.xmlbif import to_bifxml
 
@@ -141,7 +141,7 @@ def test_cuts_and_remarks_are_kept(tmp_path: Path) -> None:
 
 def test_model_files_follow_the_committed_schema_which_is_the_one_of_the_code(tmp_path: Path) -> None:
     committed = ROOT / "docs" / "schema" / "model.schema.json"
-    assert committed.read_text(encoding="utf-8") == lay_out(schemas.MODEL) + "\n"
+    assert committed.read_text(encoding="utf-8") == indented_json(schemas.MODEL) + "\n"
     write_model(random_model(2), tmp_path / "m.json")
     jsonschema.validate(json.loads((tmp_path / "m.json").read_bytes()), schemas.MODEL)
 
@@ -293,7 +293,14 @@ def test_bif_replaces_names_beyond_its_grammar_says_so_and_restores_them(
     same(model, from_network(read_network(path)))
     path.write_text(re.sub("property .*", "", text), encoding="utf-8")
     assert [node.name for node in read_network(path).nodes] == ["my_size", "V2nd", "ss"]
-    assert words_of(["-1", "1", "-a", "1e5", "table", "大"]) == ["-1", "1", "a", "_1e5", "table_", "u5927"]
+    assert distinct_words(["-1", "1", "-a", "1e5", "table", "大"]) == [
+        "-1",
+        "1",
+        "a",
+        "_1e5",
+        "table_",
+        "u5927",
+    ]
 
 
 NAMES = st.lists(
@@ -317,7 +324,7 @@ def test_networks_in_files_keep_any_names(
 
 @given(NAMES)
 def test_words_for_names_are_distinct_and_read_by_the_grammar(names: list[str]) -> None:
-    words = words_of(names)
+    words = distinct_words(names)
     assert len(set(words)) == len(names)
     assert all(re.fullmatch(r"-?[A-Za-z0-9_-]+", word) for word in words)
 
@@ -414,7 +421,7 @@ EVIDENCE = [("2 0 1 2 0", {"V0": "s1", "V2": "s0"}), ("1\n1 1 1\n", {"V1": "s1"}
 
 
 @pytest.mark.parametrize(("text", "given"), EVIDENCE)
-def test_evidence_of_the_uai_competitions_is_taken(
+def test_evidence_of_the_uai_competitions_is_accepted(
     tmp_path: Path, text: str, given: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     model, path, file = Model(chain(3)), tmp_path / "m.uai.evid", tmp_path / "m.json"
@@ -434,7 +441,7 @@ def test_evidence_of_the_uai_competitions_is_taken(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("2 0 1", "or another number of pairs than it says"),
+        ("2 0 1", "or another number of pairs than it states"),
         ("2\n1 0 1\n1 1 0\n", "it holds 2 sets of evidence"),
         ("1 9 0", "an observed variable is '9'"),
         ("1 0 2", "the state of 'V0' is '2'"),
@@ -595,7 +602,7 @@ def test_a_bayes_file_is_a_product_of_factors(tmp_path: Path) -> None:
         ("MARKOV 1 2 1 1 0 2 1", "ends where"),
     ],
 )
-def test_what_is_no_uai_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_uai_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "m.uai"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=message):

@@ -17,7 +17,7 @@ from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.columns import Column, codes_of, columns_of, position
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.layout import layout_of
+from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.fit import count, fit
 from jtsolve.models.learning.refit import fit_validated
 from jtsolve.models.learning.validation import PRIORS
@@ -175,7 +175,7 @@ def test_free_parameters_are_counted_once() -> None:
 
 
 @pytest.mark.parametrize("ess", [-1.0, float("nan"), float("inf")])
-def test_what_is_no_sample_size_is_refused(ess: float) -> None:
+def test_an_invalid_sample_size_is_refused(ess: float) -> None:
     with pytest.raises(ChoiceError, match="0 or more"):
         fit(PAIR, random_table(0, 2, 5), ess=ess)
 
@@ -201,9 +201,9 @@ def test_a_tree_of_another_table_is_refused() -> None:
 
 def test_tables_beyond_the_memory_are_refused_with_their_size() -> None:
     with pytest.raises(LimitError, match="GB of memory"):
-        layout_of(JunctionTree(40, ((1 << 40) - 1,), ()), (9,) * 40)
+        table_layout(JunctionTree(40, ((1 << 40) - 1,), ()), (9,) * 40)
     with pytest.raises(ValueError, match="2 variables"):
-        layout_of(PAIR, (2,))
+        table_layout(PAIR, (2,))
 
 
 GOOD = np.full((2, 2), 0.25)

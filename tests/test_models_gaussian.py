@@ -148,7 +148,7 @@ def test_a_prior_lets_fewer_rows_than_members_do(n: int, treewidth: int, seed: i
     np.testing.assert_allclose(np.diag(covariance_of(model)), table.values.var(axis=1), rtol=1e-6)
 
 
-def test_what_cannot_be_fitted_is_refused() -> None:
+def test_unfittable_data_are_refused() -> None:
     table = random_data(0, 3, rows=2)
     whole = JunctionTree(3, (0b111,), ())
     with pytest.raises(InputError, match="2 rows are too few"):
@@ -159,7 +159,7 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         fit_mixed(JunctionTree(1, (1,), ()), table)
 
 
-def test_what_does_not_fit_a_model_is_refused() -> None:
+def test_data_that_do_not_match_a_model_are_refused() -> None:
     model = random_gaussian(0, 3, 2)
     with pytest.raises(InputError, match="shape"):
         model.log_likelihood(np.zeros((2, 4)))

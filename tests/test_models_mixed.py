@@ -26,7 +26,7 @@ from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.mixture import Mixture as Mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, cells_of, rows_at
+from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, rows_at, stacked_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -293,7 +293,7 @@ def test_files_keep_mixed_models_to_the_bit(tmp_path: Path) -> None:
         read_model(tmp_path / "m.json")
 
 
-def test_what_a_mixed_model_cannot_say_is_refused() -> None:
+def test_a_mixed_model_refuses_unsupported_questions() -> None:
     model = random_model(0)
     mixture = Mixture(model)
     real, discrete = (model.names[one[0]] for one in (mixture.real, mixture.discrete))
@@ -325,7 +325,7 @@ def frame(rows: int = 300) -> dict[str, list[object]]:
     return {"sex": sex.tolist(), "height": height.tolist(), "weight": weight.tolist()}
 
 
-def test_a_frame_of_both_kinds_is_fitted_asked_and_completed(tmp_path: Path) -> None:
+def test_a_frame_of_both_kinds_is_fitted_queried_and_completed(tmp_path: Path) -> None:
     data = frame()
     model = jt.fit(data, treewidth=2)
     again = jt.learn(data).fit()
@@ -377,7 +377,7 @@ def test_weights_of_rows_count_as_repetitions() -> None:
     times = 1 + np.arange(60) % 3
     repeated = rows_at(table, np.repeat(np.arange(60), times))
     tree = next(t for t in chordal_trees(4) if len(t.graph_edges) == 6)
-    rows = cells_of(table)
+    rows = stacked_columns(table)
     one, other = fit_mixed(tree, table, weights=times.astype(float)), fit_mixed(tree, repeated)
     assert one.log_likelihood(rows) == pytest.approx(other.log_likelihood(rows))
 
@@ -393,7 +393,7 @@ def test_mixtures_of_mixed_trees_answer_as_the_sum_of_their_parts(seed: int, tmp
         *(log(w) + c.log_likelihood(rows) for w, c in zip((0.3, 0.7), mixture.components, strict=True))
     )
     assert mixture.log_likelihood(rows) == pytest.approx(sums)
-    # Given a real number, each state is as probable as its density says, and so are mean and quantiles.
+    # Given a real number, each state has the probability of its density, and so do mean and quantiles.
     name, (first, *others) = mixture.names[real[-1]], real
     answer: Any = mixture.posterior([[mixture.names[v]] for v in (*states, *others[:-1], first)], {name: 0.4})
     row = np.full((4, 1), np.nan)

@@ -115,7 +115,7 @@ def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: Ju
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_what_passes_a_separator_agrees_with_brute_force(seed: int) -> None:
+def test_the_information_across_a_separator_agrees_with_brute_force(seed: int) -> None:
     model = random_model(seed)
     joint = brute(model)
 
@@ -159,10 +159,10 @@ def test_a_seed_repeats_the_samples_and_evidence_holds_in_all_of_them() -> None:
         sample(model, 10**15)
 
 
-def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_alone() -> None:
+def test_evidence_that_is_impossible_together_is_distinguished_from_evidence_impossible_alone() -> None:
     joint = np.array([[0.5, 0.0, 0.0], [0.0, 0.5, 0.0]])
     model = projected(joint, JunctionTree(2, (0b11,), ()))
-    with pytest.raises(InputError, match="one by one, but impossible together"):
+    with pytest.raises(InputError, match="singly, but impossible together"):
         model.condition({"V0": "s0", "V1": "s1"})
     with pytest.raises(InputError, match="V1 = s2 is impossible"):
         model.condition({"V0": "s0", "V1": "s2"})
@@ -180,7 +180,7 @@ def test_evidence_that_is_impossible_together_is_told_from_evidence_impossible_a
         ({"V0": [1.0, inf]}, "needs 2 finite non-negative numbers"),
     ],
 )
-def test_what_is_no_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:
+def test_invalid_evidence_is_refused(evidence: dict[str, str | list[float]], message: str) -> None:
     with pytest.raises(InputError, match=message):
         chain(3).condition(evidence)
 
@@ -228,7 +228,7 @@ def test_fewer_than_one_best_configuration_is_refused_and_lists_beyond_memory_to
         most_probable(chain(3), 10**9)
 
 
-def test_all_configurations_of_a_model_are_listed_if_so_many_are_asked_for() -> None:
+def test_all_configurations_of_a_model_are_listed_if_so_many_are_requested() -> None:
     model = random_model(8, 4, zeros=False)
     found = most_probable(model, 10_000)
     assert len(found) == brute(model).size

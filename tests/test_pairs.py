@@ -20,7 +20,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.varset import bounded_subsets, members
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.instance import read_problem, write_problem
-from jtsolve.solving import choose, solve
+from jtsolve.solving import choose_backend, solve
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,7 +71,7 @@ def test_the_score_is_the_formula_within_its_extremes_and_ceilings(options: dict
 
 
 @pytest.mark.parametrize("name", sorted(set(REGISTRY) - {"brute", "consistent"}))
-def test_every_backend_takes_sets_without_a_score_on_demand(name: str) -> None:
+def test_every_backend_accepts_sets_without_a_score_on_demand(name: str) -> None:
     backend = REGISTRY[name]
     for seed, options in enumerate(OPTIONS):
         problem = pair_problem(seed, **{**options, **({"max_treewidth": 1} if name == "chowliu" else {})})
@@ -114,7 +114,7 @@ def test_a_matrix_with_names_is_read_by_them(tmp_path: Path) -> None:
             Problem.from_pairs(fault, states)
 
 
-def test_a_tree_goes_to_mbi() -> None:
+def test_a_tree_is_exported_to_mbi() -> None:
     solution = jt.solve(pair_problem(1, max_clique_cells=12))
     domain, cliques, tree = solution.to_mbi()
     assert list(domain) == list("ABCDE")
@@ -130,8 +130,8 @@ def test_a_tree_goes_to_mbi() -> None:
 
 def test_auto_searches_large_cliques_on_demand_with_one_local_search() -> None:
     limits = Run(Limits(time=20.0))
-    assert choose(pair_problem(0, 60, max_clique_cells=1000), limits).backend.name == "lns"
-    assert choose(pair_problem(0, 60, max_clique_cells=16), limits).backend.name == "portfolio"
+    assert choose_backend(pair_problem(0, 60, max_clique_cells=1000), limits).backend.name == "lns"
+    assert choose_backend(pair_problem(0, 60, max_clique_cells=16), limits).backend.name == "portfolio"
 
 
 def test_the_digest_is_that_of_the_weights() -> None:

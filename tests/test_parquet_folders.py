@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("pattern", ["", "*.parquet", "part.[0-9]*.parquet"])
-def test_a_folder_and_a_pattern_stand_for_their_files_in_natural_order(folder: Path, pattern: str) -> None:
+def test_a_folder_and_a_pattern_mean_their_files_in_natural_order(folder: Path, pattern: str) -> None:
     coding = Coding(missing="state")
     whole = read_states(folder.parent / "whole.parquet", coding)
     parts = read_states(folder / pattern, coding)

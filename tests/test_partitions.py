@@ -102,7 +102,7 @@ def test_partitions_are_coded_and_scored_as_one_table(folder: Path, cluster: Clu
 
 
 @pytest.mark.parametrize("score", [Bdeu(2.0), Qnml()])
-def test_scores_are_equal_to_the_last_bit_whatever_the_blocks(
+def test_scores_are_equal_to_the_last_bit_for_any_blocks(
     folder: Path, cluster: Cluster, score: DiscreteScore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.tables.partitions.ROWS", 60)
@@ -202,7 +202,7 @@ def test_dask_frames_are_read_and_partitions_unlike_the_first_are_named(
         read_partitioned(odd, coding, cluster)
 
 
-def test_learn_takes_dask_frames_and_folders_and_fits_models(folder: Path, workers: Workers) -> None:
+def test_learn_accepts_dask_frames_and_folders_and_fits_models(folder: Path, workers: Workers) -> None:
     frames = pytest.importorskip("dask.dataframe")
     coding: dict[str, Any] = {"columns": ("word", "whole", "times"), "show_progress": False}
     one = jt.learn(folder, treewidth=1, score="bdeu:ess=2", **coding)

@@ -15,7 +15,7 @@ from problems import named
 import jtsolve as jt
 from jtsolve.averaging.population import log_scores, log_sums, population_posterior
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import weights_of
+from jtsolve.averaging.weights import set_weights
 from jtsolve.backends.brute import chordal_trees
 from jtsolve.cli import run as shell
 from jtsolve.core.run import Run
@@ -78,7 +78,7 @@ def test_the_sums_are_those_of_averages() -> None:
     assert totals.min() > 800  # nats, beyond the range of doubles
     for candidate, total in enumerate(totals):
         problem = named(DenseScores(7, 7, scores[:, candidate]))
-        assert total == pytest.approx(compute(weights_of(problem), Run()).log_total, rel=1e-13)
+        assert total == pytest.approx(compute(set_weights(problem), Run()).log_total, rel=1e-13)
 
 
 def test_the_published_example() -> None:
@@ -164,7 +164,7 @@ def brute(counts: NDArray[np.int64], most: int) -> NDArray[np.float64]:
         ({"region": ["n", "n", "s"]}, {"strata": "region"}, "stratum 's'.*only one list has cases"),
     ],
 )
-def test_what_is_no_set_of_lists_is_refused(
+def test_an_invalid_set_of_lists_is_refused(
     change: dict[str, Any], options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises((InputError, ChoiceError), match=message):

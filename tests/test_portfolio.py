@@ -25,7 +25,7 @@ from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.lns.backend import LargeNeighbourhoodSearch
 from jtsolve.backends.portfolio import ledger, pool
 from jtsolve.backends.portfolio.backend import Portfolio
-from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack, unpack
+from jtsolve.backends.portfolio.member import Assignment, _MemberReport, main, pack_problem, unpack
 from jtsolve.backends.portfolio.pool import Pool
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.search.backend import LocalSearch
@@ -37,7 +37,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.solving import Recorder, choose, solve
+from jtsolve.solving import Recorder, choose_backend, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def no_process_is_left() -> Iterator[None]:
 # What comes of the members.
 
 
-def test_the_best_of_the_members_is_taken_and_named() -> None:
+def test_the_best_of_the_members_is_returned_and_named() -> None:
     problem = named(from_network(1, N, 3))
     alone = solve(problem, LNS, Run(Limits(seed=1))).score
     result = solve(problem, Portfolio((Forward(), LNS)), Run(Limits(threads=2)))
@@ -101,7 +101,7 @@ def test_the_best_of_the_members_is_taken_and_named() -> None:
 
 
 @pytest.mark.parametrize(("n", "threads"), [(N, 2), (6, 2), (N, 1)], ids=["processes", "few", "one thread"])
-def test_a_member_that_fails_is_named_and_the_others_answer_stands(n: int, threads: int) -> None:
+def test_a_member_that_fails_is_named_and_the_others_answer_is_kept(n: int, threads: int) -> None:
     failing = [
         "raise",
         "raise oddly",
@@ -156,7 +156,7 @@ def test_a_proof_that_there_is_no_tree_ends_the_others() -> None:
     assert outcome.bound == float("-inf")
 
 
-def test_exact_members_prove_what_heuristics_find() -> None:
+def test_exact_members_prove_trees_of_heuristics() -> None:
     problem = named(gaussian(2, N, 3))
     result = solve(problem, Portfolio((Forward(), DynamicProgramming())), Run(Limits(time=600.0, threads=2)))
     assert result.status is Status.OPTIMAL
@@ -174,7 +174,7 @@ def test_more_threads_than_members_repeat_the_heuristics_with_other_seeds() -> N
 
 def test_members_that_object_are_left_out() -> None:
     problem = wide()
-    assert "brute: It takes at most 5" in Portfolio((Brute(),)).capabilities.objections(problem)[0]
+    assert "brute: It supports at most 5" in Portfolio((Brute(),)).capabilities.objections(problem)[0]
     outcome = Portfolio((Brute(), Forward())).solve(problem, Limits(threads=2), Recording())
     assert list(outcome.stats["members"]) == ["forward 0"]
 
@@ -186,7 +186,7 @@ def test_members_that_object_are_left_out() -> None:
 def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
     problem = wide(n)
     first = "answer" if n != N or threads == 1 else "wait"
-    recorder = Recorder(problem, Run(Limits(600.0)))  # it would wait for ever if it learned nothing
+    recorder = Recorder(problem, Run(Limits(600.0)))  # without the news it would wait forever
     outcome = does(first, "follow").solve(problem, Limits(600.0, threads=threads), recorder)
     assert outcome.tree == recorder.incumbent == edgeless(n)
     assert outcome.bound == edgeless(n).score(problem.scores)  # said by the one that follows
@@ -260,7 +260,7 @@ def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> Non
 # Limits.
 
 
-def test_the_memory_is_divided_by_need_and_what_does_not_fit_waits() -> None:
+def test_the_memory_is_divided_by_need_and_the_rest_waits() -> None:
     own = psutil.Process().memory_info().rss
     members = (Member("answer", bytes=3 * own), Member("answer", bytes=own))
     seen = Portfolio(members).solve(wide(), Limits(threads=2, memory=9 * own), Recording()).stats
@@ -280,7 +280,7 @@ def test_the_memory_is_divided_by_need_and_what_does_not_fit_waits() -> None:
         Portfolio(members).solve(wide(), Limits(threads=2, memory=own), Recording())
 
 
-def test_a_time_limit_ends_all_and_kills_what_does_not_end(tmp_path: Path) -> None:
+def test_a_time_limit_ends_all_and_kills_unresponsive_members(tmp_path: Path) -> None:
     path = tmp_path / "pids"
     members = (Member("wait"), Member("hang", str(path)))
     limits = Limits(threads=2, time=None)
@@ -297,7 +297,7 @@ def test_a_time_limit_ends_all_and_kills_what_does_not_end(tmp_path: Path) -> No
     assert ended(*map(int, path.read_text(encoding="utf-8").split()))
 
 
-def test_a_time_limit_that_is_over_starts_nobody() -> None:
+def test_a_time_limit_that_is_over_starts_no_member() -> None:
     outcome = does("answer", "answer").solve(
         wide(), Limits(threads=2), Recording(patience=0, reason=Stop.TIME)
     )
@@ -331,10 +331,10 @@ def test_scores_arrive_equal_mapped_and_read_only(tmp_path: Path) -> None:
     several: list[LocalScores] = [gaussian(0, 8, 3), with_holes(0, gaussian(0, 8, 3), 0.3)]
     for number, scores in enumerate(several):
         problem = named(scores, Constraints(max_treewidth=2))
-        other = unpack(pack(problem, tmp_path / str(number)))
+        other = unpack(pack_problem(problem, tmp_path / str(number)))
         assert other.constraints == problem.constraints
         assert other.digest() == problem.digest()
-    dense = unpack(pack(wide(), tmp_path / "dense")).scores
+    dense = unpack(pack_problem(wide(), tmp_path / "dense")).scores
     assert not dense.values.flags.writeable  # type: ignore[attr-defined]
     assert not dense.values.flags.owndata  # type: ignore[attr-defined]
 
@@ -347,7 +347,7 @@ def test_scores_on_demand_arrive_with_their_data(tmp_path: Path) -> None:
     problem = Problem(
         tuple(Variable(name) for name in names), scores, provenance=MappingProxyType({"a": {1: 2}})
     )
-    other = unpack(pack(problem, tmp_path / "scores"))
+    other = unpack(pack_problem(problem, tmp_path / "scores"))
     assert other.scores.score(0b111) == scores.score(0b111)
     assert repr(other.scores) == repr(scores)
     assert other.scores.stats["cached"] == 1  # type: ignore[attr-defined]
@@ -364,9 +364,9 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
     assert ours.recv() == ("news", {"tree": None, "bound": 3.0})
     ours.send(Stop.INTERRUPTED)
     ours.close()
-    line.obey()
+    line.await_stop()
     assert line.stop is Stop.INTERRUPTED
-    line.say("ended", None)  # nobody is left to forward it
+    line.say("ended", None)  # no parent is left to forward it
     assert _MemberReport(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
     theirs.close()
 
@@ -374,19 +374,19 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "kind"), [("answer", "ended"), ("raise", "failed"), ("raise oddly", "failed")]
 )
-def test_a_process_answers_whatever_happens(
+def test_a_process_always_answers(
     what: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_MemberReport, "obey", lambda _line: None)
+    monkeypatch.setattr(_MemberReport, "await_stop", lambda _line: None)
     ours, theirs = Pipe()
-    ours.send_bytes(pack(wide(), tmp_path / "scores"))
+    ours.send_bytes(pack_problem(wide(), tmp_path / "scores"))
     ours.send_bytes(pickle.dumps(Assignment(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(theirs)
     said, content = ours.recv()
     assert said == kind
     if kind == "ended":
         assert content.stats["seed"] == 5
-    else:  # where a library has taught pickle to take any error, `Odd` itself arrives
+    else:  # where a library has extended pickle to any error, `Odd` itself arrives
         assert isinstance(content, Exception)
         assert "1 and 2" in str(content) or what == "raise"
 
@@ -412,14 +412,14 @@ def test_members_are_written_with_plus_signs() -> None:
     assert [member.name for member in portfolio.members] == ["forward", "chowliu"]
 
 
-def test_auto_takes_it_above_the_exact_range() -> None:
-    assert choose(named(gaussian(0, 45, 3)), Run(Limits(threads=2))).backend.name == "portfolio"
+def test_auto_selects_it_above_the_exact_range() -> None:
+    assert choose_backend(named(gaussian(0, 45, 3)), Run(Limits(threads=2))).backend.name == "portfolio"
     assert REGISTRY["portfolio"].capabilities.rank > REGISTRY["merging"].capabilities.rank
     assert REGISTRY["merging"].capabilities.rank > REGISTRY["lns"].capabilities.rank
 
 
-def test_auto_takes_it_on_one_thread_too() -> None:
-    assert choose(named(gaussian(0, 45, 3)), Run(Limits(threads=1))).backend.name == "portfolio"
+def test_auto_selects_it_on_one_thread_too() -> None:
+    assert choose_backend(named(gaussian(0, 45, 3)), Run(Limits(threads=1))).backend.name == "portfolio"
 
 
 # Turns on one thread.
@@ -433,7 +433,7 @@ def test_members_take_turns_and_learn_of_each_other() -> None:
     assert outcome.stats["at_a_time"] == 2
 
 
-def test_a_proof_without_hope_takes_no_turns_from_a_search() -> None:
+def test_a_proof_without_hope_costs_a_search_no_turns() -> None:
     members = Member("answer"), Member("wait", exact=True)
     for seconds, memory, turns in ((1.0, 1, 2), (1e9, 1, 1), (1.0, 1 << 60, 1)):
         hopeless = replace(members[1], seconds=seconds, bytes=memory)
@@ -478,7 +478,7 @@ def test_with_few_variables_one_that_searches_comes_before_a_proof() -> None:
 # Without a time limit.
 
 
-def test_a_proof_goes_on_for_a_while_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proof_continues_for_a_while_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger, "_LEAST_PATIENCE", 0.2)
     members = (Member("answer"), Member("wait", exact=True))
     outcome = Portfolio(members).solve(wide(6), Limits(threads=1), Recording())
@@ -488,9 +488,9 @@ def test_a_proof_goes_on_for_a_while_after_the_search(monkeypatch: pytest.Monkey
         Portfolio(members, patience=-1.0)
 
 
-def test_auto_takes_it_where_its_first_member_does_not_take_the_problem() -> None:
+def test_auto_selects_it_where_its_first_member_does_not_support_the_problem() -> None:
     problem = replace(named(gaussian(0, 45, 3)), constraints=Constraints(max_cliques=20))
-    assert choose(problem, Run(Limits(threads=2))).backend.name == "portfolio"
+    assert choose_backend(problem, Run(Limits(threads=2))).backend.name == "portfolio"
 
 
 def test_it_is_exact_if_all_members_are() -> None:

@@ -30,7 +30,7 @@ from jtsolve.io.instance import write_problem
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
 from jtsolve.io.result import result_to_document
 from jtsolve.kbest import k_best
-from jtsolve.proving import prove, prove_ranking, require_exact, with_own_certificate, written
+from jtsolve.proving import prove, prove_ranking, require_exact, with_own_certificate, written_certificate
 from jtsolve.solving import solve
 from jtsolve.verify.ranking import check_ranking
 from jtsolve.verify.result import check
@@ -102,7 +102,7 @@ def test_a_heuristic_has_no_bound_to_prove() -> None:
 
 
 def test_a_portfolio_that_closed_the_gap_is_certified() -> None:
-    problem = named(gaussian(3, 13, 3))  # in processes of their own
+    problem = named(gaussian(3, 13, 3))  # in separate processes
     portfolio = REGISTRY["portfolio"]
     require_exact(portfolio)
     result = solve(problem, portfolio, Run(Limits(threads=2)))
@@ -130,11 +130,11 @@ def test_a_portfolio_that_is_stopped_certifies_its_bound(threads: int, tmp_path:
     result = solve(problem, chosen, ReportingRun(interrupt, Limits(threads=threads)))
     assert interrupted
     assert (result.status, result.stop) == (Status.FEASIBLE, Stop.INTERRUPTED)
-    certified = written(result, path)
+    certified = written_certificate(result, path)
     assert certified is not None
     assert verify(problem, result_to_document(certified), read_certificate(path)) == ()
     weaker = {"members": {"clutter 1": {"certified": result.bound + 1}}}
-    assert written(replace(result, stats=weaker), path) is None
+    assert written_certificate(replace(result, stats=weaker), path) is None
     assert not path.exists()
 
 

@@ -61,7 +61,7 @@ def test_the_module_for_benchpress_writes_an_adjacency_matrix(score: str, tmp_pa
     assert (tmp_path / "ntests").read_text() == "None"
 
 
-def test_the_schema_of_the_module_takes_its_examples_and_no_other_keys() -> None:
+def test_the_schema_of_the_module_accepts_its_examples_and_no_other_keys() -> None:
     schema = json.loads((MODULE / "schema.json").read_text(encoding="utf-8"))
     schema["$defs"] = {"flexnonnegnumnull": {"type": ["number", "null"]}}  # of Benchpress
     (example,) = schema["items"]["examples"]

@@ -22,7 +22,7 @@ from jtsolve.errors import ChoiceError, InputError, LimitError
 from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.layout import BYTES_PER_CELL
 from jtsolve.models.network import NetworkModel, from_network
-from jtsolve.models.relevance import Entered, columns_of, posterior
+from jtsolve.models.relevance import Entered, network_variables, relevant_posterior
 from jtsolve.networks.write import to_bif
 
 if TYPE_CHECKING:
@@ -72,11 +72,11 @@ def check_against_brute_force(network: Network, seed: int) -> None:
     names = [[network.names[v] for v in group] for group in groups]
     if total == 0:
         with pytest.raises(InputError, match="probability 0"):
-            posterior(network, names, evidence)
+            relevant_posterior(network, names, evidence)
         with pytest.raises(InputError, match="probability 0"):
             NetworkModel(network).explain(evidence)
         return
-    found = posterior(network, names, evidence)
+    found = relevant_posterior(network, names, evidence)
     assert found.log_probability == pytest.approx(log(total), abs=1e-11)
     for group, table in zip(groups, found.tables, strict=True):
         rest = tuple(set(range(joint.ndim)) - set(group))
@@ -105,7 +105,7 @@ def test_answers_agree_with_brute_force_where_there_are_zeros(seed: int, zeros: 
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_part_looked_at_is_what_is_d_connected_among_the_ancestors(seed: int) -> None:
+def test_the_visited_part_is_d_connected_among_the_ancestors(seed: int) -> None:
     network = some_network(seed)
     evidence, _ = some_evidence(network, seed)
     target = repeatable(seed).randrange(len(network.nodes))
@@ -143,29 +143,29 @@ LEAVES = dict.fromkeys(WIDE.names[72:], "s0")
 
 def test_a_root_of_a_network_whose_tree_fits_no_memory_is_answered() -> None:
     for name in ("V0", "V23"):
-        (table,) = posterior(WIDE, [[name]], {}, memory=BYTES_PER_CELL * 4).tables
+        (table,) = relevant_posterior(WIDE, [[name]], {}, memory=BYTES_PER_CELL * 4).tables
         np.testing.assert_allclose(table, WIDE.nodes[WIDE.names.index(name)].table[0])
     with pytest.raises(LimitError, match=r"the tables of the cliques: .* cells need"):
         from_network(WIDE)
 
 
-def test_roots_and_leaves_are_asked_together_if_that_is_cheaper() -> None:
+def test_roots_and_leaves_are_queried_together_if_that_is_cheaper() -> None:
     asked: list[str] = []
     small = layered(6, 2)
     groups = [[name] for name in small.names]
-    together = posterior(small, groups, {}, run=noting(asked))
+    together = relevant_posterior(small, groups, {}, run=noting(asked))
     assert asked.count("passing messages") == 1
     for group, table in zip(groups, together.tables, strict=True):
-        np.testing.assert_allclose(posterior(small, [group], {}).tables[0], table, atol=1e-12)
+        np.testing.assert_allclose(relevant_posterior(small, [group], {}).tables[0], table, atol=1e-12)
 
 
-def test_evidence_cuts_off_what_it_separates() -> None:
+def test_evidence_cuts_off_separated_parts() -> None:
     chain = random_network([3] * 50, [[], *([v] for v in range(49))], 0)
     entered = Entered.of(chain, {"V10": "s0", "V20": "s1"})
     part = entered.part(entered.observed | 1 << 15, 1 << 15)
     assert list(members(part.variables)) == list(range(11, 20))
     # P(evidence) needs the others too.
-    found = posterior(chain, [["V15"]], {"V10": "s0", "V20": "s1"})
+    found = relevant_posterior(chain, [["V15"]], {"V10": "s0", "V20": "s1"})
     whole = from_network(chain).posterior([["V15"]], {"V10": "s0", "V20": "s1"})
     np.testing.assert_allclose(found.tables[0], whole.tables[0], atol=1e-12)
     assert found.log_probability == pytest.approx(whole.log_probability)
@@ -173,12 +173,12 @@ def test_evidence_cuts_off_what_it_separates() -> None:
 
 def test_evidence_far_away_that_does_not_fit_is_said_and_the_answer_given() -> None:
     evidence: Evidence = {**LEAVES, "V0": "s1"}
-    found = posterior(WIDE, [["V0"]], evidence)
+    found = relevant_posterior(WIDE, [["V0"]], evidence)
     assert found.log_probability is None
     assert "cells need" in found.refusal
     assert found.tables[0].tolist() == [0, 1, 0, 0]
     with pytest.raises(LimitError, match=r"variables on which the answer depends: .* GB are free"):
-        posterior(WIDE, [["V1"]], evidence)
+        relevant_posterior(WIDE, [["V1"]], evidence)
 
 
 def test_names_and_sizes_are_checked_before_any_work() -> None:
@@ -189,11 +189,11 @@ def test_names_and_sizes_are_checked_before_any_work() -> None:
         ([[]], {}),
     ):
         with pytest.raises(InputError):
-            posterior(WIDE, groups, evidence)
+            relevant_posterior(WIDE, groups, evidence)
     with pytest.raises(LimitError, match="joint marginal of 20 variables"):
-        posterior(WIDE, [list(WIDE.names[:20])], {})
+        relevant_posterior(WIDE, [list(WIDE.names[:20])], {})
     with pytest.raises(LimitError, match=r"cells need .* GB of memory, and 1e-07 GB are allowed"):
-        posterior(WIDE, [["V0", "V1"]], {}, memory=100)
+        relevant_posterior(WIDE, [["V0", "V1"]], {}, memory=100)
     model = from_network(layered(3, 2))
     with pytest.raises(InputError, match="there is no 'W'"):
         model.posterior([["W"]], {})
@@ -210,7 +210,7 @@ def test_a_network_answers_on_the_command_line(tmp_path: Path, capsys: pytest.Ca
     last = WIDE.names[-1]
     leaves = ",".join(f"{name}={state}" for name, state in {**LEAVES, "V3": "s1"}.items())
     assert run(["query", str(path), "--target", "V3", "--given", leaves], 0.0) == 0
-    assert "ln P(evidence) is left out, and the evidence taken to be possible: the" in capsys.readouterr().out
+    assert "ln P(evidence) is left out, and the evidence assumed possible: the" in capsys.readouterr().out
     assert run(["query", str(path), "--target", "W"], 0.0) == 2
     assert run(["query", str(path), "--target", last, "--memory-limit", "0.001"], 0.0) == 4
     assert "GB are allowed" in capsys.readouterr().err
@@ -295,7 +295,7 @@ def test_rows_of_a_network_are_drawn_from_its_posterior(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_best_configuration_is_found_one_table_at_a_time(seed: int) -> None:
     network = some_network(seed)
-    columns = columns_of(network)
+    columns = network_variables(network)
     evidence: Evidence = {} if seed % 2 else {network.names[-1]: columns[-1].states[0]}
     whole = from_network(network).condition(evidence)
     (best,), of_evidence = NetworkModel(network).explain(evidence)
@@ -330,7 +330,7 @@ def test_rows_of_a_network_whose_tree_fits_no_memory(
     assert run(["sample", str(path), "--rows", "5", "--given", "V3=s1", "--output", str(rows)], 0.0) == 0
     assert run(["loglik", str(path), str(rows), "--drop", ",".join(LEAVES), "--json"], 0.0) == 0
     assert '"impossible_rows": 0' in capsys.readouterr().out
-    # A gap above what is observed, one row at a time; not so many that nothing fits.
+    # A gap above the observed nodes, one row at a time; not so many that nothing fits.
     every = np.zeros((96, 1), dtype=np.int32)
     every[0] = -1
     expected = np.repeat(every, 4, axis=1)

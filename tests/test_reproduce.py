@@ -22,7 +22,7 @@ SHARED = {
     "publishing.py",
     "state_rows.py",
 }
-"""What stands in the folder and measures nothing."""
+"""Files of the folder that measure nothing."""
 HUNTS = {"forge.py", "fuzz.py", "gpu.py", "kills.py"}
 """What searches for faults, or needs a device; it makes no table of the page."""
 
@@ -47,7 +47,7 @@ def test_every_table_of_the_documentation_comes_from_a_script_in_the_list(path: 
     assert named - SHARED - HUNTS <= {one.arguments.split()[0] for one in BENCHMARKS}
 
 
-def test_what_fails_or_lacks_its_data_is_told_and_the_others_go_on(
+def test_failures_and_missing_data_are_reported_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (quick,) = (one for one in BENCHMARKS if one.name == "stress_moves")
@@ -68,7 +68,7 @@ def test_what_fails_or_lacks_its_data_is_told_and_the_others_go_on(
     assert "--data FOLDER is missing" in capsys.readouterr().out
 
 
-def test_the_list_says_what_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_names_requirements(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(BENCHMARKS)

@@ -16,7 +16,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.result import Incumbent, Result, Status, Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InputError
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.io.result import read_result, result_to_document, result_to_json
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "result.schema.json"
@@ -130,7 +130,7 @@ def test_the_json_form() -> None:
     assert result_to_json(FOUND).decode() == JSON
 
 
-def test_what_is_infinite_is_null() -> None:
+def test_infinite_numbers_are_null() -> None:
     unknown = json.loads(result_to_json(replace(NOTHING, bound=inf)))
     assert (unknown["score"], unknown["bound"], unknown["gap"]) == (None, None, None)
     assert (unknown["cliques"], unknown["separators"], unknown["tree_edges"]) == ([], [], [])
@@ -139,7 +139,7 @@ def test_what_is_infinite_is_null() -> None:
     assert json.loads(result_to_json(replace(FOUND, stats={"x": nan})))["stats"] == {"x": None}
 
 
-def test_what_is_no_json_value_is_an_error() -> None:
+def test_an_invalid_json_value_is_an_error() -> None:
     with pytest.raises(TypeError, match="is not a JSON value"):
         result_to_json(replace(FOUND, stats={"x": {1, 2}}))
 
@@ -153,7 +153,7 @@ def test_a_result_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_the_committed_schema_is_the_one_of_the_code() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.RESULT) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == indented_json(schemas.RESULT) + "\n"
 
 
 @pytest.mark.parametrize(

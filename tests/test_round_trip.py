@@ -1,4 +1,4 @@
-"""The law of values: what goes in comes out, is accepted again, and means the same; or it is refused.
+"""The law of values: an input value comes out, is accepted again, and means the same; or it is refused.
 
 Values of every type go through every container, into a model, through its file, and through query, evidence,
 sample, predict and impute. The reference is a count of the values themselves, equal as Python has it.
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.cli.models import rows_of
+from jtsolve.cli.models import rows_in_format
 from jtsolve.errors import InputError
 from jtsolve.networks.network import Network, NetworkNode
 from jtsolve.networks.write import to_bif
@@ -230,7 +230,7 @@ def test_rows_have_the_likelihood_of_the_values_in_them_in_any_container(
 @pytest.mark.parametrize("kind", TYPES)
 @LAW
 @given(data=st.data())
-def test_what_a_query_shows_is_accepted_as_evidence(
+def test_answers_of_a_query_are_accepted_as_evidence(
     kind: str, data: DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("law")
@@ -260,8 +260,8 @@ def test_a_sample_reads_back_as_it_was_drawn(
         expected = one.model.log_likelihood(drawn)
         assert np.array_equal(one.loglik(one.sample(8, seed=3)), expected)
         csv, parquet = folder / "sample.csv", folder / "sample.parquet"
-        csv.write_bytes(rows_of(one.model, drawn, "csv"))
-        parquet.write_bytes(rows_of(one.model, drawn, "parquet"))
+        csv.write_bytes(rows_in_format(one.model, drawn, "csv"))
+        parquet.write_bytes(rows_in_format(one.model, drawn, "parquet"))
         assert np.array_equal(one.loglik(csv), expected)
         assert np.array_equal(one.loglik(parquet), expected)
 

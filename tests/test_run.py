@@ -18,7 +18,7 @@ from jtsolve.errors import ChoiceError, LimitError
 
 
 class Recording:
-    """A display that keeps what it is given."""
+    """A display that records its calls."""
 
     def __init__(self) -> None:
         self.states: list[Progress] = []
@@ -170,7 +170,7 @@ def test_findings_are_logged_by_default(caplog: pytest.LogCaptureFixture) -> Non
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_the_first_signal_interrupts_and_the_second_does_what_it_did_before(number: signal.Signals) -> None:
+def test_the_first_signal_interrupts_and_the_second_has_its_previous_effect(number: signal.Signals) -> None:
     caught: list[int] = []
     before = signal.signal(number, lambda number, _frame: caught.append(number))
     try:
@@ -302,7 +302,7 @@ def test_a_notebook_has_one_output_which_is_updated_and_empty_in_the_end(
     assert outputs[0][-1] == ""
 
 
-def test_where_nobody_watches_only_compilation_is_announced_once(
+def test_without_a_terminal_only_compilation_is_announced_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(FirstRunLine, "said", False)

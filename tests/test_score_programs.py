@@ -1,6 +1,6 @@
 """Family scores of pgmpy and pyAgrum, summed along two elimination orders, are our cliques minus separators.
 
-pyAgrum's scores are in bits. Its AIC takes a parameter for one bit, and its BDeu differs from pgmpy's, which
+pyAgrum's scores are in bits. Its AIC charges a parameter one bit, and its BDeu differs from pgmpy's, which
 is ours, by 0.3 % where a pseudo-count is small: neither is compared.
 """
 
@@ -34,7 +34,7 @@ FAMILIES = (
 
 
 def table(seed: int) -> DataTable:
-    """Random rows in which every state occurs, since the others know only such states."""
+    """Random rows in which every state occurs, since the others have only such states."""
     generator = np.random.default_rng(seed)
     codes = np.array([generator.integers(0, arity, 300) for arity in ARITIES])
     codes[:, :4] = np.arange(4) % np.array(ARITIES)[:, None]

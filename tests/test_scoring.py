@@ -169,7 +169,7 @@ def tree_score(scores: DenseScores, tree: JunctionTree) -> float:
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("name", FAMILIES)
-def test_cliques_and_separators_give_what_families_give(name: str, order: tuple[int, ...]) -> None:
+def test_cliques_and_separators_agree_with_families(name: str, order: tuple[int, ...]) -> None:
     families = parents_along(TREE, order)
     expected = sum(FAMILIES[name](TABLE, v, parents) for v, parents in families.items())
     scores = tabulate(TABLE, REGISTRY[name], 3)
@@ -400,7 +400,7 @@ def test_bit_sets_count_binary_columns_to_the_bit(rows: int) -> None:
                 assert bits[1].tobytes() == plain[1][order].tobytes()
 
 
-def test_bit_sets_are_taken_where_they_are_faster() -> None:
+def test_bit_sets_are_used_where_they_are_faster() -> None:
     def bits(table: DataTable, max_size: int) -> bool:
         scorer = make_scorer(table, Bdeu(), max_size)
         assert isinstance(scorer, CountingScorer)
@@ -436,7 +436,7 @@ def test_the_order_of_rows_and_states_changes_no_bit() -> None:
         assert one.values.tobytes() == two.values.tobytes()
 
 
-def test_distinct_rows_stand_for_all() -> None:
+def test_distinct_rows_represent_all() -> None:
     table = data_table((2, 2, 3), 500)
     distinct = distinct_rows(table)
     assert (distinct.rows, distinct.total) == (12, 500)
@@ -720,7 +720,7 @@ def test_tables_that_are_none_are_refused(make: Callable[[], object], message: s
         make()
 
 
-def test_tables_are_immutable_and_digests_tell_them_apart() -> None:
+def test_tables_are_immutable_and_digests_distinguish_them() -> None:
     with pytest.raises(ValueError, match="read-only"):
         TABLE.codes[0, 0] = 1
     one = DataTable(("a", "b"), BINARY, CODES)

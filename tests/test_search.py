@@ -33,7 +33,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
-from jtsolve.solving import options_of, solve
+from jtsolve.solving import backend_options, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
@@ -64,7 +64,7 @@ def test_random_moves_keep_the_graph_chordal_and_narrow_and_their_gains_are_true
     tree = MutableTree(edgeless(n))
     before, made = tree.frozen(), Counter[str]()
     while made.total() < moves:
-        tree.rehang(random)
+        tree.move_tree_edge(random)
         assert tree.frozen() == before
         kind = random.choice(MOVES)
         move = kind(tree, by)
@@ -99,7 +99,7 @@ def test_every_chordal_graph_is_reached() -> None:
     tree = MutableTree(edgeless(4))
     seen = {tree.frozen()}
     for _ in range(6000):
-        tree.rehang(random)
+        tree.move_tree_edge(random)
         move = random.choice(MOVES)(tree, by)
         if move is not None:
             tree.apply(move.change)
@@ -107,7 +107,7 @@ def test_every_chordal_graph_is_reached() -> None:
     assert len(seen) == len(list(chordal_trees(4))) == 61
 
 
-def test_a_move_that_is_taken_back_leaves_all_as_it_was() -> None:
+def test_an_undone_move_leaves_all_as_it_was() -> None:
     tree = MutableTree(JunctionTree(5, (0b00011, 0b00110, 0b01100, 0b10100), ((0, 1), (1, 2), (1, 3))))
     before = parts(tree)
     tree.apply(Change({0: 0b00010}))  # merged into its neighbour
@@ -125,7 +125,7 @@ def test_moves_that_do_not_exist_are_not_made() -> None:
     by = MoveProposals(random, 2, [])
     alone = MutableTree(JunctionTree(1, (1,), ()))
     assert all(kind(alone, by) is None for kind in MOVES)
-    alone.rehang(random)
+    alone.move_tree_edge(random)
     full = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert join(full, by) is None
     star = MutableTree(
@@ -141,7 +141,7 @@ def test_moves_that_do_not_exist_are_not_made() -> None:
     assert any(move is not None for move in found)
 
 
-def test_a_holder_is_found_when_the_one_known_is_gone() -> None:
+def test_a_holder_is_found_after_the_known_one_is_removed() -> None:
     tree = MutableTree(JunctionTree(3, (0b011, 0b110), ((0, 1),)))
     assert tree.holder(0) == 0
     tree.apply(Change({0: 0b010}, 0b101, (), (1,)))
@@ -237,7 +237,7 @@ def test_ties_and_sets_without_scores_do_no_harm(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("options", METHODS, ids=str)
-def test_is_never_worse_than_its_start_and_reports_what_it_returns(options: dict[str, Any]) -> None:
+def test_is_never_worse_than_its_start_and_reports_its_result(options: dict[str, Any]) -> None:
     problem = named(from_network(5, 16, 3))
     start = Forward().solve(problem, Limits(), Recording()).tree
     recording = Recording()
@@ -260,7 +260,7 @@ def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
     assert first.stats != other.stats
 
 
-def test_ends_soon_when_told_to() -> None:
+def test_ends_soon_when_stopped() -> None:
     problem = named(from_network(0, 16, 3))
     recording = Recording(patience=40, reason=Stop.INTERRUPTED)
     outcome = search().solve(problem, Limits(), recording)
@@ -343,7 +343,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
 
 
 def test_its_options_can_be_written_down_and_it_ranks_above_its_starts() -> None:
-    assert options_of(search())["start"][0]["name"] == "forward"
+    assert backend_options(search())["start"][0]["name"] == "forward"
     assert search().capabilities.rank == 1
     assert search().estimate(named(integers(0, 30, 3)), Limits()).seconds > 0
 

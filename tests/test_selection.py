@@ -147,7 +147,7 @@ def test_a_warm_start_gives_the_same_estimate() -> None:
     assert np.allclose(warm.precision, graphical_lasso(S, small).precision, atol=1e-6)
 
 
-def test_a_uniform_penalty_gives_what_scikit_learn_gives() -> None:
+def test_a_uniform_penalty_agrees_with_scikit_learn() -> None:
     S = np.cov(_data(10, 100))
     for level in (0.05, 0.2, 0.5):
         _, theirs = sklearn_graphical_lasso(S, level, tol=1e-8, enet_tol=1e-8, max_iter=1000)
@@ -289,7 +289,7 @@ def test_fishers_z_needs_more_rows_than_columns() -> None:
 # Screens
 
 
-def test_screens_give_supersets_of_what_the_method_finds() -> None:
+def test_screens_give_supersets_of_the_selected_graph() -> None:
     table = _table(10, 300)
     plain = select(table, GraphicalLasso(), Complete(), Plain())
     for screen in (PcScreen(), Correlations(0.1)):
@@ -316,7 +316,7 @@ def test_without_edges_in_the_superset_there_is_nothing_to_decide() -> None:
         assert found.strengths == ()
 
 
-def test_progress_is_told_and_may_end_the_selection() -> None:
+def test_progress_is_reported_and_may_end_the_selection() -> None:
     notes: list[tuple[str, float]] = []
 
     def heard(*, note: str | None, done: float | None, **_: object) -> None:

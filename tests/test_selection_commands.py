@@ -33,7 +33,7 @@ from jtsolve.models.model import JunctionTreeModel
 from jtsolve.selection.choices import CRITERIA, FRAMEWORKS, METHODS, SCREENS, SelectionPlan
 from jtsolve.selection.choosing import Ebic, Stars
 from jtsolve.selection.estimator import GraphSelection
-from jtsolve.selection.framed import grouped
+from jtsolve.selection.framed import region_of_vertices
 from jtsolve.selection.framework import OverJunctionTree, Plain
 from jtsolve.selection.glasso import GraphicalLasso
 from jtsolve.selection.neighbourhood import NeighbourhoodSelection
@@ -187,7 +187,7 @@ def test_other_outputs_and_missing_or_constant_values_are_refused(
     assert "constant" in said
 
 
-def test_fit_takes_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path) -> None:
+def test_fit_requires_one_of_tree_graph_and_treewidth(numbers: Path, tmp_path: Path) -> None:
     graph, model = tmp_path / "g.json", tmp_path / "m.json"
     write_graph(graph_to_document(UndirectedGraph.from_edges("ab", [(0, 1)])), graph)
     weighed = tmp_path / "g.csv"
@@ -277,7 +277,7 @@ def test_constraints_keep_a_tree_within_the_triangulated_superset() -> None:
     assert constraints_within(None) == Constraints()
 
 
-def test_exact_backends_refine_what_a_screen_left(
+def test_exact_backends_refine_a_screened_graph(
     numbers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     graph, result, other = tmp_path / "g.json", tmp_path / "r.json", tmp_path / "h.json"
@@ -318,7 +318,7 @@ def test_exact_backends_refine_what_a_screen_left(
     assert "there is no column 'z'" in capsys.readouterr().err
 
 
-def test_python_refines_what_a_screen_left(tmp_path: Path) -> None:
+def test_python_refines_a_screened_graph(tmp_path: Path) -> None:
     frame = pl.DataFrame(_walk(), schema=list("abcde"), orient="row")
     selected = jt.select(frame, screen="correlation:0.25")
     selected.write(tmp_path / "g.json")
@@ -366,7 +366,7 @@ def test_texts_describe_methods_screens_and_frameworks() -> None:
 
 
 @pytest.mark.parametrize("registry", [METHODS, SCREENS, FRAMEWORKS, CRITERIA], ids=lambda one: one.kind)
-def test_every_option_of_a_choice_says_what_it_means(registry: Registry[Any]) -> None:
+def test_every_option_of_a_choice_has_a_description(registry: Registry[Any]) -> None:
     for name in registry:
         assert all(option.meaning for option in registry.describe(name).options), name
 
@@ -409,8 +409,8 @@ def test_python_selects_states_and_fits_them(states: Path) -> None:
 
 def test_vertices_get_the_region_of_most_of_their_neighbours() -> None:
     graph = UndirectedGraph.from_edges("abcd", [(0, 1), (1, 2), (2, 3)])
-    assert grouped(graph, [[0, 1], [1, 2, 3]]) == [0, 0, 1, 1]
-    assert grouped(graph, [[0, 1]]) == [None] * 4
+    assert region_of_vertices(graph, [[0, 1], [1, 2, 3]]) == [0, 0, 1, 1]
+    assert region_of_vertices(graph, [[0, 1]]) == [None] * 4
 
 
 @pytest.mark.filterwarnings("ignore:Skipping check check_array_api_input")
@@ -418,7 +418,7 @@ def test_the_estimator_keeps_the_rules_of_scikit_learn() -> None:
     check_estimator(GraphSelection())
 
 
-def test_the_estimator_stands_where_the_graphical_lasso_of_scikit_learn_does() -> None:
+def test_the_estimator_replaces_the_graphical_lasso_of_scikit_learn() -> None:
     rows = _walk() * np.array([1.0, 2, 1, 5, 1]) + 3
     found = GraphSelection(screen="complete", random_state=1).fit(rows)
     theirs = TheirLasso(0.1, max_iter=500).fit(rows)

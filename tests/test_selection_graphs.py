@@ -21,11 +21,11 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Selection
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import lay_out
+from jtsolve.io.documents import indented_json
 from jtsolve.io.graph import (
     GraphDocument,
+    decoded_graph,
     document_to_json,
-    graph_of,
     graph_to_document,
     read_document,
     read_graph,
@@ -75,7 +75,7 @@ def test_a_graph_is_the_one_of_its_edges_matrix_and_networkx_graph(graph: Undire
 
 
 @given(graphs(), st.data())
-def test_a_marginal_graph_joins_what_paths_outside_join(graph: UndirectedGraph, data: st.DataObject) -> None:
+def test_a_marginal_graph_joins_ends_of_outside_paths(graph: UndirectedGraph, data: st.DataObject) -> None:
     kept = data.draw(st.sets(st.sampled_from(range(graph.n))))
     marginal = graph.marginal(varset(kept))
     full = graph.to_networkx()
@@ -97,7 +97,7 @@ def test_a_marginal_graph_joins_what_paths_outside_join(graph: UndirectedGraph, 
         (("a", "b"), (4, 0), "above 1"),
     ],
 )
-def test_what_is_no_graph_is_refused(names: Any, neighbours: Any, reason: str) -> None:
+def test_an_invalid_graph_is_refused(names: Any, neighbours: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         UndirectedGraph(names, neighbours)
 
@@ -122,7 +122,7 @@ def test_graphs_are_joined_subtracted_and_aligned_by_name() -> None:
 
 
 @pytest.mark.parametrize("graph", [nx.DiGraph([(0, 1)]), nx.MultiGraph([(0, 1)]), [(0, 1)]])
-def test_only_simple_undirected_graphs_of_networkx_are_taken(graph: Any) -> None:
+def test_only_simple_undirected_graphs_of_networkx_are_accepted(graph: Any) -> None:
     with pytest.raises(InputError, match=r"directed|multigraph|is not a graph"):
         UndirectedGraph.from_networkx(graph)
 
@@ -282,7 +282,7 @@ def test_corrupted_bytes_give_a_graph_or_an_input_error(
 
 
 def test_the_committed_schema_is_that_of_the_code_and_of_the_files() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == lay_out(schemas.GRAPH) + "\n"
+    assert SCHEMA.read_text(encoding="utf-8") == indented_json(schemas.GRAPH) + "\n"
     for content in (SAMPLES["g.json"], _graph()):
         jsonschema.validate(json.loads(content), schemas.GRAPH)
 
@@ -342,7 +342,7 @@ def test_equal_separators_have_their_set_as_common_child() -> None:
         (((0b111,), (0b111, 0b111), (0b11, 0b11)), "twice"),
     ],
 )
-def test_what_is_no_region_graph_is_refused(rows: Any, reason: str) -> None:
+def test_an_invalid_region_graph_is_refused(rows: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         RegionGraph(rows)
 
@@ -369,7 +369,7 @@ def test_a_right_selection_has_no_fault_and_a_graph_alone_is_none() -> None:
     document = selection_to_document(_selected())
     assert len({step.row for step in _selected().steps}) > 1
     assert check_selection(document) == ()
-    (fault,) = check_selection(graph_to_document(graph_of(document, "x")))
+    (fault,) = check_selection(graph_to_document(decoded_graph(document, "x")))
     assert "no selection" in fault
 
 

@@ -156,7 +156,7 @@ def test_joined_constraints_are_both() -> None:
         Constraints(forbidden_edges=frozenset({3})).joined(Constraints(required_edges=frozenset({3})))
 
 
-def test_fit_says_how_good_its_tree_is_and_takes_constraints(
+def test_fit_reports_the_gap_of_its_tree_and_accepts_constraints(
     command: Call, chain: Path, tmp_path: Path
 ) -> None:
     model = tmp_path / "m.json"
@@ -176,7 +176,7 @@ def test_fit_says_how_good_its_tree_is_and_takes_constraints(
     assert (code, "no tree meets the constraints" in err) == (2, True)
 
 
-def test_a_given_tree_takes_no_constraints(command: Call, chain: Path, tmp_path: Path) -> None:
+def test_a_given_tree_accepts_no_constraints(command: Call, chain: Path, tmp_path: Path) -> None:
     result, model = tmp_path / "r.json", tmp_path / "m.json"
     assert command("solve", chain, "--treewidth", "1", "--output", result)[0] == 0
     code, _, err = command("fit", chain, "--tree", result, "--forbid", "a,b", "--output", model)
@@ -213,7 +213,7 @@ def test_validation_rows_are_read_before_the_search(
     assert (code, "there is none called 'd'" in err) == (2, True)
 
 
-def test_loglik_sums_out_what_is_left_out_and_counts_weights(
+def test_loglik_sums_out_missing_columns_and_counts_weights(
     command: Call, chain: Path, tmp_path: Path
 ) -> None:
     model, rows = tmp_path / "m.json", tmp_path / "rows.csv"
@@ -240,7 +240,7 @@ def test_loglik_sums_out_what_is_left_out_and_counts_weights(
         assert (code, message in err) == (2, True)
 
 
-def test_compare_takes_constraints_and_the_same_words_again(
+def test_compare_accepts_constraints_and_the_same_words_again(
     command: Call, chain: Path, tmp_path: Path
 ) -> None:
     folder, scored = tmp_path / "run", tmp_path / "chain.json"

@@ -76,7 +76,7 @@ def test_ties_and_missing_scores_are_as_in_brute_force(problem: Problem) -> None
         assert tree.score(problem.scores) == pytest.approx(expected, abs=1e-9)
 
 
-def test_what_is_covered_is_held_and_costs_nothing_else() -> None:
+def test_covered_sets_are_held_at_no_other_cost() -> None:
     for seed in range(30):
         random = repeatable(seed)
         problem = named(with_holes(seed, gaussian(seed, 5, 3), 0.1, singles=False))

@@ -27,7 +27,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError, LimitError, RefusedError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bdeu import Bdeu
-from jtsolve.solving import Recorder, choose, forecast_of, independence, options_of, solve
+from jtsolve.solving import Recorder, backend_options, choose_backend, forecast_of, independence, solve
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ FULL = JunctionTree(3, (0b111,), ())
 
 
 class Scripted:
-    """A backend that does what a test tells it to; no dataclass, since a script is no option."""
+    """A backend scripted by a test; no dataclass, since a script is no option."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ IMPOSSIBLE = named(gaussian(3, 3), Constraints(max_treewidth=1, min_separator_si
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> dict[str, Backend]:
-    """A registry for `choose` that is empty but for what a test puts in."""
+    """A registry for `choose_backend` with the entries of a test only."""
     made: dict[str, Backend] = {}
     monkeypatch.setattr(solve_module, "REGISTRY", made)
     return made
@@ -187,7 +187,7 @@ def test_a_bound_far_above_leaves_the_tree_feasible(problem: Problem) -> None:
     assert result.gap == pytest.approx(1.0)
 
 
-def test_without_a_bound_the_family_bound_stands_in(problem: Problem) -> None:
+def test_without_a_bound_the_family_bound_is_used(problem: Problem) -> None:
     best = solve(problem, REGISTRY["brute"]).score
     assert best is not None
     result = solve(problem, claims(Outcome(ISOLATED)))
@@ -273,7 +273,7 @@ def test_every_reason_to_refuse_is_given_at_once() -> None:
     assert caught.value.reasons == (
         "It does not support the constraint max_cliques.",
         "It does not support the constraint min_separator_size.",
-        "It takes at most 2 variables, not 3.",
+        "It supports at most 2 variables, not 3.",
         "It never works on this machine.",
     )
     assert all(reason in str(caught.value) for reason in caught.value.reasons)
@@ -348,7 +348,7 @@ def test_a_second_ctrl_c_is_not_held_back(problem: Problem) -> None:
         solve(problem, Scripted(script))
 
 
-def test_handlers_are_put_back_after_an_error(problem: Problem) -> None:
+def test_handlers_are_restored_after_an_error(problem: Problem) -> None:
     before = signal.getsignal(signal.SIGINT)
 
     def script(_problem: Problem, _limits: Limits, _report: Report) -> Outcome:
@@ -382,7 +382,7 @@ def backend(
 def test_the_fastest_exact_backend_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
     for one in (backend("quick", 0.1, exact=False), backend("slow", 9), backend("good", 2)):
         registry[one.name] = one
-    choice = choose(problem, Run())
+    choice = choose_backend(problem, Run())
     assert (choice.backend.name, choice.estimate.seconds) == ("good", 2)
     assert "'good', the exact backend" in choice.reason
     assert solve(problem).backend == "good"
@@ -398,7 +398,7 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         backend("rough", 1e6, exact=False),
     ):
         registry[one.name] = one
-    choice = choose(problem, Run(Limits(time=10, memory=10**9)))
+    choice = choose_backend(problem, Run(Limits(time=10, memory=10**9)))
     assert choice.backend.name == "rough"
     assert "which searches on" in choice.reason
     for part in (
@@ -409,14 +409,12 @@ def test_a_heuristic_is_chosen_if_no_exact_backend_fits(
         assert part in " ".join(choice.refusals)
 
 
-def test_the_time_that_is_gone_does_not_count_as_time_left(
-    problem: Problem, registry: dict[str, Backend]
-) -> None:
+def test_elapsed_time_does_not_count_as_time_left(problem: Problem, registry: dict[str, Backend]) -> None:
     for one in (backend("exact", 6), backend("rough", 1, exact=False)):
         registry[one.name] = one
-    assert choose(problem, Run(Limits(time=10))).backend.name == "exact"
+    assert choose_backend(problem, Run(Limits(time=10))).backend.name == "exact"
     reading_took = Limits(time=10, started=time.monotonic() - 5)
-    assert choose(problem, Run(reading_took)).backend.name == "rough"
+    assert choose_backend(problem, Run(reading_took)).backend.name == "rough"
 
 
 def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry: dict[str, Backend]) -> None:
@@ -426,21 +424,21 @@ def test_the_heuristic_of_the_highest_rank_is_chosen(problem: Problem, registry:
         backend("good", 1e5, exact=False, rank=1),
     ):
         registry[one.name] = one
-    assert choose(problem, Run(Limits(time=1))).backend.name == "good"
+    assert choose_backend(problem, Run(Limits(time=1))).backend.name == "good"
     registry["exact"] = backend("exact", 0.5)
-    assert choose(problem, Run(Limits(time=1))).backend.name == "exact"
+    assert choose_backend(problem, Run(Limits(time=1))).backend.name == "exact"
 
 
 def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[str, Backend]) -> None:
     for one in (backend("big", 1, memory=10**12), backend("small", 1, most=2)):
         registry[one.name] = one
     with pytest.raises(LimitError) as caught:
-        choose(problem, Run(Limits(memory=10**9)))
+        choose_backend(problem, Run(Limits(memory=10**9)))
     assert "big: It would need 1e+03 GB." in str(caught.value)
-    assert "small: It takes at most 2 variables, not 3." in str(caught.value)
+    assert "small: It supports at most 2 variables, not 3." in str(caught.value)
 
 
-# What a result says of the run
+# The record of the run in a result
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +458,7 @@ class Outer:
 
 
 def test_options_are_the_fields_and_a_backend_within_is_an_object() -> None:
-    assert options_of(Outer(inner=Outer(steps=4))) == {
+    assert backend_options(Outer(inner=Outer(steps=4))) == {
         "inner": {"name": "outer", "inner": None, "steps": 4, "sizes": (1, 2)},
         "steps": 3,
         "sizes": (1, 2),
@@ -468,10 +466,10 @@ def test_options_are_the_fields_and_a_backend_within_is_an_object() -> None:
 
 
 def test_a_backend_that_is_no_dataclass_has_no_options() -> None:
-    assert options_of(claims(Outcome(None))) == {}
+    assert backend_options(claims(Outcome(None))) == {}
 
 
-def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
+def test_the_gap_is_reported_per_row_and_as_a_share_of_the_gain() -> None:
     problem = replace(named(gaussian(0, 3, 3)), rows=50)
     independence = sum(problem.scores.score(1 << v) for v in range(3))
     best = solve(problem, REGISTRY["brute"])
@@ -494,15 +492,15 @@ def test_the_gap_is_told_per_row_and_as_a_share_of_the_gain() -> None:
 
 def test_auto_has_a_search_run_beside_a_proof_whose_time_is_a_guess() -> None:
     problem = named(gaussian(0, 30, 3))
-    choice = choose(problem, Run())
+    choice = choose_backend(problem, Run())
     assert choice.backend.name == "portfolio"
     assert any("clutter: Its time is a guess" in reason for reason in choice.refusals)
-    assert choose(problem, Run(), search=False).backend.name == "clutter"
-    assert choose(named(gaussian(0, 9, 3)), Run()).backend.name == "dp"
+    assert choose_backend(problem, Run(), search=False).backend.name == "clutter"
+    assert choose_backend(named(gaussian(0, 9, 3)), Run()).backend.name == "dp"
 
 
 @pytest.mark.parametrize(("seconds", "taken"), [(1.0, "portfolio"), (1e6, "dp")])
-def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_takes_long(
+def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_is_slow(
     seconds: float, taken: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = named(gaussian(0, 18, 3))
@@ -515,9 +513,9 @@ def test_auto_predicts_the_time_of_clutter_by_the_first_ascent_where_dp_takes_lo
 
     monkeypatch.setattr("jtsolve.solving.forecast_of", predict)
     monkeypatch.setattr("jtsolve.solving._WORTH_A_FORECAST", 0.1)
-    assert choose(problem, Run()).backend.name == taken
-    choose(problem, Run(), search=False)
-    choose(problem, Run(Limits(time=0.1)))  # `dp` is out of the question
+    assert choose_backend(problem, Run()).backend.name == taken
+    choose_backend(problem, Run(), search=False)
+    choose_backend(problem, Run(Limits(time=0.1)))  # `dp` is out of the question
     assert len(asked) == 1
 
 

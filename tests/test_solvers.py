@@ -81,7 +81,7 @@ def test_proves_the_optimum_alone(text: str) -> None:
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("options", ["", "prune=false", "relaxation=none"])
-def test_proves_the_optimum_with_what_helps(name: str, options: str) -> None:
+def test_proves_the_optimum_with_any_help(name: str, options: str) -> None:
     backend = REGISTRY.parse(f"{name}:{options}" if options else name)
     for seed in range(4):
         problem = random_problem(seed, 5, frozenset({ProblemFeature.MAX_TREEWIDTH}))
@@ -303,7 +303,7 @@ def test_without_a_relaxation_the_completion_bound_prunes() -> None:
     assert whole.stats["families"] == families_of(problem).allowed.sum()
 
 
-def test_a_relaxation_that_does_not_take_the_problem_is_left_out() -> None:
+def test_a_relaxation_that_does_not_support_the_problem_is_left_out() -> None:
     class Refusing(type(REGISTRY["clutter"])):  # type: ignore[misc]
         @property
         def capabilities(self) -> Any:
@@ -333,7 +333,7 @@ def killed(problem: Problem, limits: Limits, report: Any) -> Any:
 
 
 class UntilBound(Recording):
-    """Says stop once a bound is heard, however long the process takes to start."""
+    """Stops once a bound arrives, however slowly the process starts."""
 
     @property
     def stop(self) -> Stop | None:
@@ -341,7 +341,7 @@ class UntilBound(Recording):
 
 
 @pytest.mark.parametrize("reason", [Stop.TIME, Stop.INTERRUPTED])
-def test_a_solver_that_never_ends_is_killed_and_what_it_said_counts(reason: Stop) -> None:
+def test_a_solver_that_never_ends_is_killed_and_its_messages_count(reason: Stop) -> None:
     report = UntilBound(reason=reason)
     found, outcome = killed(named(from_data(0, 5)), Limits(), report)
     assert outcome.stop is reason
@@ -402,7 +402,7 @@ def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BOTH)
-def test_what_does_not_fit_the_memory_is_refused_before_the_work(name: str) -> None:
+def test_problems_beyond_the_memory_are_refused_before_the_work(name: str) -> None:
     with pytest.raises(LimitError, match=f"backend '{name}' needs"):
         solve(named(gaussian(0, 8)), REGISTRY[name], Run(Limits(memory=10**6)))
 

@@ -22,7 +22,7 @@ from jtsolve.core.problem import Constraints, Problem, Variable
 from jtsolve.core.result import Status
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores, SparseScores
-from jtsolve.core.sparsity import size_of, sparser
+from jtsolve.core.sparsity import sparser, tree_size
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.families.families import families_of
@@ -169,7 +169,7 @@ def sparsest_of_all(seed: int, kind: str) -> tuple[float, int, int]:
 
 
 def minus_size(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
-    edges, parameters = size_of(problem, tree)
+    edges, parameters = tree_size(problem, tree)
     return -edges, -parameters
 
 
@@ -194,7 +194,7 @@ def test_no_optimal_tree_has_fewer_edges_or_as_many_and_fewer_parameters(backend
 
 
 @pytest.mark.parametrize(("backend", "n", "seeds"), [("clutter", 8, range(8)), ("cpsat", 7, range(4))])
-def test_branch_and_bound_finds_what_the_dynamic_programming_finds(
+def test_branch_and_bound_agrees_with_the_dynamic_programming(
     backend: str, n: int, seeds: range, tmp_path: Path
 ) -> None:
     for seed in seeds:
@@ -206,7 +206,7 @@ def test_branch_and_bound_finds_what_the_dynamic_programming_finds(
         assert one.tree is not None
         assert other.tree is not None
         assert one.stats["ties"] == other.stats["ties"] == "edges, parameters"
-        assert (one.score, size_of(problem, one.tree)) == (other.score, size_of(problem, other.tree))
+        assert (one.score, tree_size(problem, one.tree)) == (other.score, tree_size(problem, other.tree))
         if isinstance(solver, ClutterCuts):  # the certificate proves the bound, whichever tree is returned
             certificate = read_certificate(tmp_path / "proof.json")
             assert verify(problem, result_to_document(other), certificate) == ()
@@ -245,7 +245,7 @@ def test_a_search_for_the_sparsest_that_has_to_stop_keeps_the_tree() -> None:
     assert sparsest(problem, families, found.tree, Limits(), recorder) == (found.tree, "")
 
 
-def test_a_tree_that_rounding_puts_below_another_is_taken_if_it_is_sparser() -> None:
+def test_a_tree_below_another_by_rounding_is_chosen_if_it_is_sparser() -> None:
     values = np.zeros(count_bounded_subsets(3, 2))
     values[0b11] = 1e-10
     problem = Problem(tuple(Variable(name) for name in "abc"), DenseScores(3, 2, values))
@@ -268,10 +268,10 @@ def test_the_edges_of_a_tree_are_counted_by_its_parts() -> None:
 def test_parameters_are_counted_by_parts() -> None:
     variables = tuple(Variable(name, states) for name, states in (("a", 2), ("b", 3), ("c", 4)))
     problem = Problem(variables, DenseScores(3, 3, np.zeros(8)))
-    assert size_of(problem, JunctionTree(3, (0b011, 0b110), ((0, 1),))) == (2, 5 + 11 - 2)
-    assert size_of(problem, JunctionTree(3, (0b111,), ())) == (3, 23)
+    assert tree_size(problem, JunctionTree(3, (0b011, 0b110), ((0, 1),))) == (2, 5 + 11 - 2)
+    assert tree_size(problem, JunctionTree(3, (0b111,), ())) == (3, 23)
     unknown = Problem((*variables[:2], Variable("c")), problem.scores)
-    assert size_of(unknown, JunctionTree(3, (0b111,), ())) == (3, 0)
+    assert tree_size(unknown, JunctionTree(3, (0b111,), ())) == (3, 0)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0), (2, 3, 0, 1)])
@@ -290,7 +290,7 @@ def test_a_chain_of_functions_is_joined_where_it_costs_least(order: tuple[int, .
         assert {frozenset("ag"), frozenset("gh")} <= edges
 
 
-def test_dp_says_what_decides_between_equal_scores() -> None:
+def test_dp_reports_what_decides_between_equal_scores() -> None:
     zeros = DenseScores(6, 3, np.zeros(count_bounded_subsets(6, 3)))
     for states, ties in ((3, "edges, parameters"), (None, "edges"), (10**6, "edges")):
         problem = Problem(tuple(Variable(name, states) for name in "abcdef"), zeros)

@@ -25,7 +25,7 @@ def backends_in(modules: list[str]) -> set[str]:
     return {name[2] for name in parts if name[1:2] == ["backends"] and len(name) > 2}
 
 
-def test_solving_by_a_backend_loads_it_and_what_it_uses(programs: dict[str, list[str]]) -> None:
+def test_solving_by_a_backend_loads_it_and_its_requirements(programs: dict[str, list[str]]) -> None:
     modules = modules_loaded(ROOT, programs["solve --backend dp"])
     assert backends_in(modules) == {"registry", "support", "dp", "forward", "chowliu"}
     assert len(modules) <= 100

@@ -207,7 +207,7 @@ def test_lines_may_end_in_any_way_and_at_any_piece(tmp_path: Path, monkeypatch: 
         (b" \n" * 40, "nothing but blanks"),
     ],
 )
-def test_faults_in_later_pieces_are_told_with_their_line(
+def test_faults_in_later_pieces_are_reported_with_their_line(
     content: bytes, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.tables.source._PIECE", 5)
@@ -236,7 +236,7 @@ def test_lines_without_end_and_files_that_cannot_be_read_in_pieces_are_refused(
 
 
 class LimitedRun(Run):
-    """Refuses to go on after some questions, and keeps what it is asked."""
+    """Refuses to continue after some questions, and records them."""
 
     def __init__(self, patience: int) -> None:
         super().__init__()
@@ -254,7 +254,7 @@ class LimitedRun(Run):
         self.warned += [title, *findings]
 
 
-def test_the_run_is_asked_for_rows_and_memory_and_may_end_the_reading(
+def test_the_run_is_polled_for_rows_and_memory_and_may_end_the_reading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, size in PIECES.items():
@@ -271,7 +271,7 @@ def test_the_run_is_asked_for_rows_and_memory_and_may_end_the_reading(
         read_states(path, Coding(missing="state", states=("x",)), run=late)
 
 
-def test_the_run_is_asked_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
+def test_the_run_is_polled_before_columns_of_longer_cells_and_the_data_check(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b,c\n10,11,11\n11,10,11\n")
     run = LimitedRun(3)

@@ -290,7 +290,7 @@ def test_missing_values_are_refused_with_their_counts(states: Callable[..., Data
         ("impute-mode", [("x", "1"), ("x", "2"), ("y", "2"), ("x", "2"), ("x", "2")]),
     ],
 )
-def test_missing_values_are_treated_as_asked(
+def test_missing_values_are_treated_as_requested(
     missing: Any, rows: list[tuple[str, str]], states: Callable[..., DataTable]
 ) -> None:
     table = states(GAPPY, Coding(missing=missing, drop=("w",)))
@@ -631,7 +631,7 @@ def test_the_cuts_of_an_instance_are_a_schema(states: Callable[..., DataTable], 
         (b"ARROW1", "t.arrow", "it cannot be read as arrow"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said(
+def test_faults_of_a_file_are_reported(
     content: str | bytes, name: str, message: str, states: Callable[..., DataTable]
 ) -> None:
     with pytest.raises(InputError, match=message) as caught:
@@ -651,7 +651,7 @@ def test_columns_that_hold_no_states_are_refused(states: Callable[..., DataTable
             states(buffer.getvalue(), name="t.parquet")
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such file"):
         read_states(tmp_path / "none.csv")
 

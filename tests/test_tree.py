@@ -133,7 +133,7 @@ def test_from_nodes_contracts_nodes_within_others(n: int, seed: int) -> None:
         (2, (0b11, 0b10), ((0, 1),), "is within the other"),
     ],
 )
-def test_what_is_no_junction_tree_is_refused(
+def test_an_invalid_junction_tree_is_refused(
     n: int, cliques: tuple[int, ...], edges: tuple[tuple[int, int], ...], reason: str
 ) -> None:
     with pytest.raises(ValueError, match=reason):
@@ -154,14 +154,14 @@ def test_a_graph_must_have_the_nodes_from_zero() -> None:
         JunctionTree.from_graph(nx.path_graph([1, 2]))
 
 
-def test_maximum_cardinality_search_takes_the_lowest_of_equals() -> None:
+def test_maximum_cardinality_search_breaks_ties_by_the_lowest() -> None:
     path = [0b10, 0b101, 0b10]
     assert maximum_cardinality_search(path) == [0, 1, 2]
     star = [0b1000, 0b1000, 0b1000, 0b0111]
     assert maximum_cardinality_search(star) == [0, 3, 1, 2]
 
 
-def test_trees_of_equal_graphs_are_equal_values_whatever_the_labels() -> None:
+def test_trees_of_equal_graphs_are_equal_values_for_any_labels() -> None:
     for order in permutations(range(4)):
         forest = JunctionTree(4, tuple(1 << v for v in order), ((0, 1), (0, 2), (0, 3)))
         assert forest.edges == ((0, 1), (0, 2), (0, 3))

@@ -311,12 +311,12 @@ def test_prove_runs_the_command_line(tiny: Path) -> None:
     assert optimum.machine["threads"] == 1
 
 
-def test_prove_takes_no_failure_for_an_optimum(tiny: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_prove_mistakes_no_failure_for_an_optimum(tiny: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(RuntimeError, match=r"tiny\.json\.gz, treewidth 2: exit code 4"):
         run_solve(tiny, 2, ["--memory-limit", "0.000001"])
     assert capfd.readouterr().out == ""
 
 
-def test_prove_takes_no_feasible_tree_for_an_optimum(tiny: Path) -> None:
+def test_prove_mistakes_no_feasible_tree_for_an_optimum(tiny: Path) -> None:
     with pytest.raises(RuntimeError, match="feasible, not optimal"):
         run_solve(tiny, 2, ["--backend", "forward"])

@@ -1,7 +1,7 @@
 """Every backend on the shipped UCI instances: exact ones prove the stored optima, heuristics come near them.
 
-Two profiles. The tests as they are run everywhere take what is quick: `QUICK` says up to how many variables,
-and heuristics have one seed and treewidth 2. The rest is marked `full` and takes hours:
+Two profiles. The default tests run the quick cases: `QUICK` has the numbers of variables,
+and heuristics have one seed and treewidth 2. The rest is marked `full` and needs hours:
 
     pytest -m full tests/test_uci_backends.py
 
@@ -49,14 +49,14 @@ ANY_OTHER_HEURISTIC: dict[int | None, int] = {2: 22}
 """The same for every other heuristic."""
 
 FULL_SECONDS = 1800.0
-"""Of each proof in the full profile."""
+"""Time limit of each proof in the full profile."""
 NOT_PROVED: frozenset[tuple[str, str, int | None]] = frozenset()
-"""Backend, instance, treewidth of what is beyond that: there, score and bound have to enclose the optimum."""
+"""Backend, instance, treewidth of cases beyond that, where score and bound must enclose the optimum."""
 
 STEPS = {"consistent": 3, "lns": 2000, "search": 100_000}
-"""Of the heuristics that do not end soon by themselves; the members of a portfolio have theirs."""
+"""Limits of heuristics that do not end soon by themselves; the members of a portfolio have theirs."""
 SEEDS = range(3)
-"""Of the full profile; the quick one has the first."""
+"""Seeds of the full profile; the quick one has the first."""
 
 GAPS: dict[str, dict[str, float]] = {
     "consistent": {  # it maximises no score: with these it decides which variables are independent
@@ -120,7 +120,7 @@ def by_steps(backend: Any) -> Any:
 
 
 def case(name: str, instance: str, entry: Optimum, result: Result) -> str:
-    """Returns what a failure says: the case, what came out, what is stored."""
+    """Returns the message of a failure: the case, the outcome, the stored optimum."""
     return (
         f"{name} on {instance}, treewidth {entry.treewidth}: {result.status.value}, "
         f"stop {result.stop.value}, score {result.score}, bound {result.bound}; "
@@ -135,7 +135,7 @@ def encloses(result: Result, entry: Optimum) -> bool:
 
 
 def prove_each(name: str, instance: str, entries: list[Optimum], limits: Limits) -> None:
-    """Has a backend prove the optima that it takes and that fit the memory; skips if there are none."""
+    """Has a backend prove the optima that it supports and that fit the memory; skips if there are none."""
     backend, ran = REGISTRY[name], 0
     for entry in entries:
         problem = shipped(instance).with_treewidth(entry.treewidth)
@@ -152,7 +152,7 @@ def prove_each(name: str, instance: str, entries: list[Optimum], limits: Limits)
                 name, instance, entry, result
             )
     if not ran:
-        pytest.skip(f"{name} takes none of them within {limits.memory_bytes / 1e9:.3g} GB")
+        pytest.skip(f"{name} supports none of them within {limits.memory_bytes / 1e9:.3g} GB")
 
 
 def come_near(name: str, instance: str, entry: Optimum, seed: int) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ESTIMATORS = (JunctionTreeClassifier, JunctionTreeDensity, JunctionTreeImputer)
 OWN_DEFAULTS = {"discretise": "quantile:4", "missing": "state", "missing_values": ()}
-"""Defaults of estimators that differ from the table, as `docs/sklearn.md` says."""
+"""Defaults of estimators that differ from the table; see `docs/sklearn.md`."""
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_names_of_any_characters_end_where_their_value_ends(names: list[str]) ->
 
 
 @given(st.text(st.sampled_from("\x02\x1f\x03ab")))
-def test_text_that_looks_like_a_reference_does_no_harm(text: str) -> None:
+def test_text_resembling_a_reference_does_no_harm(text: str) -> None:
     assert str(ChoiceError(text)).isprintable()
 
 
@@ -140,7 +140,7 @@ def test_commands_have_all_options_of_data(name: str) -> None:
 
 
 @pytest.mark.parametrize("option", DATA, ids=lambda option: option.name)
-def test_python_takes_every_option_and_its_default(option: Option) -> None:
+def test_python_has_every_option_and_its_default(option: Option) -> None:
     assert reading_of({option.name: option.default}) == reading_of({})
 
 

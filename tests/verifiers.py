@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def verify(
     problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
 ) -> tuple[str, ...]:
-    """Returns what the verifier of the package finds, after the second one has said the same."""
+    """Returns the verdict of the package's verifier, after the second one agreed."""
     faults = first(problem, result, certificate)
     instance = SECOND.Instance(json.loads(_to_json(problem, "")))
     try:

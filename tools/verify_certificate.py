@@ -72,7 +72,7 @@ def read(path: str) -> Any:
     return value
 
 
-# Forms, each of which tells whether a JSON value has it.
+# Forms: predicates of JSON values.
 
 
 def whole(least: float = -inf, most: float = inf) -> Form:
@@ -96,7 +96,7 @@ def one_of(*words: str | None) -> Form:
 
 
 def either(*forms: Form) -> Form:
-    """Returns the form of what has one of several."""
+    """Returns the form of values with one of several forms."""
     return lambda value: any(form(value) for form in forms)
 
 
@@ -256,7 +256,7 @@ class Instance:
 
 
 def add_star(instance: Instance, rules: Rules) -> None:
-    """Has one more vertex, whose neighbours are all but the real variables, stand for these."""
+    """Represents the real variables by one more vertex, adjacent to all other variables."""
     most, sets, star = rules.most, rules.sets, 1 << instance.n
     simple = most["max_separator_size"] is most["max_cliques"] is None and rules.any_separator
     simple = (
@@ -328,7 +328,7 @@ class Verifier:
         if rounds := plain.get("completions", 0):
             need(bound is not None, "completions need a bound")
             self.work = rounds * n * n * 2**n // 4
-            need(self.work <= MOST_WORK, "it would take too much work")
+            need(self.work <= MOST_WORK, "its verification would take too much work")
             waiting = self.completed(rounds, unit)
             width = max(map(int.bit_count, waiting), default=0)
         else:
@@ -429,7 +429,7 @@ class Verifier:
             visited.add(at)
             node = self.plain["nodes"][at]
             self.work += self.entries + (self.n**3 if node.get("graph") else 0)
-            need(self.work <= MOST_WORK, "it would take too much work")
+            need(self.work <= MOST_WORK, "its verification would take too much work")
             need(len(state[2]) * self.entries <= DEEPEST, f"node {at} is below too many branches")
             for stage in node.get("stages", []):
                 if not self.nothing_left(state):
@@ -442,7 +442,7 @@ class Verifier:
             if node.get("last") is not None:
                 need(self.evaluate(state, node["last"])[0] <= self.target, f"node {at} has too high a bound")
             elif node.get("edge") is None:
-                self.look_at(alive, complete)
+                self.check_decided_graph(alive, complete)
             else:
                 pair = bits(node["edge"])
                 need(pair not in decided, f"node {at} branches on a decided pair")
@@ -460,7 +460,7 @@ class Verifier:
         passes = 1 - -len(cuts) // 64 + len(balances) + sum(len(graph) for graph, _ in graphs)
         sizes = sum(len(cut) for cut, _ in cuts) + sum(len(row["sets"]) for row, _ in balances)
         self.work += passes * self.entries + sizes
-        need(self.work <= MOST_WORK, "it would take too much work")
+        need(self.work <= MOST_WORK, "its verification would take too much work")
         cuts = [([self.sets[k] for k in cut], w) for cut, w in cuts]
         for cut, _ in cuts:
             need(0 not in cut, "a cut has an empty set")
@@ -517,7 +517,7 @@ class Verifier:
         """Returns the problem without sets that are complete in no graph, and without their families."""
         while True:
             self.work += self.entries
-            need(self.work <= MOST_WORK, "it would take too much work")
+            need(self.work <= MOST_WORK, "its verification would take too much work")
             allowed = {family for family in allowed if family[0] in alive}
             last = {mask: 0 for mask in self.table if mask in alive}
             for mask, v in allowed:  # in the end, of each A the v with an allowed family (v,Q), Q ⊇ A∖v
@@ -526,14 +526,14 @@ class Verifier:
                 for facet in self.facets[mask]:
                     last[facet] |= last[mask] & facet
             kept: set[int] = set()
-            for mask, ends in last.items():  # smaller ones first: a set goes if one of its facets went
+            for mask, ends in last.items():  # smaller ones first: a set is dropped with any of its facets
                 if mask.bit_count() <= 1 or (ends and kept.issuperset(self.facets[mask])):
                     kept.add(mask)
             if kept == alive:
                 return alive, allowed
             alive = kept
 
-    def look_at(self, alive: set[int], complete: set[int]) -> None:
+    def check_decided_graph(self, alive: set[int], complete: set[int]) -> None:
         """Refuses if the one graph that is left breaks the claim."""
         edges = {mask for mask in alive if len(self.facets[mask]) == len(EDGES)}
         need(edges <= complete, "a graph has open pairs")

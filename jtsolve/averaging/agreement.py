@@ -27,7 +27,7 @@ class Demands:
     0.03."""
     error_bound: float = 4.0
     """A difference of this many Monte Carlo standard errors does not count: at an effective size of 1,500,
-    one of four chains knows a probability of 1/2 to 0.026, and many pairs are compared."""
+    one of four chains estimates a probability of 1/2 to 0.026, and many pairs are compared."""
     certain: float = 0.01
     """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
 
@@ -43,7 +43,7 @@ class Agreement:
         effective: the least effective sample size of all of these.
         error: the largest Monte Carlo standard error of an edge's probability.
         difference: by how much the probability of an edge differs between two chains at most.
-        beyond: the same, less what errors explain.
+        beyond: the same, less the part that errors explain.
     """
 
     score: float

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jtsolve.scoring.problem import Tabulation
 
 _SECONDS, _MOST_SETS, _LEAST_VARIABLES = 60.0, 600_000, 12
-"""Of certified sums before chains at most, and the sets and variables with which they are tried: of fewer
-variables, chains visit all graphs that matter."""
+"""Maximum seconds of certified sums before chains, and the sets and variables with which they are tried: of
+fewer variables, chains visit all graphs that matter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def average(
 
     Args:
         problem: scores and constraints.
-        method: see `registry`: "auto" takes exact sums where the problem and the memory allow it, else
+        method: see `registry`: "auto" uses exact sums where the problem and the memory allow it, else
             chains.
         run: limits and seed, progress and interruption; None for the defaults.
         edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
@@ -44,7 +44,7 @@ def average(
         rows: those behind the problem, for the method "bootstrap".
 
     Returns:
-        The posterior, or None if no graph meets the constraints. Chains may not have converged: it says so.
+        The posterior, or None if no graph meets the constraints. It records whether chains have converged.
 
     Raises:
         ChoiceError: the method, the odds or the threshold make no sense.
@@ -82,7 +82,7 @@ def draw_trees(
 
     Raises:
         ChoiceError: the method, the odds or the count make no sense.
-        RefusedError: the problem asks for what draws do not support; with every reason.
+        RefusedError: draws do not support the problem; with every reason.
         NotConvergedError: the chains disagree.
         LimitError: the tables need more memory than allowed, or the time limit came first.
         KeyboardInterrupt: Ctrl-C or SIGTERM came first.

@@ -1,9 +1,9 @@
 """Bootstrap strengths of edges: in which share of resampled data the best tree has each edge.
 
-Each of B resamples draws the rows of the data with replacement and goes through the whole search. A share is
-no posterior probability: it says how far the choice of one tree depends on the observed rows. It works with
-every score and backend, far beyond what can be averaged over. Reference: N. Friedman, M. Goldszmidt and
-A. Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
+Each of B resamples draws the rows of the data with replacement and repeats the whole search. A share is no
+posterior probability: it measures how far the choice of one tree depends on the observed rows. It works with
+every score and backend, far beyond the reach of averaging. Reference: N. Friedman, M. Goldszmidt and A.
+Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Bootstrap:
         """
         if query.rows is None:
             raise ChoiceError(
-                "bootstrap draws rows, and an instance has none; give data, in Python what learn returns"
+                "bootstrap draws rows, and an instance has none; give data, in Python the solution of learn"
             )
         problem = query.problem
         posterior = self.posterior.average(query)
@@ -91,7 +91,7 @@ class Bootstrap:
 
     def draw(self, query: Query, count: int) -> Draws | None:  # noqa: ARG002 - of the protocol
         """Refuses: see `AveragingMethod`."""
-        raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; take exact or chains")
+        raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; use exact or chains")
 
     def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
@@ -112,7 +112,7 @@ def bootstrap(
     share of the time left. Without a time limit, workers find the same strengths as this process.
 
     Args:
-        table: the data; rows weigh as much as they stand for.
+        table: the data; a row counts with its multiplicity.
         count: resamples.
         learner: finds the tree of each.
         run: limits and seed, progress and interruption; None for the defaults.

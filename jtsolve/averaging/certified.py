@@ -1,7 +1,7 @@
 """The method `certified`: intervals that are proved to hold, beyond the range of exact sums.
 
 Relaxed sums over trees of families bound Z and the mass of each family from above; families, then states and
-sets, of little mass are dropped and charged; what is left is summed exactly (docs/certified.md has theorems
+sets, of little mass are dropped and charged; the remainder is summed exactly (docs/certified.md has theorems
 and proofs). Rounding is part of the intervals, by a-priori bounds: `relaxed.rounding` for the sums,
 `Lattice.gains` for the weights.
 """
@@ -160,19 +160,19 @@ def _parts(problem: Problem, known: Enclosure, threshold: float) -> dict[str, An
     cliques, separators, connected, count = _of_graphs(known)
     most_edges = width * (width - 1) // 2 + (n - width) * (width - 1)
     pairs = np.triu_indices(n, 1)
-    (fewest,), (largest,) = known.of_all(np.array([known.kept[pairs].sum()]), most_edges)
+    (fewest,), (largest,) = known.over_all_graphs(np.array([known.kept[pairs].sum()]), most_edges)
     listed = []
     for found, most in ((cliques, 1.0), (separators, float(n - 1))):
         masks, shares = list(found), np.array(list(found.values()))
-        below, above = known.of_all(shares, most, n + 2.0)
+        below, above = known.over_all_graphs(shares, most, n + 2.0)
         rows = [
             (mask, (a + b) / 2, (a, b))
             for mask, a, b in zip(masks, below.tolist(), np.minimum(above, most).tolist(), strict=True)
             if b >= threshold and a > 0
         ]
         listed.append(sorted(rows, key=lambda row: (-row[1], row[0])))
-    (one,), (other,) = known.of_all(np.array([connected]), 1.0)
-    (few,), (many,) = known.of_all(np.array([count]), float(n))
+    (one,), (other,) = known.over_all_graphs(np.array([connected]), 1.0)
+    (few,), (many,) = known.over_all_graphs(np.array([count]), float(n))
     intervals = Intervals(
         (float(np.nextafter(score + known.low, -np.inf)), float(np.nextafter(score + known.high, np.inf))),
         low,
@@ -217,7 +217,7 @@ def _complete(problem: Problem, known: Enclosure, threshold: float) -> list[list
                 for rest in combinations(parents, size):
                     A = tuple(sorted((u, *rest)))
                     found[A] = found.get(A, 0.0) + float(known.items.uses[f])
-    low, high = known.of_all(np.array(list(found.values())), 1.0)
+    low, high = known.over_all_graphs(np.array(list(found.values())), 1.0)
     ends = zip(found, low.tolist(), np.minimum(high, 1.0).tolist(), strict=True)
     rows = [[[problem.names[v] for v in A], a, b] for A, a, b in ends if b >= threshold]
     return sorted(rows, key=lambda row: (-row[1], row[0]))

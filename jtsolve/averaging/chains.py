@@ -2,14 +2,14 @@
 
 Each of at least four chains starts elsewhere (the graph without edges, the best tree, random trees) and is a
 ladder of temperatures whose neighbours exchange their graphs: chains that change one edge at a time at one
-temperature stay for ever in one of two regimes of some posteriors, each of them looking calm. All chains but
-that of the best tree are cooled down to their temperatures first, or their coldest graphs would freeze where
-they start; as the graphs of a chain cool, they are resampled in proportion to their weights. The
+temperature stay in one of two regimes of some posteriors for good, each of them apparently stationary. All
+chains but that of the best tree are cooled down to their temperatures first, or their coldest graphs would
+freeze where they start; as the graphs of a chain cool, they are resampled in proportion to their weights. The
 temperatures are spaced again (`tempering`) whenever the chains are compared. If they do not agree, the
-posterior says that it has not converged.
+posterior is marked as not converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
-or remove an edge, take one for another, or move a branch of the graph (`kernels.edge_chain`).
+or remove an edge, exchange one for another, or move a branch of the graph (`kernels.edge_chain`).
 
 Scores come from a table, or where that would be too large, on demand (`score_table`), with the same result.
 
@@ -32,7 +32,7 @@ import numpy as np
 
 from jtsolve.averaging.agreement import Demands, agreement_of
 from jtsolve.averaging.method import Draws, Tabulated
-from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advance, advanced
+from jtsolve.averaging.moves import ChainScores, ChainSetup, ChainState, advanced, run_rounds
 from jtsolve.averaging.running import best_tree
 from jtsolve.averaging.score_table import (
     MOST_SETS,
@@ -42,7 +42,7 @@ from jtsolve.averaging.score_table import (
     sets_before,
 )
 from jtsolve.averaging.tempering import exponents, proposals_of, respaced, worths_of
-from jtsolve.averaging.traces import Sample, posterior_of, word_count, words_of
+from jtsolve.averaging.traces import Sample, packed_neighbours, posterior_from_sample, word_count
 from jtsolve.cluster import ClusterLostError, WorkersLostError
 from jtsolve.core.backend import Capabilities, lacks_table
 from jtsolve.core.problem import ProblemFeature
@@ -122,11 +122,11 @@ MOVABLE = Capabilities(
     ),
     rules=(has_every_score, _numbers_sets),
 )
-"""What chains support: from any graph that meets these constraints, edges can be removed one by one."""
+"""Constraints that chains support: a graph that meets them still does so as its edges are removed singly."""
 
 
 FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
-"""A table of millions of sets takes less time than the half of them one by one, as graphs meet them."""
+"""A table of millions of sets costs less than scoring half of them singly on demand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,12 @@ class Chains(Tabulated):
             raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run {_FEWEST} or more")
 
     def average(self, query: Query) -> GraphPosterior:
-        """See `AveragingMethod`. The chains may not have converged: the posterior says so."""
+        """See `AveragingMethod`. The posterior records whether the chains have converged."""
         with query.working():
             best, sample, seconds = self._run(query)
-            return query.posterior(best, seconds={"chains": seconds}, **posterior_of(sample, query.threshold))
+            return query.posterior(
+                best, seconds={"chains": seconds}, **posterior_from_sample(sample, query.threshold)
+            )
 
     def draw(self, query: Query, count: int) -> Draws:
         """See `AveragingMethod`; the graphs of all chains, equally spaced."""
@@ -233,7 +235,7 @@ def run_chains(
     Where the cluster is lost, "stop" of the diagnostics is "lost".
 
     Args:
-        problem: one that `require_movable` takes.
+        problem: one that `require_movable` accepts.
         edge_odds: prior odds of an edge.
         how: the options.
         start: where the second chain starts; None for a random tree.
@@ -252,7 +254,7 @@ def run_chains(
         try:
             # The rate of exchanges so far sets the temperatures of the next stage.
             if sample is None and run.left < inf:
-                running.hasten()
+                running.pace_cooling()
             running.space_temperatures()
             running.until(rounds)
         except (StoppedError, ClusterLostError, WorkersLostError) as error:
@@ -335,7 +337,7 @@ class _RunningChains:
             before,
             largest,
             log_odds,
-            words_of(self._with_star(forbidden, frozen=True)),
+            packed_neighbours(self._with_star(forbidden, frozen=True)),
             n if self.discrete else -1,
         )
         worths = worths_of(problem)
@@ -353,7 +355,7 @@ class _RunningChains:
         while len(starts) < how.chains:
             starts.append(_random_tree(generator, forbidden, self.discrete, largest))
         starts = starts[: how.chains]
-        words = np.stack([words_of(self._with_star(neighbours)) for neighbours in starts])
+        words = np.stack([packed_neighbours(self._with_star(neighbours)) for neighbours in starts])
         self.rows = np.repeat(words[:, None], temperatures, axis=1)
         self.logs = np.zeros(shape)
         for chain, neighbours in enumerate(starts):
@@ -401,7 +403,7 @@ class _RunningChains:
             self.spaced = self.done
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
-    def hasten(self) -> None:
+    def pace_cooling(self) -> None:
         """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
         piece = self.setup.piece
         self.until(min(piece, self.rounds))  # compiles the kernels
@@ -467,7 +469,7 @@ class _RunningChains:
                 part = slice(self.done, min(self.done + self.setup.piece, rounds))
                 tasks = [
                     partial(
-                        advance,
+                        run_rounds,
                         self.setup,
                         self.state(i),
                         self.on_demand[i],
@@ -489,7 +491,7 @@ class _RunningChains:
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
         if self.discrete:
             n = graphs.shape[2] - 1
-            graphs = graphs[:, :, :n] & words_of([(1 << n) - 1] * (n + 1))[:n]
+            graphs = graphs[:, :, :n] & packed_neighbours([(1 << n) - 1] * (n + 1))[:n]
             graphs = graphs[..., : word_count(n)]
         agreement = agreement_of(graphs, heights, self.constants.demands)
         proposals, accepted, trips = self.counts[:, :3].sum(axis=0).tolist()

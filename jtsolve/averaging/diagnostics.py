@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def split(traces: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the halves of chains as chains of their own: shape (m, k) becomes (2m, k // 2)."""
+def split_chains(traces: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the halves of chains as separate chains: shape (m, k) becomes (2m, k // 2)."""
     half = traces.shape[1] // 2
     return np.concatenate([traces[:, :half], traces[:, -half:]])
 
@@ -32,7 +32,7 @@ def split_r_hat(traces: NDArray[np.float64]) -> float:
     from scipy.special import ndtri
     from scipy.stats import rankdata
 
-    halves = split(traces)
+    halves = split_chains(traces)
     if not np.ptp(halves, axis=1).any():
         return 1.0 if not np.ptp(halves) else inf
     ranks = rankdata(halves, axis=None).reshape(halves.shape)
@@ -49,7 +49,7 @@ def effective_size(traces: NDArray[np.float64]) -> float:
     It is the size divided by 1 + 2 Σ ρ, the autocorrelations summed up to where the sums of two neighbours
     turn negative, and kept from increasing.
     """
-    halves = split(traces)
+    halves = split_chains(traces)
     count, length = halves.shape
     centred = halves - halves.mean(axis=1, keepdims=True)
     transformed = np.fft.rfft(centred, 2 * length, axis=1)

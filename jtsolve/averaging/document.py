@@ -16,7 +16,7 @@ from jtsolve.core.result import Stop
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Name, decode, json_bytes, names_of, set_of_names
+from jtsolve.io.documents import Name, decode_json, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _Kind = TypeVar("_Kind")
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Expectation = Annotated[float, msgspec.Meta(ge=0)]
 _TWO = msgspec.Meta(min_length=2, max_length=2)
-"""Of a list: msgspec 0.22 writes beyond its memory for a tuple beside a bounded number."""
+"""Length of a list: msgspec 0.22 writes beyond its memory for a tuple beside a bounded number."""
 
 
 class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -187,7 +187,7 @@ def read_posterior(path: str | Path) -> GraphPosterior:
         InputError: the file cannot be read, or is not as the format asks; names the place.
     """
     source = str(path)
-    document = decode(read_file(path), PosteriorDocument, source)
+    document = decode_json(read_file(path), PosteriorDocument, source)
     index = {name: v for v, name in enumerate(document.variables)}
     if len(index) < len(document.variables):
         raise InputError(source, "$.variables", "a name occurs twice", "name each variable once")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 _TASKS, _LONGEST = 8, 4000
-"""Tasks, whose draws share what has been listed (`kernels.draws`); the draws of one at most: Ctrl-C waits."""
+"""Number of tasks, each with shared lists (`kernels.draws`); and draws of a task, for which Ctrl-C waits."""
 
 
 class Arranged(NamedTuple):
@@ -57,7 +57,7 @@ class Arranged(NamedTuple):
     connected: bool
 
 
-def arrange(sums: Sums, run: Run) -> Arranged:
+def arrange_tables(sums: Sums, run: Run) -> Arranged:
     """Rearranges the tables, whose total is not 0, in their own place: `sums` is of no more use.
 
     Raises:
@@ -106,7 +106,7 @@ def arrange(sums: Sums, run: Run) -> Arranged:
             for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
         ]
     )
-    # F is of no more use: F/s, which was written to the room of the cliques, takes its place.
+    # F is not needed further: F/s, written to the room of the cliques, replaces it.
     joints = int(layout.first[n - sizes, -2].sum())
     tables.f[:joints] = cliques[:joints]
     cliques[:] = 0

@@ -32,7 +32,7 @@ The first round over trees has one evaluation: it drops most families."""
 _ENOUGH = 0.95
 """Share of the nats above the best tree that a round over vertices alone leaves, or it is the last."""
 _ROUNDS = 16
-"""Over trees, at most."""
+"""Maximum number of rounds over trees."""
 _LEAST_GAIN = 0.01
 """Nats that better multipliers gain for each evaluation of a round, or it is the last one."""
 _BYTES_PER_ITEM = 160
@@ -113,12 +113,12 @@ class Enclosure:
         np.fill_diagonal(kept, 0.0)
         return kept
 
-    def of_all(
+    def over_all_graphs(
         self, shares: NDArray[np.float64], most: float, rounded: float | None = None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns bounds of means over all graphs from those over the graphs that stay.
 
-        With the mass Z* of these, M of what is averaged and ℓ of the others, of at most `most` a graph:
+        With the mass Z* of these, M of the averaged quantity and ℓ of the others, at most `most` per graph:
         M/(Z* + ℓ) and (M + ℓ·most)/(Z* + ℓ). Of differences of shares, `rounded` is the sum of these at most.
 
         Args:
@@ -133,7 +133,7 @@ class Enclosure:
 
     def edges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the least and the largest probability of every edge, shape (n, n)."""
-        low, high = self.of_all(self.kept, 1.0)
+        low, high = self.over_all_graphs(self.kept, 1.0)
         if self.pairs.size:
             high = np.minimum(high, self.pairs * exp(-self.low) * (1 + _SLACK))
         np.fill_diagonal(high, 0.0)
@@ -162,7 +162,7 @@ def _by_pair(lattice: Lattice, listed: Listing, values: NDArray[np.float64]) -> 
 
 
 def enclose(start: Start, known: Enclosure, run: Run) -> None:
-    """Narrows what is proved until every edge is known to the tolerance, or the limits or its means end.
+    """Narrows the enclosure until every edge is known to the tolerance, the limits end, or nothing helps.
 
     Args:
         start: the families and multipliers.

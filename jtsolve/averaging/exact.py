@@ -11,13 +11,13 @@ import numpy as np
 from jtsolve.averaging.device.plan import SumsPlan
 from jtsolve.averaging.device.run import DeviceSums, on_host, summed
 from jtsolve.averaging.diagnostics import distribution
-from jtsolve.averaging.draws import arrange, draw_graphs, trees_of
+from jtsolve.averaging.draws import arrange_tables, draw_graphs, trees_of
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
-from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, weights_of
+from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, set_weights
 from jtsolve.core.cuda import DeviceChoice, choose_device
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, InternalError, RefusedError
@@ -156,7 +156,7 @@ class Exact(Tabulated):
 
     def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | DeviceSums:
         """Returns the sums of a problem."""
-        weights = weights_of(problem, query.edge_odds)
+        weights = set_weights(problem, query.edge_odds)
         plain = not ON_DEVICE.objections(problem)
         return summed(weights, query.run, self.device, plain=plain, drawn=drawn)
 
@@ -175,7 +175,7 @@ class Exact(Tabulated):
 def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
     """Returns the neighbours of each vertex in drawn graphs, shape (count, n); `sums` is of no more use."""
     star = 1 << (sums.weights.n - 1) if sums.weights.star else 0
-    graphs = draw_graphs(arrange(sums, run), count, run)
+    graphs = draw_graphs(arrange_tables(sums, run), count, run)
     return graphs[:, :-1] & ~star if star else graphs
 
 

@@ -100,7 +100,7 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
     return GraphFeatures(masks, complete, np.minimum(clique, 1.0), separator, min(1.0, connected))
 
 
-def shares(
+def shares_of_total(
     words: NDArray[np.uint64], word_format: tuple[int, int], total: tuple[float, int], exponents: Any = 0
 ) -> NDArray[np.float64]:
     """Returns the numbers of words times 2^exponents, divided by the total; see `sums.word_format`.

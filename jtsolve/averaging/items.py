@@ -36,7 +36,7 @@ class Frame:
         states: `kernels.states.States`.
         weights: shape (m,): under the multipliers.
         log_total: ln of the bound of all graphs that are left.
-        lost: the mass of those that went with the states left out.
+        lost: the mass of those dropped with states.
         outsides: `kernels.items.Outsides`, in multiples of the reference.
         best: the marked vertices, by decreasing use.
         error: relative, of the weights and all sums.
@@ -157,7 +157,7 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
     Raises:
         StoppedError: the run has to stop.
     """
-    from jtsolve.averaging.kernels.items import Blocks, ends, extend, shares, start
+    from jtsolve.averaging.kernels.items import Blocks, ends, extend, spread_shares, start
 
     lattice, states = forest.lattice, frame.states
     families, listed = lattice.families, forest.listed
@@ -200,7 +200,7 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
     np.add.at(share, found[0], np.exp(found[2] - log_sum))
     np.add.at(share, found[1], np.exp(found[2] - log_sum) * (found[1] > 0))
     connected = float(np.exp(found[2][found[1] == 0] - log_sum).sum())
-    shares(n, states, items, blocks, share)
+    spread_shares(n, states, items, blocks, share)
     uses, bare = np.zeros((2, m))
     for i in range(m):
         for first, past in blocks.T[i]:
@@ -222,14 +222,16 @@ def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list
         count: number of graphs.
         seed: of the draws.
     """
-    from jtsolve.averaging.kernels.items import draw
+    from jtsolve.averaging.kernels.items import draw_labelled
 
     n, states = forest.lattice.families.n, items.states
     masks = np.array(forest.lattice.families.masks(), dtype=np.int64)
     cumulative = np.cumsum(np.exp(items.ends[2] - items.ends[2].max()))
     state = np.random.default_rng(seed).integers(1, 1 << 63, 1, dtype=np.uint64)
     within = masks[forest.listed.parents][states.family]
-    found = draw(count, state, n, states, within, items.items, items.blocks, items.ends[:2], cumulative)
+    found = draw_labelled(
+        count, state, n, states, within, items.items, items.blocks, items.ends[:2], cumulative
+    )
     graphs = []
     for parents in found.tolist():
         neighbours = list(parents)

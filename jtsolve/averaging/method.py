@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 from jtsolve.averaging.posterior import GraphPosterior
 from jtsolve.averaging.running import ended
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.scores import StoppedError
 from jtsolve.scoring.problem import WHOLE, Tabulation
 
@@ -100,7 +100,7 @@ class Query:
             threshold=self.threshold,
             prior={"over": "graphs", "edge_odds": self.edge_odds},
             best=best,
-            environment=describe(self.limits.workers),
+            environment=describe_machine(self.limits.workers),
             seconds={**seconds, "total": self.limits.elapsed},
             diagnostics=diagnostics,
             **parts,
@@ -162,7 +162,7 @@ class AveragingMethod(Protocol):
 
 
 class Tabulated:
-    """A method that tabulates by one rule, whatever the size of the table."""
+    """A method that tabulates by one rule at any size of the table."""
 
     __slots__ = ()
     rule: ClassVar[Tabulation] = WHOLE

@@ -1,4 +1,4 @@
-"""A chain moved on for some rounds: `kernels.edge_chain`, and the scores that it wants."""
+"""Rounds of a chain: `kernels.edge_chain`, and the scores that it requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jtsolve.averaging.tempering import ProposalMix
 
 _MOST_ROUNDS, _PROPOSALS = 100, 250_000
-"""Of a piece, the rounds of a thread at a time: a tenth of a second, after which Ctrl-C and limits act."""
+"""Limits of a piece, the rounds of a thread at a time: a tenth of a second, the delay of Ctrl-C."""
 
 
 class ChainScores(NamedTuple):
@@ -71,7 +71,7 @@ class ChainState(NamedTuple):
     counts: NDArray[Any]
 
 
-def advance(
+def run_rounds(
     setup: ChainSetup,
     state: ChainState,
     on_demand: ScoresOnDemand | None,
@@ -83,7 +83,7 @@ def advance(
     """Runs a chain for as many rounds as there are places in its trace; writes state and trace.
 
     Args:
-        setup: what all chains share.
+        setup: the state shared by all chains.
         state: of the chain; changed.
         on_demand: computes scores; None if all are known.
         graphs: the trace, shape (rounds, n, words); written.
@@ -91,7 +91,7 @@ def advance(
         stop: polled before scores are computed.
 
     Raises:
-        StoppedError: `stop` answered True before scores were computed, which may take minutes in all.
+        StoppedError: `stop` returned True before scores were computed, which may take minutes in all.
     """
     from jtsolve.averaging.kernels.edge_chain import run_chain
 
@@ -131,12 +131,12 @@ def advanced(
     """Returns the state of a chain after some rounds, its graphs and their ln weights; called on a worker.
 
     Args:
-        setup: what all chains share.
+        setup: the state shared by all chains.
         rounds: their number; the traces have shape (rounds, n, words) and (rounds,).
         state: of the chain; unchanged.
     """
     state = ChainState(*(array.copy() for array in state))
     graphs, heights = np.zeros((rounds, *state.rows.shape[1:]), np.uint32), np.zeros(rounds)
     on_demand = None if setup.on_demand is None else setup.on_demand()
-    advance(setup, state, on_demand, graphs, heights, stop=lambda: False)
+    run_rounds(setup, state, on_demand, graphs, heights, stop=lambda: False)
     return state, graphs, heights

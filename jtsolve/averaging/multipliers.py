@@ -79,7 +79,7 @@ def start_of(problem: Problem, run: Run) -> Start | None:
     root, tree = search.root.subproblem, search.best.tree
     assert tree is not None, "one was offered"
     assert root.stages is not None, "they are kept"
-    # Later stages have fewer sets; cuts and multipliers are taken over to all of them, where any are valid.
+    # Later stages have fewer sets; cuts and multipliers are extended to all of them, where any are valid.
     # A cut holds for every graph if one of its sets is complete in every graph.
     complete = {1 << v for v in range(families.n)} | problem.constraints.required_edges
     numbers: dict[tuple[int, ...], int] = {}

@@ -24,7 +24,7 @@ _DARK = 0.55
 _LEAST_DRAWN = 0.05
 """Edges less probable are left out of the graph."""
 _WIDE = 0.01
-"""Intervals of probabilities above it are shown as such."""
+"""Wider intervals of probabilities are shown as intervals."""
 _MOST_BARS = 20
 _LONGEST = 48
 """Characters of a name beside a bar."""
@@ -76,7 +76,7 @@ def heat_map(pairs: Pairs) -> Any:
     shown = edges[np.ix_(order, order)].copy()
     np.fill_diagonal(shown, np.nan)
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
-    labels = [fonts.shown(names[v]) for v in order]
+    labels = [fonts.printable_name(names[v]) for v in order]
     axes.set_xticks(range(n), labels, rotation=90, family=fonts.FAMILY, parse_math=False)
     axes.set_yticks(range(n), labels, family=fonts.FAMILY, parse_math=False)
     axes.tick_params(length=0)
@@ -143,7 +143,7 @@ def graph(pairs: Pairs) -> Any:
     for v, name in enumerate(names):
         axes.text(
             *places[v],
-            fonts.shown(name),
+            fonts.printable_name(name),
             ha="center",
             va="center",
             fontsize=9,
@@ -163,7 +163,7 @@ def clique_bars(
 
     Args:
         cliques: names and probabilities, in decreasing order.
-        best: the cliques of the best tree, which have a colour of their own.
+        best: the cliques of the best tree, drawn in a separate colour.
         title: a warning, or "".
     """
     shown = cliques[:_MOST_BARS]
@@ -172,7 +172,9 @@ def clique_bars(
     chosen = set(map(tuple, best))
     colours = [_BEST if tuple(members) in chosen else _OTHER for members, _ in shown]
     axes.barh(range(len(shown)), [p for _, p in shown], color=colours, height=0.7)
-    axes.set_yticks(range(len(shown)), list(map(fonts.shown, labels)), family=fonts.FAMILY, parse_math=False)
+    axes.set_yticks(
+        range(len(shown)), list(map(fonts.printable_name, labels)), family=fonts.FAMILY, parse_math=False
+    )
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.set_xlabel("probability of the maximal clique")
@@ -192,7 +194,7 @@ def traces(
     """Returns the traces of chains as a `matplotlib.figure.Figure`.
 
     Args:
-        rounds: at which the traces were taken.
+        rounds: the rounds of the traces.
         lines: by traced quantity, a line for each chain.
         differences: names of pairs of variables, and by how much their probabilities differ between chains.
         most: by how much they may.
@@ -213,7 +215,7 @@ def traces(
     panels[0].legend(loc="lower right", ncols=4, fontsize=7, frameon=False)
     axes = panels[-1]
     axes.barh(range(len(shown)), [value for _, value in shown], color=_OTHER, height=0.7)
-    labels = [fonts.shown(_short(name)) for name, _ in shown]
+    labels = [fonts.printable_name(_short(name)) for name, _ in shown]
     axes.set_yticks(range(len(shown)), labels, fontsize=7, family=fonts.FAMILY, parse_math=False)
     axes.invert_yaxis()
     axes.axvline(most, color=_BEST, linewidth=1.2)
@@ -225,7 +227,7 @@ def traces(
     return figure
 
 
-def population(
+def size_figure(
     sizes: NDArray[np.int64], probabilities: NDArray[np.float64], interval: tuple[int, int]
 ) -> Any:
     """Returns the posterior of a population's size, its interval shaded, as a `matplotlib.figure.Figure`.

@@ -1,15 +1,15 @@
 """The size of a population from overlapping lists, averaged over all decomposable graphs.
 
 D. Madigan and J. C. York, Bayesian methods for estimation of the size of a closed population, Biometrika 84,
-1997. Of N cases each is on some of k lists; n₀, those on none, are unobserved. Under a decomposable graph G
+1997. Each of N cases is on some of k lists; the n₀ cases on none are unobserved. Under a decomposable graph G
 of dependence between the lists, with a hyper Dirichlet prior of δ cases for each of the 2^k cells,
 
     P(n₀, G | data) ∝ p(n₀) · N!/n₀! · Π s(C) / Π s(S)      over the cliques C and separators S of G
     s(A) = Γ(δ2^k)/Γ(N + δ2^k) · Π_a Γ(n(a) + δ_A)/Γ(δ_A)  over the cells a of A's margin; δ_A = δ2^(k−|A|)
 
-with p(n₀) ∝ 1/n₀ for n₀ = 1, 2, …, and all graphs equally likely. Of the counts n(a), only that of the cell
-without any list depends on n₀. So the sums over all graphs Z(n₀) are those of `averaging.sums` with one row
-of numbers for each set, and the graphs in which {u,v} is complete have the sum s({u,v}) P({u,v}, V∖{u,v}).
+with p(n₀) ∝ 1/n₀ for n₀ = 1, 2, …, and all graphs equally likely. Among the counts n(a), only that of the
+cell without any list depends on n₀. So the sums over all graphs Z(n₀) are those of `averaging.sums` with one
+row of numbers for each set, and graphs with complete {u,v} have the sum s({u,v}) P({u,v}, V∖{u,v}).
 
 Time: some 3·4^k products for each candidate n₀. Memory: four tables of 3^k rows of at most `_LANES` numbers.
 """
@@ -46,7 +46,7 @@ _CELLS = 1 << 24
 _LANES = 512
 """Candidates at a time, at most."""
 _SPREAD = 450
-"""Bits by which a row may vary between candidates, at most: less than half of what a double has."""
+"""Maximum variation of a row between candidates, in bits: less than half of those of a double."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -121,10 +121,10 @@ class PopulationPosterior:
             ChoiceError: the suffix is another.
             InputError: the file cannot be written.
         """
-        from jtsolve.averaging.pictures import population, render
+        from jtsolve.averaging.pictures import render, size_figure
 
         kind = RASTER.format_to_write(path)
-        write_atomically(path, render(population(self.sizes, self.probabilities, self.interval()), kind))
+        write_atomically(path, render(size_figure(self.sizes, self.probabilities, self.interval()), kind))
 
     def __str__(self) -> str:
         if (chances := self.dependence) is None:

@@ -93,7 +93,7 @@ class GraphPosterior:
         names: the variables' names.
         log_evidence: ln Z in nats: ln of the sum of e^score, times the prior's weight, over the graphs that
         meet
-            the constraints. None if the method does not know it.
+            the constraints. None if the method does not compute it.
         edges: shape (n, n): the probability of each edge; symmetric, 0 on the diagonal.
         cliques: the likeliest maximal cliques, each with its probability, in decreasing order.
         separators: sets with the expected number of times that they are separators of the junction tree, in
@@ -104,8 +104,8 @@ class GraphPosterior:
             have converged if every edge is known to the tolerance.
         threshold: the least probability of the cliques, and the least expectation of the separators, listed.
         prior: the prior over graphs, in words and figures.
-        best: the tree of the highest score, or None if it was not looked for.
-        traces: what the chains went through, and how well each edge is known; None for exact sums.
+        best: the tree of the highest score, or None if it was not searched.
+        traces: the paths of the chains, and how well each edge is known; None for exact sums.
         bootstrap: strengths of edges in resampled data, or None.
         intervals: of certified sums, whose other figures are the middles; None for other methods.
         diagnostics: further figures, as JSON values.
@@ -152,7 +152,7 @@ class GraphPosterior:
         if (self.method == "certified") != (self.intervals is not None):
             raise ValueError("certified sums, and no others, have intervals")
         if self.method == "exact" and not (self.converged and self.log_evidence is not None):
-            raise ValueError("exact sums have converged, and know the evidence")
+            raise ValueError("exact sums have converged, and compute the evidence")
         if self.log_evidence is not None and not isfinite(self.log_evidence):
             raise ValueError(f"the log evidence is {self.log_evidence}")
         probabilities = [*edges.flat, self.connected, *(p for _, p in self.cliques)]
@@ -212,7 +212,7 @@ class GraphPosterior:
             ChoiceError: the evidence is not known.
         """
         if self.log_evidence is None:
-            raise ChoiceError("chains do not know the evidence: the probability of a graph is not known")
+            raise ChoiceError("chains do not compute the evidence, and so no probability of a graph")
         low, high = (self.log_evidence,) * 2 if self.intervals is None else self.intervals.log_evidence
         return min(1.0, exp(score - high)), min(1.0, exp(min(0.0, score - low)))
 
@@ -223,7 +223,7 @@ class GraphPosterior:
             names: of the variables.
 
         Raises:
-            ChoiceError: a name is unknown, or the method does not know sets.
+            ChoiceError: a name is unknown, or the method estimates no sets.
         """
         if unknown := sorted(set(names) - set(self.names)):
             raise ChoiceError(f"there is no variable '{unknown[0]}'")
@@ -236,7 +236,7 @@ class GraphPosterior:
             )
             return float(low[*at]), float(high[*at])
         if "complete" not in self.diagnostics:
-            raise ChoiceError("chains count pairs and cliques only; take certified or exact sums")
+            raise ChoiceError("chains count pairs and cliques only; use certified or exact sums")
         found = {tuple(row[0]): row[1:] for row in self.diagnostics["complete"]}
         rest = [0.0, max(self.threshold, self.diagnostics.get("total_variation", 0.0))]
         low, high = found.get(tuple(self.names[v] for v in at), rest)

@@ -102,7 +102,7 @@ class Lattice:
     def without(self, bounds: Bounds, budget: float) -> Lattice:
         """Drops the families of least mass, whose bounds sum to at most the budget, and charges them.
 
-        A set that no family completes any longer is complete in no graph that is left, and goes with its
+        A set that no remaining family completes is complete in no remaining graph, and is dropped with its
         supersets (`Families.restricted`).
         """
         order = np.argsort(bounds.families, kind="stable")
@@ -170,7 +170,7 @@ class TreeSums(NamedTuple):
         weights: shape (m,): of the states.
         total: the sum of all trees.
         mass: shape (m,): of those with each state.
-        offset: ln of what the sums are multiplied by, for multiples of the reference.
+        offset: ln of the factor of the sums, for multiples of the reference.
         error: relative, of the total and of each mass.
     """
 
@@ -193,7 +193,7 @@ class Forest:
     """
 
     def __init__(self, lattice: Lattice, *, thresholds: bool, most: int, room: float = inf) -> None:
-        from jtsolve.averaging.kernels.states import children_of, states_of
+        from jtsolve.averaging.kernels.states import children_of, reached
 
         families = lattice.families
         self.lattice, self.listed = lattice, families.listing()
@@ -211,7 +211,7 @@ class Forest:
         root = int(tops[vertex[tops] == families.root][0])
         tops = tops[vertex[tops] != families.root]
         most *= starts.size > 0
-        build = partial(states_of, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
+        build = partial(reached, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
         self.states = build(thresholds, most, entries)
         sums = 8 * (families.n + 1) * (2 * self.states.family.size + 3 * self.states.first_child.size)
         if sums > min(_MOST, room / 2):

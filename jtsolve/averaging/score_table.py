@@ -1,9 +1,9 @@
 """The scores of a chain: all of them in a table, or those requested so far.
 
-The graphs of a chain read few of the sets that there are. Where these are too many for a table, a graph that
-meets a set of unknown score waits (`kernels.edge_chain`) until the scores that its chain wants are computed
-together. They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what
-is still needed is requested again.
+The graphs of a chain read few of all sets. Where these are too many for a table, a graph that meets a set of
+unknown score waits (`kernels.edge_chain`) until the scores that its chain requests are computed together.
+They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what is still
+needed is requested again.
 
 All scores are rounded to multiples of a small unit, so that all sums are exact. Else the weight that a chain
 has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _MISSING = "The score of every set is needed: graphs of a set without one would be left out."
 
 MOST_SETS = 1 << 62
-"""Of which each has a number."""
+"""Maximum number of sets, each with a number."""
 
 _COARSEST = 2.0**-16
 """Nats: of it, sums up to 10^11 nats are exact, and too small to change a probability."""
@@ -42,13 +42,13 @@ _SLOT_BYTES = 16
 
 
 class ScoreTable(NamedTuple):
-    """Scores as `kernels.edge_chain.score_of` reads them.
+    """Scores as `kernels.edge_chain.score_of_set` reads them.
 
     Attributes:
         values: the scores, in nats: of all sets in colex order, or of the set in each slot; read-only.
         ranks: the place in colex order of the set in each slot, -1 in a free one; empty for a table;
             read-only.
-        wanted: number of requested scores, and the places of their sets.
+        wanted: number of requested scores, and the ranks of their sets.
     """
 
     values: NDArray[np.float64]
@@ -148,7 +148,7 @@ class ScoresOnDemand:
         return ScoreTable(_frozen(self._values), _frozen(self._ranks), self._wanted)
 
     def answer(self) -> None:
-        """Computes the scores that are wanted.
+        """Computes the requested scores.
 
         Raises:
             RefusedError: a set has none.
@@ -189,7 +189,7 @@ class ScoresOnDemand:
 def has_every_score(problem: Problem) -> str | None:
     """Returns an objection if the table of a problem lacks the score of a set; None if it does not."""
     if lacks_table(problem):
-        return None  # scores on demand are looked at as they come
+        return None  # scores on demand are checked as they arrive
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
     return None if lowest > -np.inf else _MISSING
 

@@ -97,7 +97,7 @@ class Sums:
     """The finished tables.
 
     Attributes:
-        weights: of what.
+        weights: weights of the sets.
         layout: see `kernels.sums`.
         local: the weights as the kernels have them.
         tables: F, L and P as words; X, which is of no more use, is empty.
@@ -187,7 +187,7 @@ class _Recurrence:
     def __init__(self, weights: SetWeights, plan: TableSizes, run: Run) -> None:
         self.weights, self.plan, self.run = weights, plan, run
         self.workers = run.threads
-        self.layout = layout_of(plan, weights)
+        self.layout = kernel_layout(plan, weights)
         self.local = local_of(weights)
         self.tables = _tables(plan)
         self.work = 0.0
@@ -298,8 +298,8 @@ class _Recurrence:
     def _renamed(self, phase: int, r: int, k: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
         """Yields ranges of groups of S of size k, and the R of size r renamed within V ∖ S.
 
-        Of V ∖ S it is the last, too, unless S holds it. One group may have S of both kinds: to that, the
-        kernels look.
+        It is also the last of V ∖ S unless S holds it. A group may have S of both kinds; the kernels
+        distinguish them.
         """
         # Sets are ordered by mask, so those without the last variable come first.
         without = comb(self.plan.n - 1, k)
@@ -386,7 +386,7 @@ def word_format(weights: SetWeights) -> tuple[int, int]:
     return min(52, 62 - (weights.highest - base + 2).bit_length()), base
 
 
-def layout_of(plan: TableSizes, weights: SetWeights) -> Any:
+def kernel_layout(plan: TableSizes, weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Layout`."""
     from jtsolve.averaging.kernels.sums import Layout
     from jtsolve.core.renaming import renaming_tables
@@ -416,8 +416,8 @@ def local_of(weights: SetWeights) -> Any:
     """Returns the `kernels.sums.Weights`."""
     from jtsolve.averaging.kernels.sums import NO_CLIQUE, NO_SEPARATOR, NORMAL, Weights
 
-    clique, clique_exponent = split(weights.clique)
-    inverse, inverse_exponent = split(-weights.separator)
+    clique, clique_exponent = mantissas_and_exponents(weights.clique)
+    inverse, inverse_exponent = mantissas_and_exponents(-weights.separator)
     kind = np.full(clique.size, NORMAL, np.int8)
     kind[(clique == 0) & (inverse > 0)] = NO_CLIQUE
     kind[inverse == 0] = NO_SEPARATOR
@@ -425,7 +425,7 @@ def local_of(weights: SetWeights) -> Any:
     return Weights(clique, clique_exponent, inverse, inverse_exponent, kind, required)
 
 
-def split(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def mantissas_and_exponents(logarithms: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Returns numbers from 1 to 2, or 0, and exponents of 2^logarithm, all of the shape of `logarithms`."""
     exponents = np.where(logarithms > -inf, np.floor(logarithms), 0.0)
     numbers = np.where(logarithms > -inf, np.exp2(logarithms - exponents), 0.0)

@@ -1,9 +1,9 @@
 """The temperatures of chains, and the pairs of variables that they propose more often than others.
 
-An edge worth g nats comes and goes freely at an exponent of some 1/g: at the hottest exponent, the best
-edges of the variables are worth ten nats, in the mean. From 1 to there, the rejection rates of exchanges sum
-up to a number that grows about as √n ln(1 / hottest), and hardly depends on how many temperatures there are;
-twice as many, with rates of 1/2, let graphs go up and down the fastest.
+An edge worth g nats appears and disappears freely at an exponent of some 1/g: at the hottest exponent, the
+best edges of the variables are worth ten nats, in the mean. From 1 to there, the rejection rates of exchanges
+sum up to a number that grows about as √n ln(1 / hottest), and hardly depends on how many temperatures there
+are; twice as many, with rates of 1/2, let graphs go up and down the fastest.
 
 References:
     Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering: a scalable highly

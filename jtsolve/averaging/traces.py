@@ -1,4 +1,4 @@
-"""The graphs that chains went through, in words of bits, and what they say of each edge."""
+"""The graphs visited by chains, in words of bits, and their estimates for each edge."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MOST_DIFFERENCE = 0.05
 """Between the probabilities of an edge in two chains that have converged."""
 
 _POINTS, _THINNED = 250, 1000
-"""Of each chain: in a trace, and graphs from which cliques and separators are counted."""
+"""Per chain: points of a trace, and graphs from which cliques and separators are counted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traces:
-    """What chains went through, thinned, and how well each edge is known.
+    """The graphs visited by chains, thinned, and how well each edge is known.
 
     Attributes:
         rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
@@ -105,17 +105,17 @@ class Sample:
         """Returns the junction trees of `count` graphs, equally spaced, of all chains one after the other."""
         graphs = self.graphs.reshape(-1, *self.graphs.shape[2:])
         at = np.linspace(0, len(graphs) - 1, count + 2).astype(int)[1:-1]
-        return trees_of(neighbours_of(graphs[at]))
+        return trees_of(unpacked_neighbours(graphs[at]))
 
     def trees(self) -> list[JunctionTree]:
         """Returns the junction trees of some graphs, equally spaced, of every chain."""
         rounds = self.graphs.shape[1]
         at = np.linspace(0, rounds - 1, min(rounds, _THINNED)).astype(int)
-        return trees_of(neighbours_of(self.graphs[:, at]))
+        return trees_of(unpacked_neighbours(self.graphs[:, at]))
 
 
-def posterior_of(sample: Sample, threshold: float) -> dict[str, Any]:
-    """Returns the parts of the posterior that chains know; cliques and separators from the threshold on."""
+def posterior_from_sample(sample: Sample, threshold: float) -> dict[str, Any]:
+    """Returns the parts of the posterior that chains estimate; cliques and separators above the threshold."""
     trees = sample.trees()
     cliques = Counter(clique for tree in trees for clique in tree.cliques)
     separators = Counter(separator for tree in trees for separator in tree.separators)
@@ -169,14 +169,14 @@ def word_count(n: int) -> int:
     return -(-n // WORD)
 
 
-def words_of(neighbours: Sequence[VarSet]) -> NDArray[np.uint32]:
+def packed_neighbours(neighbours: Sequence[VarSet]) -> NDArray[np.uint32]:
     """Returns the rows of a graph in words: shape (n, words)."""
     n = len(neighbours)
     data = b"".join(mask.to_bytes(4 * word_count(n), "little") for mask in neighbours)
     return np.frombuffer(data, "<u4").astype(np.uint32).reshape(n, -1)
 
 
-def neighbours_of(graphs: NDArray[np.uint32]) -> list[tuple[VarSet, ...]]:
+def unpacked_neighbours(graphs: NDArray[np.uint32]) -> list[tuple[VarSet, ...]]:
     """Returns the neighbours of each vertex, of graphs of any shape (…, n, words)."""
     data = np.ascontiguousarray(graphs, "<u4").reshape(-1, *graphs.shape[-2:])
     return [tuple(int.from_bytes(row.tobytes(), "little") for row in rows) for rows in data]

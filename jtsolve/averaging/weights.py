@@ -1,7 +1,7 @@
 """From a problem and a prior to the weights of cliques and separators.
 
 The weight of a graph is Π c(C) over its cliques divided by Π s(S) over its separators, where c = s = e^score
-but for what constraints say: c(A) = 0 where A may not be a clique, 1/s(A) = 0 where it may not be a
+except under constraints: c(A) = 0 where A may not be a clique, 1/s(A) = 0 where it may not be a
 separator. Everything is divided by the product of the weights of single variables, which divides the weight
 of each graph by the same factor and keeps the numbers small.
 """
@@ -38,11 +38,11 @@ def _is_within_range(problem: Problem) -> str | None:
     low, high = problem.scores.extremes()
     if problem.n * (high - low) <= _WIDEST:
         return None
-    return f"Scores from {low:.3g} to {high:.3g} nats are too far apart for its numbers; take chains."
+    return f"Scores from {low:.3g} to {high:.3g} nats are too far apart for its numbers; use chains."
 
 
 def _has_star(problem: Problem) -> str | None:
-    return "On a device it does not take real variables; device=cpu does." if problem.star else None
+    return "A device does not support real variables; use device=cpu." if problem.star else None
 
 
 EXACT = Capabilities(
@@ -57,7 +57,7 @@ graph the weight could be subtracted, but if it is nearly all of the sum, nothin
 digits."""
 
 ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({ProblemFeature.FORBIDDEN_CLIQUES}), _has_star))
-"""What a device takes: c = s for all sets that may be separators."""
+"""The weights that a device supports: c = s for all sets that may be separators."""
 
 _GRAPHS_SLACK = 128
 
@@ -72,7 +72,7 @@ class SetWeights:
         clique: shape (2^n,): log2 c(A); -inf where A may not be a clique.
         separator: shape (2^n,): log2 s(A); inf where A may not be a separator.
         required: the required neighbours of each variable.
-        offset: ln of what every graph's weight was divided by, in nats.
+        offset: ln of the divisor of every graph's weight, in nats.
         lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
         highest: none is above 2^highest.
         star: whether the last variable is the star of marks (`core.marks`).
@@ -89,7 +89,7 @@ class SetWeights:
     star: bool = False
 
 
-def weights_of(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
+def set_weights(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     """Returns the weights of a problem that `EXACT` allows.
 
     Args:

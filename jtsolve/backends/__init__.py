@@ -8,7 +8,7 @@ class _Backends(ModuleType):
     """This package, callable, since importing a backend binds the package to the name `jtsolve.backends`."""
 
     def __call__(self) -> dict[str, str]:
-        """Returns a sentence on each backend, by the name that `learn` and `solve` take.
+        """Returns a sentence on each backend, by its name for `learn` and `solve`.
 
         >>> import jtsolve as jt
         >>> len(jt.backends()) >= 13

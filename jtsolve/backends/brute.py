@@ -23,7 +23,7 @@ from jtsolve.core.backend import Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.problem import ALL_FEATURES
 from jtsolve.core.result import Outcome
-from jtsolve.core.sparsity import size_of, ties_of
+from jtsolve.core.sparsity import ties_of, tree_size
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import neighbours_of
 
@@ -51,7 +51,7 @@ class Brute:
         )
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`; of equally good trees it returns the smallest, see `core.sparsity.size_of`."""
+        """See `Backend.solve`; ties go to the smallest tree, see `core.sparsity.tree_size`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
         best: JunctionTree | None = None
         best_score = -inf
@@ -60,7 +60,7 @@ class Brute:
             if report.stop is not None:
                 return Outcome(best, stop=report.stop, stats={"graphs": count})
             score = tree.score(problem.scores) if meets_constraints(problem, tree) else -inf
-            smaller = score == best_score and best and size_of(problem, tree) < size_of(problem, best)
+            smaller = score == best_score and best and tree_size(problem, tree) < tree_size(problem, best)
             if score > best_score or smaller:
                 best, best_score = tree, score
                 report(tree=best, done=count / len(trees))
@@ -90,7 +90,7 @@ def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
     """Returns whether the finished tree meets every constraint and all of its parts have scores."""
     limits = problem.constraints
     of_edges = limits.forbidden_edges or limits.required_edges or limits.forbidden_graphs
-    edges: frozenset[VarSet] = tree.edge_sets if of_edges else frozenset()  # it takes most of the time
+    edges: frozenset[VarSet] = tree.edge_sets if of_edges else frozenset()  # it dominates the time
     cliques, separators = tree.cliques, tree.separators
     return (
         all(problem.scores.score(part) > -inf for part in (*cliques, *separators))

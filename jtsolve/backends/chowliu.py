@@ -52,7 +52,7 @@ _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""
 
 
-def _takes_treewidth(problem: Problem) -> str | None:
+def _supports_treewidth(problem: Problem) -> str | None:
     if problem.max_clique_size <= _PAIR:
         return None
     return (
@@ -140,7 +140,7 @@ class ChowLiu:
         features=LOCAL_FEATURES,
         exact=True,
         rules=(
-            _takes_treewidth,
+            _supports_treewidth,
             _scores_every_variable,
             _accepts_min_separator_size,
             _accepts_max_separator_size,
@@ -256,7 +256,7 @@ def _prim(
     An edge of gain 0 is left out. The weight of an edge is the pair of its gain and less its parameters, in
     lexical order, so that of all best forests with the fewest edges, this one has the fewest parameters.
 
-    If it takes seconds, it reports the forests on the way, in which each variable outside is linked to the
+    A run of seconds reports intermediate forests, in which each variable outside is linked to the
     best inside. When stopped, it continues with the gains known so far and the required edges: that takes a
     fraction of the time, and meets all constraints but connectedness.
 

@@ -82,7 +82,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """Returns the commands of these names, whose modules are imported here."""
-    # Plain help: rich would take longer to load than the help takes to read; tracebacks are for developers.
+    # Plain help: loading rich would take longer than reading the help; tracebacks are for developers.
     assembled = typer.Typer(rich_markup_mode=None, no_args_is_help=True, pretty_exceptions_enable=False)
     assembled.callback()(main)
     for name in names:
@@ -98,7 +98,7 @@ def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 def _commands(first: str | None) -> Any:
     """Returns the command that the first argument names, or all, as typer assembles them.
 
-    Assembled once, since that takes longer than many a command.
+    Assembled once, since that takes longer than many commands.
     """
     return get_command(app() if first not in COMMANDS else app([first]))
 
@@ -143,7 +143,7 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
             # A terminal whose encoding lacks '├' still shows the tree, with escapes for the branches.
             stream.reconfigure(errors="backslashreplace")
     try:
-        # In a context of its own, whose limits on reading end with the command.
+        # In a separate context, whose limits on reading end with the command.
         code = copy_context().run(_called, list(arguments), started)
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0

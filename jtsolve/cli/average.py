@@ -20,7 +20,7 @@ from jtsolve.cli.options import (
     ScoreName,
     Seed,
     Treewidth,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.cli.output import (
     FOUND,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from jtsolve.scoring.problem import Tabulation
 
 
-@grouped
+@expand_option_groups
 def average(
     context: typer.Context,
     *,
@@ -159,7 +159,7 @@ def average(
 
 
 def _loss(posterior: "GraphPosterior") -> int | None:
-    """Returns the exit code if chains or resamples ended early, and says why; None if they did not."""
+    """Returns the exit code if chains or resamples ended early, after printing the reason; otherwise None."""
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
 

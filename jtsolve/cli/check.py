@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import ConstraintOptions, Json, flags_given, grouped
+from jtsolve.cli.options import ConstraintOptions, Json, expand_option_groups, flags_given
 from jtsolve.cli.output import FAULTY, complain_of, emit
 from jtsolve.errors import ChoiceError
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jtsolve.io.result import ResultDocument
 
 
-@grouped
+@expand_option_groups
 def check(
     *,
     instance: Annotated[

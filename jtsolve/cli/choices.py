@@ -37,7 +37,7 @@ def _listing(kind: str, what: str, *, plain: str) -> Callable[..., None]:
 
 backends = _listing("backends", "backend", plain="List the backends with their limits")
 scores = _listing("scores", "score", plain="List the scores")
-models = _listing("models", "kind", plain="List the kinds of models that 'jtsolve fit --model' takes")
+models = _listing("models", "kind", plain="List the kinds of models of 'jtsolve fit --model'")
 methods = _listing("methods", "method", plain="List the methods of 'jtsolve average'")
 
 

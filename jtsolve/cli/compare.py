@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import ConstraintOptions, Executor, grouped
+from jtsolve.cli.options import ConstraintOptions, Executor, expand_option_groups
 from jtsolve.cli.output import FAULTY, murmur
 from jtsolve.core.formats import TABLE
 from jtsolve.errors import ChoiceError
@@ -48,7 +48,7 @@ class GridOptions:
     ] = None
 
 
-@grouped
+@expand_option_groups
 def compare(
     *,
     output: Annotated[
@@ -108,9 +108,9 @@ def compare(
         return
     _execute(folder, plan, chosen, jobs, quiet=quiet, warm=not no_warm_up)
 
-    from jtsolve.cli.report import finish
+    from jtsolve.cli.report import report_comparison
 
-    if finish(folder, folder.path, quiet=quiet):
+    if report_comparison(folder, folder.path, quiet=quiet):
         raise typer.Exit(FAULTY)
 
 
@@ -167,7 +167,7 @@ def _planned(
 
     from jtsolve.compare.folder import ComparisonPlan
     from jtsolve.compare.grid import expand, find_files
-    from jtsolve.core.machine import cores, describe, free_memory
+    from jtsolve.core.machine import cores, describe_machine, free_memory
 
     specs: list[Spec] = expand(
         grid,
@@ -175,7 +175,7 @@ def _planned(
         memory=lambda: max(0.1, round(0.8 * free_memory() / jobs / 1e9, 1)),
         threads=lambda: max(1, cores() // jobs),
     )
-    machine = describe(cores())
+    machine = describe_machine(cores())
     command = machine.pop("command")
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return ComparisonPlan("jtsolve-comparison", 1, command, created, machine, specs, request)

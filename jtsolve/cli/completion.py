@@ -13,7 +13,7 @@ REGISTRIES = {
     "models": "jtsolve.study.kinds:MODELS",
     "methods": "jtsolve.averaging.registry:METHODS",
 }
-"""What has a name and options of its own."""
+"""A value with a name and options."""
 
 
 def registry_of(kind: str) -> "Registry[Any]":

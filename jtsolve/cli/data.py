@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.output import emit
-from jtsolve.core.formats import require_same
+from jtsolve.core.formats import require_same_format
 from jtsolve.core.outputs import claim_outputs
 
 data = typer.Typer(rich_markup_mode=None, no_args_is_help=True, help="Get examples or public data sets.")
@@ -37,7 +37,7 @@ def find_example(
 
     path = example(name)
     if output is not None:
-        require_same(output, path)
+        require_same_format(output, path)
         claim_outputs(output)
         write_atomically(output, read_bytes(path))
         path = output
@@ -70,11 +70,11 @@ def fetch_data_set(
     """
     from jtsolve.core.files import read_bytes, write_atomically
     from jtsolve.data.fetch import download, read_local, store
-    from jtsolve.data.registry import find
+    from jtsolve.data.registry import data_set_named
 
-    entry = find(name)
+    entry = data_set_named(name)
     if output is not None:
-        require_same(output, entry.file)
+        require_same_format(output, entry.file)
         claim_outputs(output)
     if folder is not None:
         content = read_local(entry, folder)

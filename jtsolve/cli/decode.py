@@ -34,7 +34,7 @@ def decode(
     """
     claim_outputs(output, kind=RESULT)
 
-    from jtsolve.cli.summary import describe
+    from jtsolve.cli.summary import result_text
     from jtsolve.core.files import read_file, write_atomically
     from jtsolve.core.run import Limits, Run
     from jtsolve.encodings.answers import read_answer
@@ -56,7 +56,7 @@ def decode(
     if json:
         emit(result_to_json(result))
     else:
-        emit(describe(result_to_document(result), "the result", {"answer": f"{model} ({answer.kind})"}))
+        emit(result_text(result_to_document(result), "the result", {"answer": f"{model} ({answer.kind})"}))
 
 
 def _outside(answer: "SolverAnswer") -> "Backend":

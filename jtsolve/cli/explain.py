@@ -1,4 +1,4 @@
-"""`jtsolve explain`: the constraints that exclude every tree, or what each constraint costs."""
+"""`jtsolve explain`: the constraints that exclude every tree, or the cost of each constraint."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ from jtsolve.cli.options import (
     LimitOptions,
     Seed,
     Treewidth,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
 from jtsolve.core.formats import INSTANCE
@@ -21,7 +21,7 @@ from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND
 
 
-@grouped
+@expand_option_groups
 def explain(
     context: typer.Context,
     *,
@@ -41,7 +41,7 @@ def explain(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Explain why no tree meets the constraints, or what each of them costs.
+    """Explain why no tree meets the constraints, or the cost of each of them.
 
     Without a tree: a minimal conflict, constraints that together exclude every tree, where any of them may be
     left out. With one: the score of the best tree without the constraint minus that with it. Limits end the

@@ -34,7 +34,7 @@ def export(
 ) -> None:
     """Write a model as a Bayesian network (bif, bifxml), a Markov network (uai), a tree (td, dot), or json.
 
-    bif has words only for names: others are replaced, which is said, and kept as properties, from which
+    bif has only words as names: others are replaced, with a warning, and kept as properties, from which
     jtsolve restores them; bifxml keeps all names; uai and td have none. pyAgrum reads the numbers of bif and
     uai in single precision: use bifxml for it. As bif, bifxml, uai or td, a feature tree becomes one junction
     tree, which is refused with its size if that is too large.
@@ -46,7 +46,7 @@ def export(
         claim_outputs(output)
     if to is None:
         raise ChoiceError(
-            f"say what to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
+            f"name the format to print: --to {'|'.join(MODEL.formats)}; or give an --output with its suffix"
         )
 
     from jtsolve.core.files import write_atomically

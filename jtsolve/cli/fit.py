@@ -20,7 +20,7 @@ from jtsolve.cli.options import (
     Seed,
     Treewidth,
     declared,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import FITTED
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable
 
 
-@grouped
+@expand_option_groups
 def fit(
     context: typer.Context,
     *,
@@ -73,7 +73,7 @@ def fit(
         raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.study.arguments import backend_of, held_cluster, model_kind_of, score_of
+    from jtsolve.study.arguments import backend_of, held_cluster, model_kind_of, score_argument
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import default_score, fitted
     from jtsolve.study.study import Study
@@ -87,7 +87,7 @@ def fit(
         source = StudyData(data, columns.reading(), cluster)
         study = Study(
             source,
-            score_of(score, source.default_score(default_score(kind, structure))),
+            score_argument(score, source.default_score(default_score(kind, structure))),
             treewidth,
             constrain.restrictions(),
             backend_of(backend),
@@ -144,10 +144,10 @@ def _of_parts(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _words(name: str, fact: Any) -> str:
     """Returns a fact in words."""
-    from jtsolve.listing import shown
+    from jtsolve.listing import cell_as_text
 
     if name == "stop" and fact != "finished":
         return f"{fact}: the best model so far"
     if name == "validation_log_likelihood":
         return f"{fact:.4f} nats per row"
-    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else shown(fact)
+    return f"{fact:.6f} nats" if name in ("tree_score", "bound") else cell_as_text(fact)

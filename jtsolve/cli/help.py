@@ -37,7 +37,7 @@ class PanelCommand(TyperCommand):
                 param.hidden = True
             if record is not None:
                 panels.setdefault(title, []).append(record)
-        # What every command has comes last.
+        # Options of every command are last.
         for title in sorted(panels, key=lambda title: title == "Options"):
             with formatter.section(title):
                 formatter.write_dl(panels[title])

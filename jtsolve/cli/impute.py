@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Data, Model, RowOptions, TableMemory, grouped, limit_tables
+from jtsolve.cli.options import Data, Model, RowOptions, TableMemory, expand_option_groups, limit_tables
 from jtsolve.cli.output import emit, murmur
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 
-@grouped
+@expand_option_groups
 def impute(
     *,
     model: Model,

@@ -13,7 +13,7 @@ from jtsolve.cli.options import (
     LimitOptions,
     Model,
     TableMemory,
-    grouped,
+    expand_option_groups,
     limit_tables,
 )
 from jtsolve.cli.output import emit
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
 
-@grouped
+@expand_option_groups
 def loglik(
     *,
     model: Model,
@@ -95,7 +95,7 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
     """Returns ln P of each row of positive weight, and its weight."""
     import numpy as np
 
-    from jtsolve.models.columns import hidden_of, states_of
+    from jtsolve.models.columns import hidden_of, states_by_name
     from jtsolve.models.rows import open_rows
 
     how, hidden = options.reading(), hidden_of(model.columns)
@@ -110,7 +110,7 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
         weights=how.coding.weights,
         crosstab=how.coding.crosstab,
         drop=[name for name in model.names if name in out],
-        states=states_of(model.columns),
+        states=states_by_name(model.columns),
         hidden=hidden,
         strict=how.strict,
         run=LimitOptions().run(monotonic()),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
 
-def pairs(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
+def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option: str) -> dict[str, str]:
     """Returns the pairs in "A=x,B=y"; a comma that is not followed by "variable=" belongs to the state.
 
     Args:
@@ -74,7 +74,7 @@ def evidence(
         )
     columns = {column.name: column for column in model.columns}
     files = [text for text in given or () if "=" not in text and EVIDENCE.format_to_read(text)]
-    texts = pairs([text for text in given or () if text not in files], model.names, "--given")
+    texts = parse_assignments([text for text in given or () if text not in files], model.names, "--given")
     for file in files:
         from jtsolve.models.files.uai import read_evidence
 
@@ -83,7 +83,7 @@ def evidence(
             raise InputError("--given", f"'{min(twice)}'", "it is given twice", "give it once")
         texts |= states
     found: dict[str, Any] = {name: columns[name].parsed(text, "--given") for name, text in texts.items()}
-    for name, text in pairs(likelihood, model.names, "--likelihood").items():
+    for name, text in parse_assignments(likelihood, model.names, "--likelihood").items():
         if name in found:
             raise InputError("--likelihood", f"'{name}'", "its state is given", "leave out one of the two")
         found[name] = [number(word, "--likelihood", name) for word in text.split(":")]
@@ -117,7 +117,7 @@ def labelled(model: "Distribution", rows: Iterable[Any], *, typed: bool = False)
     return pl.DataFrame(made)
 
 
-def rows_of(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
+def rows_in_format(model: "Distribution", rows: Iterable[Any], kind: str) -> bytes:
     """Returns rows of a model as the contents of a table, a format of `formats.TABLE`.
 
     Text is written as the data of the model were.
@@ -155,13 +155,13 @@ def put_rows(model: "Distribution", rows: Iterable[Any], output: str | Path | No
         output: the file; None to print.
     """
     if output is None:
-        emit(rows_of(model, rows, "csv"))
+        emit(rows_in_format(model, rows, "csv"))
     else:
-        write_atomically(output, rows_of(model, rows, TABLE.format_to_write(output)))
+        write_atomically(output, rows_in_format(model, rows, TABLE.format_to_write(output)))
 
 
 def json_text(value: Any) -> str:
     """Returns a value as JSON; numbers that are not finite become null."""
-    from jtsolve.io.documents import json_value, lay_out
+    from jtsolve.io.documents import indented_json, json_value
 
-    return lay_out(json_value(value))
+    return indented_json(json_value(value))

@@ -1,6 +1,6 @@
 """The options that several commands share, declared from `jtsolve.options`, and groups of them.
 
-`grouped` lets a command take a group, a frozen dataclass of options, as one parameter.
+`expand_option_groups` lets a command declare a group, a frozen dataclass of options, as one parameter.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from jtsolve.options import (
     TIME,
     TREEWIDTH,
     Option,
-    options_of,
+    field_options,
 )
 from jtsolve.tables.options import (
     COVARIANCE,
@@ -135,7 +135,7 @@ _MODULES = 250_000_000
 
 
 def limit_tables(gigabytes: float | None) -> None:
-    """Limits the memory of a command to this much beyond what the program itself takes."""
+    """Limits the memory of a command beyond that of the program itself."""
     from jtsolve.core.machine import allow_memory, memory_bytes, resident_memory
 
     most = memory_bytes(gigabytes)
@@ -200,7 +200,7 @@ class _Given:
 
     def given(self) -> dict[str, Any]:
         """Returns the given options by name, with the values of a hand-written file."""
-        values = {option.name: getattr(self, option.name) for option in options_of(type(self))}
+        values = {option.name: getattr(self, option.name) for option in field_options(type(self))}
         found = {name: value for name, value in values.items() if value is not None and value is not False}
         return found | _read_in(self.read or [], self.within)
 
@@ -218,15 +218,15 @@ class _Given:
 
 @dataclass(frozen=True)
 class DataOptions(_group([one for one in DATA if one not in {COVARIANCE, ROWS}]), _Given):  # type: ignore[misc]
-    """How to read a data file: the options of `tables.options`, as the shell takes them."""
+    """How to read a data file: the options of `tables.options`, in the spelling of the shell."""
 
 
 @dataclass(frozen=True)
 class MatrixOptions(_group(DATA), _Given):  # type: ignore[misc]
-    """How to read a data file, or a covariance in its place."""
+    """How to read a data file, or a covariance instead."""
 
 
-_OF_ROWS = (MISSING_IN_ROWS, MISSING_VALUES, DECIMAL, *options_of(Dialect))
+_OF_ROWS = (MISSING_IN_ROWS, MISSING_VALUES, DECIMAL, *field_options(Dialect))
 
 
 @dataclass(frozen=True)
@@ -319,7 +319,7 @@ def flags_given(options: Any) -> list[str]:
     ]
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Returns a command in whose signature, which typer reads, the options of a group replace the group."""
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []

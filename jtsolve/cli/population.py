@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, declared, grouped
+from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, declared, expand_option_groups
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import ESTIMATE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import DELTA, MOST, STRATA
 
 
-@grouped
+@expand_option_groups
 def population(
     context: typer.Context,
     *,

@@ -53,12 +53,12 @@ def read_or_score(
     Args:
         path: of the file.
         run: limits, progress and messages.
-        score: names the score, and says that any file holds data; None for the default.
+        score: names the score, and marks any file as data; None for the default.
         default: the score where none is named.
         options: how to read data.
         constrain: further constraints.
         treewidth: a bound; None for none.
-        max_size: of the scored sets; None for what the treewidth needs.
+        max_size: of the scored sets; None for that of the treewidth.
         backend: decides which sets are scored, and when; None for auto.
         executor: "local", "dask" or "dask=ADDRESS", to count Parquet files by partitions.
         threads: workers of a cluster on this machine.
@@ -78,7 +78,7 @@ def read_or_score(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
         return Given(restrictions.on(read_problem(path, run)).with_treewidth(treewidth))
-    from jtsolve.study.arguments import held_cluster, score_of
+    from jtsolve.study.arguments import held_cluster, score_argument
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
@@ -86,7 +86,7 @@ def read_or_score(
         data = Data(path, options.reading(), cluster)
         study = Study(
             data,
-            score_of(score, data.default_score(default)),
+            score_argument(score, data.default_score(default)),
             treewidth,
             restrictions,
             backend,

@@ -40,7 +40,7 @@ def query(
         return
     texts = [table(*one) for one in answer.printed()]
     if answer.log_probability is None:
-        texts.append(f"ln P(evidence) is left out, and the evidence taken to be possible: {answer.refusal}")
+        texts.append(f"ln P(evidence) is left out, and the evidence assumed possible: {answer.refusal}")
     elif known:
         what = "density" if found.model.is_continuous else "P"
         texts.append(f"ln {what}(evidence) = {answer.log_probability:.6f} nats")

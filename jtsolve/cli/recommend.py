@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, grouped
+from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, expand_option_groups
 from jtsolve.cli.output import NO_TREE, emit
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
 
 
-@grouped
+@expand_option_groups
 def recommend(
     context: typer.Context,
     *,
@@ -31,7 +31,7 @@ def recommend(
     """
     from jtsolve.errors import LimitError
     from jtsolve.io.instance import read_problem
-    from jtsolve.solving import choose, forecast_of
+    from jtsolve.solving import choose_backend, forecast_of
 
     run = spend.run(context.obj)
     limits = run.limits
@@ -41,7 +41,7 @@ def recommend(
     taken: str | None = None
     refusals: tuple[str, ...] = ()
     try:
-        choice = choose(problem, run, forecast=forecast)
+        choice = choose_backend(problem, run, forecast=forecast)
         taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)
@@ -75,7 +75,7 @@ def _forecast_text(forecast: "ProofForecast") -> str:
     gap = "there is no tree yet" if forecast.gap == inf else f"a gap of {forecast.gap:.4g} nats is left"
     return (
         f"After a quick tree and the first bound, {forecast.left:,} of {forecast.families:,} families may be "
-        f"in better trees; {gap}: a proof may take about {forecast.seconds:.2g} s, less from a better one."
+        f"in better trees; {gap}: a proof may need about {forecast.seconds:.2g} s, less from a better one."
     )
 
 

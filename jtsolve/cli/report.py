@@ -31,11 +31,11 @@ def report(
     place = output or folder
     if output is not None and not output.is_dir():
         raise InputError(str(output), "", "there is no such folder", "create it first")
-    if finish(Folder(folder), place, runs=runs):
+    if report_comparison(Folder(folder), place, runs=runs):
         raise typer.Exit(FAULTY)
 
 
-def finish(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
+def report_comparison(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault.
 
     Args:

@@ -15,7 +15,7 @@ from jtsolve.cli.options import (
     MatrixOptions,
     Quiet,
     ScoreName,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.core.formats import SCORED
 from jtsolve.core.outputs import claim_outputs
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jtsolve.study.study import Study
 
 
-@grouped
+@expand_option_groups
 def score(
     context: typer.Context,
     *,
@@ -59,12 +59,12 @@ def score(
 
     Reads CSV, TSV, blank-separated text, Parquet, Arrow, Weka's ARFF, GOBNILP's and blip's .dat; compressed
     ones too; a folder or a pattern of Parquet files as one table. Predicts time and size first, and refuses
-    what exceeds the limits. Ctrl-C leaves no file.
+    scoring that exceeds the limits. Ctrl-C leaves no file.
     """
     claim_outputs(output, kind=SCORED)
 
     from jtsolve.io.instance import write_problem
-    from jtsolve.study.arguments import held_cluster, score_of
+    from jtsolve.study.arguments import held_cluster, score_argument
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.study import Study
 
@@ -72,7 +72,7 @@ def score(
     restrictions = constrain.restrictions()
     with held_cluster(executor, spend.threads) as cluster:
         source = StudyData(data, table.reading(), cluster)
-        study = Study(source, score_of(score, source.default_score(MIXED_SCORE)), max_size=max_size)
+        study = Study(source, score_argument(score, source.default_score(MIXED_SCORE)), max_size=max_size)
         problem = _scored(study, run, restrictions.of)
     write_problem(restrictions.on(problem), output)
     run.say(f"{output}: {bytes_in_words(output.stat().st_size)} written")

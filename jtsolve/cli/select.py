@@ -12,7 +12,7 @@ from jtsolve.cli.options import (
     LimitOptions,
     Quiet,
     Seed,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.cli.output import emit
 from jtsolve.core.outputs import claim_outputs
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jtsolve.core.selection import Selection
 
 
-@grouped
+@expand_option_groups
 def select(
     context: typer.Context,
     *,
@@ -72,7 +72,7 @@ def select(
     from jtsolve.core.formats import GRAPH
     from jtsolve.io.graph import selection_to_document, write_graph
     from jtsolve.selection.choices import SelectionPlan
-    from jtsolve.study.arguments import score_of
+    from jtsolve.study.arguments import score_argument
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.supersets import read_superset
 
@@ -81,7 +81,7 @@ def select(
     GRAPH.format_to_write(output)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
     file = StudyData(data, columns.reading())
-    table = file.read(score_of(plan.score), run, kinds=plan.kinds)
+    table = file.read(score_argument(plan.score), run, kinds=plan.kinds)
     found = plan.run(table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
     _report(found, output, json=json, quiet=quiet)

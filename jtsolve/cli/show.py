@@ -9,8 +9,8 @@ from jtsolve.cli.options import (
     DataOptions,
     LimitOptions,
     TableMemory,
+    expand_option_groups,
     flags_given,
-    grouped,
     limit_tables,
 )
 from jtsolve.cli.output import emit
@@ -19,7 +19,7 @@ from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
 
 
-@grouped
+@expand_option_groups
 def show(
     context: typer.Context,
     *,
@@ -44,7 +44,7 @@ def show(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Of a posterior: heat-map (default), graph, cliques or traces; with --data: mosaic:A,B.",
+            help="Posteriors: heat-map (default), graph, cliques or traces; with --data: mosaic:A,B.",
         ),
     ] = None,
     data: Annotated[

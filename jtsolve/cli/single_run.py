@@ -40,7 +40,7 @@ def run(
         run_inside(read_spec(spec), row, trace, context.obj)
         return
     if row is not None:
-        raise ChoiceError(f"'{row}': 'jtsolve run' takes one specification; the row goes to --output FILE")
+        raise ChoiceError(f"'{row}': 'jtsolve run' runs one specification; its row is written to --output")
     claim_outputs(output, kind=RESULT)
 
     from jtsolve.compare.running.supervise import supervise

@@ -19,7 +19,7 @@ from jtsolve.cli.options import (
     ScoreName,
     Seed,
     Treewidth,
-    grouped,
+    expand_option_groups,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
 from jtsolve.cli.problems import read_or_score
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jtsolve.solving import Choice
 
 
-@grouped
+@expand_option_groups
 def solve(
     context: typer.Context,
     *,
@@ -116,7 +116,7 @@ def solve(
         data = ranking_to_json(ranking)
         document = ranking_to_document(ranking)
     else:
-        from jtsolve.cli.summary import describe
+        from jtsolve.cli.summary import result_text
         from jtsolve.io.result import result_to_document, result_to_json
 
         best = found.found
@@ -124,14 +124,14 @@ def solve(
     try:
         if output is not None:
             write_atomically(output, data)
-    finally:  # an answer that took hours is printed even if it cannot be written
+    finally:  # an answer of hours is printed even if it cannot be written
         facts = _facts(found.choice, best)
         if json:
             emit(data)
         elif not quiet and isinstance(found.found, Ranking):
             emit(describe_ranking(document, "the results", facts))
         elif not quiet:
-            emit(describe(result_to_document(best), "the result", facts))
+            emit(result_text(result_to_document(best), "the result", facts))
         if not quiet:
             show_findings("check of the answer", findings_of(problem, best.tree))
     if found.uncertified is not None:

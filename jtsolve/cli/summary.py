@@ -16,7 +16,7 @@ _MOST = 20
 _LEAST = 0.0005
 
 
-def describe(document: "ResultDocument", source: str, facts: Mapping[str, str]) -> str:
+def result_text(document: "ResultDocument", source: str, facts: Mapping[str, str]) -> str:
     """Returns the facts of a result, one per line, and the tree.
 
     Args:
@@ -226,7 +226,7 @@ _STOPS = {
     "memory": "the memory limit ended the run",
     "steps": "the step limit ended the run",
     "interrupted": "interrupted",
-    "lost": "the scheduler of the workers went away",
+    "lost": "the scheduler of the workers was lost",
 }
 
 

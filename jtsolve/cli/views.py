@@ -36,7 +36,7 @@ class View:
     of_graph: bool = False
 
 
-def kind_of(path: Path) -> str:
+def file_kind(path: Path) -> str:
     """Returns the kind of a file: model, graph, posterior, results or result.
 
     Raises:
@@ -67,7 +67,7 @@ def view_of(path: Path, picture: str | None) -> View:
         ChoiceError: a picture is named, and the file holds no posterior.
         InputError: the file is malformed.
     """
-    kind = kind_of(path)
+    kind = file_kind(path)
     if picture is not None and kind != "posterior":
         raise ChoiceError("--picture is for posteriors, and with --data; leave it out")
     if kind == "graph":
@@ -81,14 +81,14 @@ def view_of(path: Path, picture: str | None) -> View:
 
 def _of_result(path: Path) -> View:
     """Returns the view of a result file."""
-    from jtsolve.cli.summary import describe
+    from jtsolve.cli.summary import result_text
     from jtsolve.io.result import read_result, tree_of
     from jtsolve.study.trees import NamedTree
 
     document = read_result(path)
     return View(
         _values(path),
-        lambda: describe(document, str(path), {"backend": document.backend.name}),
+        lambda: result_text(document, str(path), {"backend": document.backend.name}),
         lambda: NamedTree(*tree_of(document, str(path))),
     )
 
@@ -155,11 +155,11 @@ def _of_graph(path: Path) -> View:
     import msgspec
 
     from jtsolve.core.triangulation import triangulation
-    from jtsolve.io.graph import graph_of, read_document
+    from jtsolve.io.graph import decoded_graph, read_document
     from jtsolve.study.trees import NamedTree
 
     document = read_document(path)
-    graph = graph_of(document, str(path))
+    graph = decoded_graph(document, str(path))
     strengths = _in_order(document, graph)
 
     def tree() -> NamedTree:
@@ -167,11 +167,11 @@ def _of_graph(path: Path) -> View:
 
     def draw(target: Path) -> None:
         from jtsolve.draw.picture import draw_edges
-        from jtsolve.selection.framed import grouped
+        from jtsolve.selection.framed import region_of_vertices
 
         index = {name: v for v, name in enumerate(graph.names)}
         steps = () if document.selection is None else document.selection.steps
-        groups = grouped(graph, [[index[name] for name in step.region] for step in steps])
+        groups = region_of_vertices(graph, [[index[name] for name in step.region] for step in steps])
         draw_edges(graph.edges, graph.names, target, strengths=strengths, groups=groups)
 
     def text() -> str:
@@ -207,7 +207,7 @@ def _text(document: "GraphDocument", graph: "UndirectedGraph", strengths: list[f
         ]
         shrunk = sum(step.shrinkage > 0 for step in selection.steps)
         if shrunk:
-            facts.append(["shrunk", f"in {shrunk} steps, whose columns are as many as the rows or more"])
+            facts.append(["shrunk", f"in {shrunk} steps, with at least as many columns as rows"])
     edges = [list(pair) for pair in graph.named_edges]
     if strengths is None:
         return f"{table(['', ''], facts)}\n\n{table(['edge', ''], edges)}"
@@ -288,7 +288,7 @@ def _goodness(path: Path, data: Path, columns: "DataOptions", run: "Run") -> "tu
     from jtsolve.study.data import Data
     from jtsolve.study.trees import NamedTree
 
-    kind = kind_of(path)
+    kind = file_kind(path)
     if kind == "model":
         from jtsolve.models.files.opening import open_model
 

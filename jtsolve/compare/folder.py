@@ -25,7 +25,7 @@ from jtsolve.compare.spec import Row, Spec, read_row, to_json
 from jtsolve.core.files import read_file, write_atomically
 from jtsolve.core.result import Stop
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.io.documents import decode
+from jtsolve.io.documents import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ class Folder:
             raise InputError(
                 str(self.path), "", "there is no comparison here", "give the --output of 'jtsolve compare'"
             )
-        return decode(read_file(self.plan_path), ComparisonPlan, str(self.plan_path))
+        return decode_json(read_file(self.plan_path), ComparisonPlan, str(self.plan_path))
 
     def write_plan(self, plan: ComparisonPlan) -> None:
         """Writes the plan atomically, and creates the folder if necessary."""
@@ -119,7 +119,7 @@ class Folder:
         found: dict[str, Row] = {}
         lines = self.journal_path.read_bytes().split(b"\n")[:-1] if self.journal_path.is_file() else []
         for number, line in enumerate(lines, 1):
-            row = decode(line, Row, f"{self.journal_path}: line {number}")
+            row = decode_json(line, Row, f"{self.journal_path}: line {number}")
             found.setdefault(row.spec.id, row)
         for path in sorted((self.path / "results").glob("*.json")):
             if not path.is_file():  # a pipe, from which reading may never end

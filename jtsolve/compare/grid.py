@@ -24,7 +24,7 @@ _MOST_NUMBERS = 10**6
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A comparison before expansion, but for its instances.
+    """A comparison before expansion, without its instances.
 
     Args:
         backends: names with options, as in "lns:exact=dp,region=12"; "auto" is allowed.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import Count, Name, decode, json_bytes
+from jtsolve.io.documents import Count, Name, decode_json, json_bytes
 from jtsolve.io.result import ResultDocument
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def read_spec(path: str | Path) -> Spec:
     Raises:
         InputError: the file is invalid; names the place.
     """
-    return decode(read_file(path), Spec, str(path))
+    return decode_json(read_file(path), Spec, str(path))
 
 
 def read_row(path: str | Path) -> Row:
@@ -187,7 +187,7 @@ def read_row(path: str | Path) -> Row:
     Raises:
         InputError: the file is invalid; names the place.
     """
-    return decode(read_file(path), Row, str(path))
+    return decode_json(read_file(path), Row, str(path))
 
 
 def to_json(value: Spec | Row) -> bytes:

@@ -63,7 +63,7 @@ class Capabilities:
         features: the constraints that it supports.
         exact: whether it proves optimality when it finishes.
         max_variables: the largest n that it accepts, or None.
-        needs_table: whether it reads all scores, and so takes scores on demand only if they are few.
+        needs_table: whether it reads all scores, and so accepts scores on demand only if they are few.
         any_size: whether it accepts a problem regardless of `max_variables` and `needs_table`.
         rules: further conditions, each a function that returns its objection.
         rank: preference of `auto` among heuristics; higher is tried first. 0 for a backend that builds its
@@ -95,7 +95,7 @@ class Capabilities:
         rules = self.rules
         if not self.any_size(problem):
             if self.max_variables is not None and problem.n > self.max_variables:
-                reasons.append(f"It takes at most {self.max_variables} variables, not {problem.n}.")
+                reasons.append(f"It supports at most {self.max_variables} variables, not {problem.n}.")
             rules = (lacks_table, *rules) if self.needs_table else rules
         reasons.extend(reason for rule in rules if (reason := rule(problem)) is not None)
         return tuple(reasons)
@@ -123,7 +123,7 @@ class Estimate:
 
 
 class News(TypedDict, total=False):
-    """What a backend reports; an absent key, or None, says nothing.
+    """Progress of a backend; an absent key, or None, means unknown.
 
     Attributes:
         tree: one that meets the constraints; its score is recomputed.
@@ -151,7 +151,7 @@ class Report(Protocol):
         """The best tree reported so far by anyone, or None.
 
         In a portfolio it may come from any member, a few tenths of a second late. A backend that improves
-        trees may continue from it whenever it restarts; alone, it finds there what it reported itself.
+        trees may continue from it whenever it restarts; alone, it finds its own reports there.
         """
         ...
 
@@ -227,7 +227,7 @@ class SmallAnswer(NamedTuple):
 
 
 class SmallSolver(Protocol):
-    """Solves groups of small problems exactly, much faster than one by one; threads may share it."""
+    """Solves batches of small problems exactly, much faster than singly; threads may share it."""
 
     @property
     def most(self) -> int:
@@ -244,7 +244,7 @@ class SmallSolver(Protocol):
         ...
 
     def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
-        """Solves a group; a partial or mixed one takes as long as a full one of the largest size."""
+        """Solves a batch; a partial or mixed one takes as long as a full one of the largest size."""
         ...
 
 

@@ -24,7 +24,7 @@ _CHUNK = 1 << 18
 _LOOK_UPS = 1 << 25
 """Look-ups of scores in about a second."""
 _LATE = 0.5
-"""Seconds that a weak bound may take when the time is over."""
+"""Seconds granted to a weak bound after the time is over."""
 _PATIENT = 10.0
 """Most seconds for the bound of scores on demand before the search."""
 _SLOWER = 16
@@ -38,11 +38,11 @@ def _go_on() -> None:
 def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[], None] = _go_on) -> float:
     """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
 
-    Scores that are computed on demand may take any time: they get the other bounds, and their own.
+    The time of scores on demand is unlimited: they get the other bounds, and their own.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; bounds by families are taken if they need less, or about half a second.
+        seconds: that are left; bounds by families are computed if they need less, or about half a second.
         check_stop: called many times a second; raises to stop.
     """
     n, width = problem.n, problem.max_clique_size
@@ -58,12 +58,12 @@ def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[
 def early_bound(problem: Problem, seconds: float) -> float:
     """Returns a bound to begin with; inf for a table that is bounded quickly in the end.
 
-    That is the family bound of a table for which there would be no time at the end, and what is known of
+    That is the family bound of a table for which no time would remain at the end, and the known part of
     scores on demand.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left for the whole run, or inf; the bound may take half of them.
+        seconds: that are left for the whole run, or inf; the bound may use half of them.
     """
     needed, share = _family_seconds(problem), seconds / 2
     if needed == inf:
@@ -74,7 +74,7 @@ def early_bound(problem: Problem, seconds: float) -> float:
 
 
 def _family_seconds(problem: Problem) -> float:
-    """Returns the time that the family bound takes at most; inf for scores that are computed on demand."""
+    """Returns an upper bound of the time of the family bound; inf for scores on demand."""
     n, width = problem.n, problem.max_clique_size
     if not isinstance(problem.scores, DenseScores | SparseScores):
         return inf
@@ -152,7 +152,7 @@ def family_bound(problem: Problem, check_stop: Callable[[], None] = _go_on) -> f
     """
     n, scores = problem.n, problem.scores
     singles = own_scores(problem.scores)
-    assert isinstance(scores, DenseScores | SparseScores), "scores on demand may take any time"
+    assert isinstance(scores, DenseScores | SparseScores), "the time of scores on demand is unlimited"
     if isinstance(scores, SparseScores):
         sparse = _sparse_families(scores, problem.max_clique_size, singles.tolist())
         return _rooted(problem, np.array(sparse), singles)

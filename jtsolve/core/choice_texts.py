@@ -14,15 +14,15 @@ MAIN = ""
 """The key of an item without one."""
 
 
-def split(text: str) -> tuple[str, dict[str, str]]:
+def split_choice(text: str) -> tuple[str, dict[str, str]]:
     """Returns the name and the unconverted options in a text such as "lns:exact=dp,seed=3".
 
     Raises:
         ChoiceError: an option is not a `key=value` pair, or is given twice.
 
-    >>> split("lns:exact=dp,seed=3")
+    >>> split_choice("lns:exact=dp,seed=3")
     ('lns', {'exact': 'dp', 'seed': '3'})
-    >>> split("mixture(components=1,2)")
+    >>> split_choice("mixture(components=1,2)")
     ('mixture', {'components': '1,2'})
     """
     mark = re.search("[:(]", text)
@@ -51,17 +51,17 @@ def split_options(text: str) -> dict[str, str]:
         else:
             items.append(item)
     if items and not _has_key(items[0]):
-        return {MAIN: items[0], **pairs(items[1:])}
-    return pairs(items)
+        return {MAIN: items[0], **key_values(items[1:])}
+    return key_values(items)
 
 
-def pairs(items: Iterable[str]) -> dict[str, str]:
+def key_values(items: Iterable[str]) -> dict[str, str]:
     """Returns `key=value` pairs as a dictionary.
 
     Raises:
         ChoiceError: one is not such a pair, or a key is given twice.
 
-    >>> pairs(["seed=3", "start=forward"])
+    >>> key_values(["seed=3", "start=forward"])
     {'seed': '3', 'start': 'forward'}
     """
     options: dict[str, str] = {}

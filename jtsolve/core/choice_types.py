@@ -110,7 +110,7 @@ class FieldTypes(Generic[K]):
             try:
                 return self.value(text, kind)
             except (ValueError, ChoiceError) as error:
-                refusal = error  # a wrong backend says more than "no such value"
+                refusal = error  # the refusal of a wrong backend is more specific than "no such value"
         raise refusal
 
     def words(self, kind: Any) -> str:

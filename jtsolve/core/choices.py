@@ -9,8 +9,8 @@ registered value `lns` with two fields replaced, by the types of the fields:
     value    = anything; several, for a field that is a tuple, are joined by "+" or ","; "none" is None or ()
 
 An item without a key continues the value before it, `components=1,2,4`; the first one is the field that the
-class names as `main`, `quantile:4`. A field that holds another choice takes a text of it, and a dotted key
-sets an option of what the field then holds: `exact=dp,exact.precision=int32`. Parentheses keep commas and
+class names as `main`, `quantile:4`. A field that holds another choice accepts its text, and a dotted key
+sets an option of the value of that field: `exact=dp,exact.precision=int32`. Parentheses keep commas and
 plus signs of a choice within another together: `start=forward(start=none)+chowliu`.
 
 A registry imports the module of a value when it is first used. Values of other packages are found by entry
@@ -28,7 +28,7 @@ from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from jtsolve.core.choice_texts import MAIN, pairs, split, split_options
+from jtsolve.core.choice_texts import MAIN, key_values, split_choice, split_options
 from jtsolve.core.choice_types import (
     NONE,
     FieldTypes,
@@ -37,7 +37,7 @@ from jtsolve.core.choice_types import (
     fields_without_default,
     value_of,
 )
-from jtsolve.errors import ChoiceError, nearest, on_one_line
+from jtsolve.errors import ChoiceError, nearest_word, on_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +178,7 @@ class Registry(MutableMapping[str, T]):
         Raises:
             ChoiceError: the value or an option does not exist, or an option's value is invalid.
         """
-        value = self.make(*split(text))
+        value = self.make(*split_choice(text))
         if not files:
             self.require_no_files(value)
         return value
@@ -219,7 +219,7 @@ class Registry(MutableMapping[str, T]):
         inner: dict[str, dict[str, str]] = {}
         for written, text in options.items():
             if written == MAIN and not _main_of(base):
-                pairs([text])  # refuses it
+                key_values([text])  # refuses it
             key, dot, rest = (written or _main_of(base)).partition(".")
             if key not in kinds:
                 raise ChoiceError(self._no_such_option(base, key, kinds))
@@ -339,7 +339,7 @@ class Registry(MutableMapping[str, T]):
         others = self._entry_points()
         if name in others:
             return self._plug_in(others[name])
-        near = nearest(name, self.names)
+        near = nearest_word(name, self.names)
         hint = f"did you mean '{near}'? There" if near else "there"
         raise ChoiceError(f"there is no {self.kind} '{name}'; {hint} are: {', '.join(self.names)}")
 
@@ -403,7 +403,7 @@ class Registry(MutableMapping[str, T]):
 
     def _no_such_option(self, base: T | type[T], key: str, kinds: Mapping[str, Any]) -> str:
         """Returns the message that lists the existing options."""
-        near = nearest(key, kinds)
+        near = nearest_word(key, kinds)
         hint = f"; did you mean '{near}'?" if near else ";"
         shown = []
         for known, kind in kinds.items():

@@ -2,7 +2,7 @@
 
 Kernels are inner loops in numpy and numba: arrays in, arrays out, no domain types. Each package keeps its
 own in a folder `kernels`. Every kernel releases the global interpreter lock, so that threads run kernels in
-parallel and the main thread can take Ctrl-C; and is cached on disk, so that only the first run compiles.
+parallel and the main thread can receive Ctrl-C; and is cached on disk, so that only the first run compiles.
 
 The cache is beside the kernels, or in the user's cache folder where the package is read-only. Where neither
 is writable (a container with a read-only file system), numba would fail to load cached kernels; then each
@@ -77,7 +77,7 @@ def kernel(
     """Compiles a function at its first call, and caches the machine code on disk.
 
     A small kernel that makes no arrays can say allocates=False: it does not count references to those it
-    has, which is an atomic operation for each array at each call, and may take longer than the rest.
+    has, which is an atomic operation for each array at each call, and may cost more than the rest.
 
     Args:
         function: to compile; None where the decorator is called with options.
@@ -118,7 +118,7 @@ class _CacheFile(IndexDataCacheFile):  # type: ignore[misc]  # numba is untyped
         try:
             return super()._load_data(name)
         except _DAMAGED as error:
-            raise FileNotFoundError(name) from error  # which numba takes for a kernel to compile
+            raise FileNotFoundError(name) from error  # which numba would treat as a kernel to compile
 
 
 class _Compilations(event.Listener):  # type: ignore[misc]  # numba is untyped

@@ -33,13 +33,13 @@ _REFERENCE_PROCESSORS = 132
 """Multiprocessors of the device on which rates were measured, an H100."""
 
 _SPARE = 100_000_000
-"""Bytes of a device left free, for the code of the kernels and what they return."""
+"""Bytes of a device left free, for the code of the kernels and their results."""
 
 _WORTH = 2.0
-"""Predicted seconds that a device has to save before `auto` takes it."""
+"""Predicted saving, in seconds, from which on `auto` uses a device."""
 
 _AHEAD = 0.2
-"""Predicted seconds of launches in flight before the report is asked: Ctrl-C acts within this time."""
+"""Predicted seconds of launches in flight between two polls of the report: Ctrl-C acts within this time."""
 
 CONTEXT_SECONDS = 1.0
 """Import of CuPy, context, kernels from CuPy's cache on disk."""
@@ -79,12 +79,12 @@ def groups_of(m: int, size: int) -> int:
     return -(-comb(m, size) // (LANES if size else 1))
 
 
-def cells_of(m: int, size: int) -> int:
+def cells_of_tables(m: int, size: int) -> int:
     """Returns the cells of the tables of these C."""
     return groups_of(m, size) * (LANES if size else 1) << (m - size)
 
 
-def places_of(m: int, sets: NDArray[np.int64]) -> NDArray[np.int64]:
+def table_offsets_of_sets(m: int, sets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns where the tables of sets of m variables begin among those of their size.
 
     Args:
@@ -105,7 +105,7 @@ class Launch(NamedTuple):
         rows: shape (classes, 5): |C|, |U|, first block, groups of C, parts of U.
         blocks: all blocks.
         seconds: predicted, on an H100.
-        work: what the kernel counts: sums, or numbers read.
+        work: the kernel's unit of work: sums, or numbers read.
         more: further arguments.
     """
 
@@ -139,7 +139,7 @@ class Device(Protocol):
         ...
 
     def free(self) -> tuple[int, int]:
-        """Releases the memory of arrays that are gone; returns the free and all bytes."""
+        """Releases the memory of dead arrays; returns the free and the total bytes."""
         ...
 
     def compile(self, source: str) -> Callable[..., None]:
@@ -206,7 +206,7 @@ def lacks_device(_problem: Problem) -> str | None:
 
 
 def not_on_device(features: AbstractSet[ProblemFeature]) -> Rule:
-    """Returns a rule: objects to constraints that the processor alone takes."""
+    """Returns a rule: objects to constraints that only the processor supports."""
     return partial(_excluded, features)
 
 
@@ -225,8 +225,8 @@ def choose_device(
     """Returns the device and the first plan that fits its free memory, or None for the processor.
 
     Args:
-        asked: the option `device`.
-        plans: of the problem, the preferred one first; may be empty for "auto": a device does not take it.
+        asked: value of the option `device`.
+        plans: of the problem, the preferred one first; may be empty for "auto": a device does not support it.
         spent: predicted seconds on the processor; inf where the memory has no room.
         narrower: ways to a run in less memory, for the message.
 
@@ -259,17 +259,17 @@ def launch_all(
 ) -> None:
     """Runs launches in order, long ones in ranges of blocks, and waits.
 
-    A kernel takes its arrays, the rows, their number, the number of the first block and what the launch adds.
+    A kernel's arguments are its arrays, the rows, their number, the first block and those of the launch.
 
     Args:
         device: where.
         launch: see `Device.compile`.
         launches: in order.
         arguments: threads of a block and arrays, by kernel.
-        report: takes `done` and `note`, and returns whether to continue; asked every fraction of a second.
+        report: called with `done` and `note` several times a second; returns whether to continue.
 
     Raises:
-        StoppedError: the report says so.
+        StoppedError: the report stops it.
     """
     rows = device.upload(np.concatenate([each.rows.ravel() for each in launches] or [np.zeros(1, np.int32)]))
     total = sum(each.seconds for each in launches) / device.speed
@@ -304,7 +304,8 @@ def _no_room(device: Device, need: int, narrower: str) -> LimitError:
     free, total = device.free()
     return LimitError(
         f"the device needs {need / 1e9:.3g} GB; {free / 1e9:.3g} of its {total / 1e9:.3g} GB are free: "
-        f"others and the driver hold the rest. Ways out: end what holds it; {narrower}; device=cpu."
+        f"others and the driver hold the rest. Ways out: end the programs that hold it; {narrower}; "
+        "device=cpu."
     )
 
 
@@ -315,7 +316,7 @@ class _CudaDevice:
         self.cupy = cupy
         properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())
         self.speed: float = properties["multiProcessorCount"] / _REFERENCE_PROCESSORS
-        self.free()  # makes the context, which takes memory itself
+        self.free()  # creates the context, which needs memory itself
 
     def free(self) -> tuple[int, int]:
         self.cupy.get_default_memory_pool().free_all_blocks()

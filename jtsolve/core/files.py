@@ -36,10 +36,10 @@ stops small files that decompress to hundreds of gigabytes."""
 
 _CHUNK = 1 << 20
 _MOST_PACKED = 1032
-"""Bytes that a byte of gzip data can stand for."""
+"""Maximum number of bytes that a byte of gzip data expands to."""
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_HEADER = _GZIP_MAGIC + b"\x08" + 6 * b"\0" + b"\xff"
-"""Of one member: deflated; no flags, time, or hint at the effort; from an unknown system (RFC 1952)."""
+"""Header of one member: deflated; no flags, time, or hint at the effort; unknown system (RFC 1952)."""
 _PRIVATE = 0o600
 _ZSTANDARD = ("compression.zstd", "backports.zstd")
 """From Python 3.14 on, and before it."""
@@ -134,7 +134,7 @@ _PACKINGS: dict[str, tuple[str, bytes, _Unpacker]] = {
     "zst": ("Zstandard", b"\x28\xb5\x2f\xfd", _of_zstandard),
     "zip": ("zip", b"PK\x03\x04", _unzipped),
 }
-"""By suffix: name, first bytes, and what opens them."""
+"""By suffix: name, first bytes, and function that opens them."""
 _LONGEST_MAGIC = 6
 
 
@@ -207,14 +207,14 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
     Args:
         path: the file.
         data: its contents.
-        numbers: whether they are mostly numbers; see `pack`.
+        numbers: whether they are mostly numbers; see `pack_gzip`.
 
     Raises:
-        InputError: the file cannot be written; says why.
+        InputError: the file cannot be written; with the reason.
     """
     source = str(path)
     if source.lower().endswith(".gz"):
-        data = pack(data, numbers=numbers)
+        data = pack_gzip(data, numbers=numbers)
     try:
         place = Path(path)  # not resolved: /dev/stdout may be a pipe, which has no path
         mode = place.stat().st_mode if place.exists() else None
@@ -236,7 +236,7 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
         ) from None
 
 
-def pack(data: bytes, *, numbers: bool = False) -> bytes:
+def pack_gzip(data: bytes, *, numbers: bool = False) -> bytes:
     """Returns gzip data without time or file name, so that equal inputs give equal bytes.
 
     Args:
@@ -244,7 +244,7 @@ def pack(data: bytes, *, numbers: bool = False) -> bytes:
         numbers: whether nearly all of it is numbers in full precision. They hardly repeat: without a search
             for repetitions, tables of scores are packed eight times as fast, and no worse.
 
-    >>> pack(b"a") == pack(b"a"), gzip.decompress(pack(b"a", numbers=True))
+    >>> pack_gzip(b"a") == pack_gzip(b"a"), gzip.decompress(pack_gzip(b"a", numbers=True))
     (True, b'a')
     """
     strategy = zlib.Z_HUFFMAN_ONLY if numbers else zlib.Z_DEFAULT_STRATEGY

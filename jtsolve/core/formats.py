@@ -1,7 +1,7 @@
 """File formats: one table of the suffixes that are read and written, for every kind of file.
 
-The suffix of a name, before that of a packing, says how a file is read and how it is written. A name that
-asks for another format is refused, so that no file holds another format than its name says.
+The suffix of a name, before that of a packing, determines how a file is read and written. A name with the
+suffix of another format is refused, so that every file holds the format of its name.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ class FileKind:
 
     def refusal(self, path: str | Path) -> InputError:
         """Returns the error for a file that is none of this kind by its name and content."""
-        other = kind_of(path)
+        other = kind_of_suffix(path)
         remedy = f"give {self.what}: {one_of([f'.{name}' for name in self.read])}"
         if other is None:
             if self is INSTANCE:
-                remedy += "; 'jtsolve solve --score NAME' takes any text file as data"
+                remedy += "; 'jtsolve solve --score NAME' reads any text file as data"
             return InputError(str(path), "", f"its format is unknown, so it is not {self.what}", remedy)
         if other is TABLE and self is MODEL:
             remedy = f"fit a model to it first, with 'jtsolve fit' or jtsolve.fit; or {remedy}"
@@ -192,7 +192,7 @@ FOREIGN: Mapping[str, tuple[str, str]] = {
     "7z": ("an archive", _UNPACKED),
     "rar": ("an archive", _UNPACKED),
 }
-"""What files of other programs are that are not read, and the way to what is."""
+"""Foreign formats that are not read, and how to convert them."""
 
 _ADDRESS = re.compile(r"(https?|ftps?|s3|gs|abfss?|file|hdfs):/+", re.IGNORECASE)
 
@@ -237,12 +237,12 @@ def stem_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
     return name
 
 
-def kind_of(path: str | Path) -> FileKind | None:
+def kind_of_suffix(path: str | Path) -> FileKind | None:
     """Returns the kind of file that a suffix is for, the first of several; or None."""
     return next((kind for kind in KINDS if suffix_of(path) in kind.read), None)
 
 
-def require_same(path: str | Path, source: str | Path) -> None:
+def require_same_format(path: str | Path, source: str | Path) -> None:
     """Checks that a copy is named like the file that it is of.
 
     Raises:

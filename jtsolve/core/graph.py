@@ -164,7 +164,7 @@ class UndirectedGraph:
         return UndirectedGraph.from_edges(names, ((at[u], at[v]) for u, v in self.edges))
 
     def components(self, inside: VarSet | None = None) -> list[VarSet]:
-        """Returns the connected components of the graph, or of what `inside` induces, by least vertex."""
+        """Returns the connected components of the graph, or of its subgraph on `inside`, by least vertex."""
         left = (1 << self.n) - 1 if inside is None else inside
         found = []
         while left:

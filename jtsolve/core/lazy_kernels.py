@@ -1,7 +1,7 @@
 """The choice between numpy and compiled kernels: the ski-rental rule.
 
 Loading the compiler and cached kernels takes half a second of processor time, compiling them several seconds.
-A package that offers the same results in numpy works there until that has taken as long in this process; from
+A package with the same results in numpy works there until that has cost as much in this process; from
 then on in kernels. So it never costs more than twice the cheaper of both, whether a process does one small
 piece of work or a million. (Karlin, Manasse, Rudolph, Sleator, Competitive snoopy caching, Algorithmica 3,
 1988.)

@@ -38,7 +38,7 @@ _CALL: ContextVar[_Call | None] = ContextVar("call", default=None)
 
 
 def allow_memory(most: int | None) -> None:
-    """Limits what `free_memory` returns until the call ends; outside `memory_of_call`, does nothing.
+    """Limits the result of `free_memory` until the call ends; outside `memory_of_call`, does nothing.
 
     Args:
         most: bytes that the process may hold; None for no limit.
@@ -129,7 +129,7 @@ def peak_memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-def describe(threads: int) -> dict[str, Any]:
+def describe_machine(threads: int) -> dict[str, Any]:
     """Returns the context of a timing: versions, machine, threads, command."""
     return {
         "jtsolve": __version__,

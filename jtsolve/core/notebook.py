@@ -1,8 +1,8 @@
-"""The look of values in notebooks. The core knows no drawing: the package hands it one."""
+"""HTML representations of values in notebooks; drawing is injected, so that core does not import it."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as in typing, which takes longer to load than the whole package may
+TYPE_CHECKING = False  # as in typing, which loads more slowly than the whole package may
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Protocol
@@ -19,7 +19,7 @@ _drawings: list[Drawing] = []
 
 
 def show_with(drawing: Drawing) -> None:
-    """Makes values look like this from now on."""
+    """Sets the drawing of all values."""
     _drawings[:] = [drawing]
 
 

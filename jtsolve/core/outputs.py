@@ -68,11 +68,12 @@ def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None, to: s
 
     Args:
         paths: of the files.
-        kind: what they hold, whose format their names have to say; None where this is checked elsewhere.
+        kind: their kind of content, whose format their suffixes must name; None where this is checked
+        elsewhere.
         to: the format; see `FileKind.format_to_write`.
 
     Raises:
-        ChoiceError: a name says another format.
+        ChoiceError: a name has the suffix of another format.
         InputError: one cannot be written, is an input of this call, or another output of it.
     """
     files = _FILES.get()
@@ -86,7 +87,7 @@ def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None, to: s
                 raise _replaces(path)
             if identity in files.written:
                 raise InputError(
-                    str(path), "", "two outputs both name this file", "give each a file of its own"
+                    str(path), "", "two outputs both name this file", "give each a separate file"
                 )
             files.written.add(identity)
         if kind is not None:
@@ -109,7 +110,7 @@ def _identity(path: str | Path) -> _Identity | None:
 
 
 def _require_writable(path: Path) -> None:
-    """Raises InputError if a file cannot be written; says why."""
+    """Raises InputError, with the reason, if a file cannot be written."""
     source = str(path)
     try:
         folder = path.resolve().parent

@@ -1,8 +1,8 @@
-"""Local scores from weights of pairs, computed on demand: what a clique tree of noisy tables is worth.
+"""Local scores from weights of pairs, computed on demand: the value of a clique tree of noisy tables.
 
     s(A) = Σ_{q ⊆ A, |q| = 2} (w_q − noise · √(cells(A) · cells(q))) − price · (cells(A) − 1),
 
-where cells(A) is the number of joint states. A weight is what a pair is worth, such as its distance from
+where cells(A) is the number of joint states. A weight is the value of a pair, such as its distance from
 independence. Measured with Gaussian noise, a clique's table adds to each pair in it an error that grows with
 the root of the cells of both. A price per cell charges the parameters. s(∅) = 0.
 

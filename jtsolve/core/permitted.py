@@ -105,7 +105,7 @@ def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArr
 
 
 def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
-    """Returns which sets may be cliques, whatever their score; shape (K,)."""
+    """Returns which sets may be cliques at any score, shape (K,)."""
     limits = problem.constraints
     permitted: NDArray[np.bool_] = sets.sizes > 0
     for edge in limits.forbidden_edges:
@@ -118,7 +118,7 @@ def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
 
 
 def permitted_separators(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
-    """Returns which sets may be separators, whatever their score; shape (K,). One clique has no separator."""
+    """Returns which sets may be separators at any score, shape (K,). One clique has no separator."""
     limits, sizes = problem.constraints, sets.sizes
     permitted: NDArray[np.bool_] = (sizes >= limits.min_separator_size) & (limits.max_cliques != 1)
     if limits.max_separator_size is not None:

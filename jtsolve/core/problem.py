@@ -256,10 +256,10 @@ class Problem:
         constraints: on the tree.
         name: for tables; may be empty.
         provenance: remarks on the origin of the scores; not part of the digest.
-        rows: the number of rows of data behind the scores (the total weight); None takes it from scores that
+        rows: the number of rows of data behind the scores (the total weight); None copies it from scores that
             are computed from data, and otherwise means unknown. Not part of the digest.
         ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
-            how the scores are made; None takes them from scores that are computed from data, and otherwise
+            how the scores are made; None copies them from scores that are computed from data, and otherwise
             means that nothing is known. Files do not keep it: a remark proves nothing,
             and the best families of a table are at most these (`jtsolve.core.bounds`).
         star: whether the last variable is the star of marks (`with_star`).
@@ -347,7 +347,7 @@ class Problem:
     ) -> Problem:
         """Returns the problem of a clique tree by weights of pairs; see `jtsolve.core.pairs`.
 
-        The weights decide what the tree reveals: of private data, the caller adds the noise to them.
+        The tree reveals only the weights: of private data, the caller adds the noise to them.
 
         Args:
             weights: a mapping from pairs of names to weights, 0 for others; an array of shape (n, n),
@@ -451,7 +451,7 @@ class Problem:
         )
 
     def with_star(self) -> Problem:
-        """Returns the problem in which the star stands for the marks; itself without marks.
+        """Returns the problem in which the star represents the marks; itself without marks.
 
         Its trees are those of this problem with the star (`marks.with_star`), of the same scores. It has the
         same digest.

@@ -78,19 +78,19 @@ def start_python(function: str, **options: Any) -> tuple[ProcessTree, Connection
     ours, theirs = Pipe()
     with theirs:
         program = (
-            f"import sys; sys.path[:] = {sys.path!r}; from jtsolve.core.processes import serve; "
-            f"serve({function!r}, {theirs.fileno()})"
+            f"import sys; sys.path[:] = {sys.path!r}; from jtsolve.core.processes import call_with_pipe; "
+            f"call_with_pipe({function!r}, {theirs.fileno()})"
         )
         command = [sys.executable, "-c", program]
         return ProcessTree(command, pass_fds=[theirs.fileno()], stdout=subprocess.DEVNULL, **options), ours
 
 
-def serve(function: str, descriptor: int) -> None:
+def call_with_pipe(function: str, descriptor: int) -> None:
     """Runs in the new interpreter: calls the function with the pipe of a file descriptor."""
     end_with_parent()
     try:
         function_named(function)(Connection(descriptor))
-    except (EOFError, ConnectionError):  # the parent is gone: do not exit before the lifeline has closed
+    except (EOFError, ConnectionError):  # the parent has ended: do not exit before the lifeline has closed
         _end()
 
 

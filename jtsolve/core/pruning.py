@@ -64,7 +64,7 @@ _FEW = 0.01
 
 
 class Pruned(NamedTuple):
-    """A problem without sets that are in no tree as good as an incumbent, and the rounds that this took."""
+    """A problem without sets that are in no tree as good as an incumbent, and the number of rounds."""
 
     problem: Problem
     rounds: int
@@ -85,7 +85,7 @@ def prune(problem: Problem, incumbent_score: float, report: Stoppable = UNSTOPPA
 
     Args:
         problem: at most `MOST_VARIABLES` variables; with or without a score for every set.
-        incumbent_score: nats; at most the score of some tree of the problem, give or take 10⁻⁶.
+        incumbent_score: nats; at most the score of some tree of the problem, up to 10⁻⁶.
         report: polled many times in each round.
 
     Returns:
@@ -245,7 +245,7 @@ def _require_room(problem: Problem) -> None:
     """Refuses problems with too many variables or too large for the free memory."""
     if problem.n > MOST_VARIABLES:
         raise LimitError(
-            f"pruning takes at most {MOST_VARIABLES} variables, since it visits all their subsets; "
+            f"pruning supports at most {MOST_VARIABLES} variables, since it visits all their subsets; "
             f"this problem has {problem.n}. Solve it without pruning."
         )
     needed, room = predicted_memory(problem), int(_SHARE_OF_MEMORY * free_memory())

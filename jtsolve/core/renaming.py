@@ -1,6 +1,6 @@
 """Subsets renamed within a set, by table look-up: so that one loop serves all sets of the same size.
 
-A mask is cut into pieces of 9 bits. `tables` stands for any named tuple with the entries of `RenamingTables`
+A mask is cut into pieces of 9 bits. `tables` is any named tuple with the entries of `RenamingTables`
 that a function reads. `kernels.renaming` has `rename` as a kernel.
 """
 

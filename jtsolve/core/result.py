@@ -41,7 +41,7 @@ class Stop(Enum):
     STEPS = "steps"
     INTERRUPTED = "interrupted"
     LOST = "lost"
-    """The scheduler of the workers is gone."""
+    """The scheduler of the workers was lost."""
 
 
 OPTIMALITY_TOLERANCE = 1e-6
@@ -50,7 +50,7 @@ any difference that data can show."""
 
 
 RELATIVE_TOLERANCE = 1e-12
-"""Of the score. Sums of hundreds of float64 numbers in different orders differ by less than this share."""
+"""Relative to the score: sums of hundreds of float64 numbers in different orders differ by less."""
 
 
 def optimality_tolerance(score: float) -> float:
@@ -66,9 +66,9 @@ def optimality_tolerance(score: float) -> float:
 
 
 def gap_in_words(gap: float | None, score: float | None, figures: Mapping[str, Any]) -> str:
-    """Returns a gap in nats, per row of the data, and as a share of what the tree gains over independence.
+    """Returns a gap in nats, per row of the data, and as a share of the tree's gain over independence.
 
-    A gap above that gain says nothing about the tree, and no share is given.
+    A gap above that gain is uninformative, and no share is given.
 
     Args:
         gap: in nats; None for none.
@@ -228,6 +228,6 @@ def require_tree(result: Result) -> JunctionTree:
     if result.stop is Stop.INTERRUPTED:
         raise StoppedError
     raise LimitError(
-        f"backend '{result.backend}' found no tree within the limits; allow more time or memory, or take a "
+        f"backend '{result.backend}' found no tree within the limits; allow more time or memory, or use a "
         "faster backend, such as forward"
     )

@@ -1,7 +1,7 @@
 """One run: its clock, limits, seed, progress, interruption and messages, from the front door to the kernels.
 
 A front door makes a `Run` and hands it down. Learners, readers and searches report progress to it, from any
-thread, and stop when it says so. Only the run decides what is shown: a thread draws its newest state, first
+thread, and stop on its demand. Only the run decides what is shown: a thread draws its newest state, first
 after a second, then four times a second, so that reporting costs next to nothing.
 """
 
@@ -35,7 +35,7 @@ _UNSEEN_SECONDS = 1.0
 """Shorter runs show nothing."""
 _SECONDS_BETWEEN_DRAWINGS = 0.25
 _LEAST_SECONDS = 1e-9
-"""Of a part that is over before it begins: limits are above 0."""
+"""Time limit of a part that is over before it begins: limits are above 0."""
 _READING_SECONDS = 0.2
 """Processor seconds granted to the reading of small files even past the time limit, so that a limit below the
 start of the program still leads to a tree."""
@@ -134,7 +134,7 @@ class Display(Protocol):
         ...
 
     def clear(self) -> None:
-        """Removes what is drawn, if anything is."""
+        """Clears the display."""
         ...
 
 
@@ -155,7 +155,7 @@ class Console:
     Args:
         display: of the state; None to show none.
         say: receives messages for the user, a line each.
-        warn: receives what was checked, and findings against it, at least one.
+        warn: receives the name of a check and its findings, at least one.
         improved: receives every better score or bound, from any thread.
     """
 
@@ -229,7 +229,7 @@ class _Screen:
     def _shown(self) -> Progress:
         """Returns the state, or that kernels are being compiled.
 
-        They are if the module has been loaded, which takes longer than many a run.
+        They are if the module has been loaded, which takes longer than many runs.
         """
         # None, too, while another thread is loading the module.
         is_compiling = getattr(sys.modules.get("jtsolve.core.compiling"), "is_compiling", None)
@@ -335,7 +335,7 @@ class Run:
     def interruptible(self) -> Iterator[None]:
         """Has the first SIGINT, SIGTERM or SIGHUP in the body interrupt the run; only in the main thread.
 
-        A second signal does what it did before. A signal that the process ignores is ignored.
+        A second signal has its previous effect. A signal that the process ignores is ignored.
         """
         is_main = threading.current_thread() is threading.main_thread()
         if not is_main or self._interruption.by_signals or self._interruption.wanted:

@@ -239,7 +239,7 @@ class SparseScores:
     def closure(self) -> int:
         """An upper bound on the number of subsets of sets with a score; computed once.
 
-        Each set stands for itself if all its facets have a score, else for all its subsets.
+        Each set represents itself if all its facets have a score, else all its subsets.
         """
         if self._closure is None:  # takes some 0.3 s for 250,000 sets
             count = 0
@@ -311,7 +311,7 @@ class Tabulating(Protocol):
 
 @runtime_checkable
 class Bounding(Protocol):
-    """Scores computed on demand that bound the score of trees by what they are made of."""
+    """Scores computed on demand that bound the scores of trees by their parts."""
 
     def bounding_seconds(self, size: int, workers: int) -> float:
         """Returns the predicted time of the first of `tree_bounds`; inf if there is none."""

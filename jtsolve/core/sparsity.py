@@ -49,7 +49,7 @@ def ties_of(problem: Problem) -> str:
     return "edges" if arities_of(problem) is None else "edges, parameters"
 
 
-def size_of(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
+def tree_size(problem: Problem, tree: JunctionTree) -> tuple[int, int]:
     """Returns the number of edges of a tree and of its parameters, 0 if the states are unknown.
 
     A model has Σ (cells − 1) free parameters over its cliques, less the same over its separators.

@@ -52,7 +52,7 @@ def temporary_folder() -> Iterator[Path]:
 
 
 def _is_locked(handle: int, path: Path) -> bool:
-    """Locks what was just made; False, and closed, if another process removed it before the lock."""
+    """Locks a new folder; False, and closed, if another process removed it before the lock."""
     with suppress(OSError):  # no locks in this file system: there nothing is ever removed as an orphan
         fcntl.flock(handle, fcntl.LOCK_EX)
     if path.exists():
@@ -62,7 +62,7 @@ def _is_locked(handle: int, path: Path) -> bool:
 
 
 def _remove_orphans(folder: Path, prefix: str, suffix: str = "") -> None:
-    """Removes what nobody has locked, as far as this user may."""
+    """Removes unlocked folders, as far as this user may."""
     with suppress(OSError), os.scandir(folder) as entries:
         found = [one for one in entries if one.name.startswith(prefix) and one.name.endswith(suffix)]
         for one in found:

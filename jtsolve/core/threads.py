@@ -44,7 +44,7 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
 def run_tasks(
     pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
 ) -> None:
-    """Runs tasks on all threads of a pool; the rest is cancelled if one fails or is the last wanted.
+    """Runs tasks on all threads of a pool; the rest is cancelled if one fails or is the last one needed.
 
     Args:
         pool: the threads.

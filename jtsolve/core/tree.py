@@ -38,7 +38,7 @@ class JunctionTree:
             edges.
 
     Raises:
-        ValueError: the cliques and edges do not form a junction tree over {0..n-1}; says why.
+        ValueError: the cliques and edges do not form a junction tree over {0..n-1}; with the reason.
 
     >>> JunctionTree(3, [0b110, 0b011], [(0, 1)]).cliques
     (3, 6)

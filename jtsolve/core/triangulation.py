@@ -56,7 +56,7 @@ def triangulated(arities: Sequence[int], scopes: Sequence[VarSet]) -> JunctionTr
             for w in members(added):  # a new edge {u, w} changes the fill-in of their common neighbours
                 changed |= neighbours[u] & neighbours[w]
             neighbours[u] = (neighbours[u] | around) & ~(1 << u) & ~(1 << v)
-        # Eliminated variables are in no neighbourhood any more.
+        # Eliminated variables leave all neighbourhoods.
         costs.update((u, cost(u)) for u in members(changed & ~(1 << v)))
     return JunctionTree.from_families(reversed(families))
 

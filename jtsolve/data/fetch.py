@@ -55,7 +55,7 @@ def download(data_set: DataSet) -> Path:
             path=target.parent,
             downloader=_download_unpacked,
         )
-    except ValueError:  # what pooch raises for a wrong hash
+    except ValueError:  # the error of pooch for a wrong hash
         raise _mismatch(data_set, data_set.url) from None
     except OSError as error:  # includes the errors of requests
         raise InputError(

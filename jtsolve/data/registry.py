@@ -53,7 +53,7 @@ def registry() -> dict[str, DataSet]:
     return {entry.name: entry for entry in msgspec.json.decode(text, type=list[DataSet])}
 
 
-def find(name: str) -> DataSet:
+def data_set_named(name: str) -> DataSet:
     """Returns the data set of this name.
 
     Raises:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 FAMILY = "DejaVu Sans"
 
 
-def shown(name: str) -> str:
+def printable_name(name: str) -> str:
     r"""Returns a name with escapes for characters that are unprintable, or that the font lacks.
 
-    >>> shown("Größe 年")
+    >>> printable_name("Größe 年")
     'Größe \\u5e74'
     """
     known = _characters()
@@ -26,7 +26,7 @@ def shown(name: str) -> str:
 
 def remarks(names: Iterable[str]) -> tuple[str, ...]:
     """Returns remarks on a picture of these names, one line each."""
-    if all(shown(name) == name for name in names):
+    if all(printable_name(name) == name for name in names):
         return ()
     return (f"characters that the font {FAMILY} lacks are escaped; text and DOT have them",)
 

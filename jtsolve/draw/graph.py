@@ -18,7 +18,7 @@ import numpy as np
 
 from jtsolve.draw import fonts
 from jtsolve.draw.layout import LINE, NAME_POINTS, SEPARATOR_POINTS, ZOOMABLE
-from jtsolve.draw.packing import isolated_lines, packed
+from jtsolve.draw.packing import isolated_lines, shelves
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
 
@@ -32,7 +32,7 @@ _HEIGHT = NAME_POINTS * LINE / 72 + 2 * _PADDING
 _BETWEEN = 0.18
 """Least space between two nodes."""
 _LARGEST = 400
-"""Most variables in a drawing: beyond, nobody can read it."""
+"""Maximum number of variables in a readable drawing."""
 _ROUNDS = 150
 _PUSHES = 500
 """Rounds of pushing nodes apart; more gain little room for 400 nodes."""
@@ -54,7 +54,7 @@ class Route:
 
     Attributes:
         points: start, control point and end, shape (3, 2).
-        behind: whether it passes behind a node all the same.
+        behind: whether it still passes behind a node.
     """
 
     points: NDArray[np.float64]
@@ -101,7 +101,7 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
     n = len(names)
     import networkx as nx
 
-    labels = tuple(quoted_name(fonts.shown(name)) for name in names)
+    labels = tuple(quoted_name(fonts.printable_name(name)) for name in names)
     sizes = np.array([[fonts.width(label, NAME_POINTS) + 2 * _PADDING, _HEIGHT] for label in labels])
     graph = nx.Graph()
     graph.add_nodes_from(range(n))
@@ -123,7 +123,7 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
         centres[part] = placed - low
         wide, high = (placed + sizes[part] / 2).max(axis=0) - low
         extents.append((float(wide), float(high)))
-    corners, extent = packed(extents)
+    corners, extent = shelves(extents)
     for part, corner in zip(parts, corners, strict=True):
         centres[part] += corner
     alone = [names[part[0]] for part in every if len(part) == 1]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _READABLE = 150
 """Most variables of a picture without zoom."""
 _ZOOMABLE = 3000
-"""Most variables of a picture with zoom: places for more take longer than a notebook may wait."""
+"""Maximum number of variables of a picture with zoom: the layout of more is too slow for a notebook."""
 _LONGEST_TEXT = 1000
 """Most cliques of a text."""
 

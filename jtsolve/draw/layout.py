@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
 from jtsolve.draw import fonts
-from jtsolve.draw.packing import ASPECT, isolated_lines, packed
+from jtsolve.draw.packing import ASPECT, isolated_lines, shelves
 from jtsolve.draw.rooted import RootedForest
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
@@ -44,7 +44,7 @@ _LONGEST_LINE = 24
 """Characters of one name on a line; longer names are broken, marked by `_BROKEN`."""
 _BROKEN = "↩"
 LARGEST = 150
-"""Maximum number of cliques in a drawing: nobody can read more on one page."""
+"""Maximum number of cliques in a drawing that is readable on one page."""
 ZOOMABLE = f"draw its graph as a page that zooms, with {PAGE('graph.html')}"
 """The remedy for a tree or graph too large for a picture."""
 
@@ -103,7 +103,7 @@ class TreeLayout:
         return (depth, along) if self.across else (along, depth)
 
 
-def arrange(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
+def best_layout(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
     """Returns the layout of a junction tree that fits a page better: growing downwards or to the right.
 
     Args:
@@ -141,7 +141,7 @@ def _component(
 ) -> tuple[list[CliqueBox], tuple[float, float]]:
     """Returns the placed boxes of a component, and its extent."""
     along, deep = (1, 0) if across else (0, 1)
-    boxes = _boxes(tree, list(map(fonts.shown, names)), forest, order, notes)
+    boxes = _boxes(tree, list(map(fonts.printable_name, names)), forest, order, notes)
     length = _set_depths(boxes, deep)
     breadth = _set_middles(boxes, along)
     return boxes, (length, breadth) if across else (breadth, length)
@@ -151,7 +151,7 @@ def _side_by_side(
     parts: Sequence[tuple[list[CliqueBox], tuple[float, float]]], *, across: bool
 ) -> TreeLayout:
     """Returns the layout of components in rows."""
-    corners, extent = packed([size for _, size in parts])
+    corners, extent = shelves([size for _, size in parts])
     together: list[CliqueBox] = []
     for (boxes, _), (x, y) in zip(parts, corners, strict=True):
         aside, down = (y, x) if across else (x, y)

@@ -70,7 +70,7 @@ def draw_mosaic(
     Raises:
         InputError: the file cannot be written.
     """
-    labels = [[fonts.shown(state) for state in own] for own in states]
+    labels = [[fonts.printable_name(state) for state in own] for own in states]
     line = _POINTS * 1.6 / 72
     wide = max((fonts.width(label, _POINTS) for own in labels[1::2] for label in own), default=0.0) + 0.1
     left = 2 * line + wide if len(names) > 1 else 0.0
@@ -101,7 +101,7 @@ def draw_mosaic(
         for label, place in zip(labels[depth], places, strict=True):
             x, y = (place, edge) if across else (edge, place)
             write(axes, x, y, [label], _POINTS, **align)
-        shown = [fonts.shown(name)]
+        shown = [fonts.printable_name(name)]
         write(axes, *title[:2], shown, _POINTS, rotation=title[2], fontweight="bold")
     save(figure, path)
 

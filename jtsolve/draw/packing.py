@@ -1,4 +1,4 @@
-"""Components of a picture side by side in rows, and the list of what is in none of them."""
+"""Components of a picture side by side in rows, and the list of isolated variables."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _NARROWEST = 4.0
 """Lines of a list are at least this wide, in inches."""
 
 
-def packed(extents: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], tuple[float, float]]:
+def shelves(extents: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], tuple[float, float]]:
     """Returns the upper left corners of components in rows, and the extent of all.
 
     Args:
         extents: width and height of each, the largest first.
 
-    >>> packed([(3.0, 1.0), (1.0, 1.0), (1.0, 1.0)])
+    >>> shelves([(3.0, 1.0), (1.0, 1.0), (1.0, 1.0)])
     ([(0.0, 0.0), (0.0, 1.4), (1.4, 1.4)], (3.0, 2.4))
     """
     area = sum((wide + _BETWEEN) * (high + _BETWEEN) for wide, high in extents)
@@ -53,7 +53,7 @@ def isolated_lines(names: Sequence[str], width: float, points: float) -> tuple[s
         return ()
     lines = ["isolated:"]
     for k, name in enumerate(names):
-        word = quoted_name(fonts.shown(name)) + ("," if k < len(names) - 1 else "")
+        word = quoted_name(fonts.printable_name(name)) + ("," if k < len(names) - 1 else "")
         longer = f"{lines[-1]} {word}"
         if fonts.width(longer, points) <= max(width, _NARROWEST):
             lines[-1] = longer

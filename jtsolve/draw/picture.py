@@ -11,7 +11,7 @@ from jtsolve.core.formats import PICTURE, RASTER
 from jtsolve.draw import fonts
 from jtsolve.draw.colours import BACKGROUND, EDGE, EDGE_TEXT, NEGATIVE, POSITIVE, TEXT, group_fill
 from jtsolve.draw.graph import arrange_edges
-from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, arrange
+from jtsolve.draw.layout import LINE, NAME_POINTS, PADDING, SEPARATOR_POINTS, best_layout
 from jtsolve.draw.text import edges_dot, tree_dot
 from jtsolve.errors import ChoiceError
 
@@ -165,7 +165,7 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
         names: of the variables.
         notes: a text for each clique and separator.
     """
-    layout = arrange(tree, names, notes)
+    layout = best_layout(tree, names, notes)
     figure, axes = page(layout.extent, layout.remarks)
     for box in layout.boxes:
         if box.depth:

@@ -1,7 +1,7 @@
 """The components of a junction tree, each rooted at its centre, which halves its depth.
 
 Cliques that share no variable belong to different components: an edge between them, whose separator is empty,
-says nothing and is left out.
+is redundant and left out.
 """
 
 from __future__ import annotations

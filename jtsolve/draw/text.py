@@ -39,7 +39,7 @@ class Notes:
 def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> str:
     """Returns the tree as lines of text: each clique, then "sep" and its separator to the clique above.
 
-    Components, which share no variable, stand apart; isolated variables are listed in the end.
+    Components, which share no variable, are drawn apart; isolated variables are listed at the end.
 
     Args:
         tree: the tree.

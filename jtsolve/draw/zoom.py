@@ -21,7 +21,7 @@ import numpy as np
 
 from jtsolve.draw.colours import NEGATIVE, POSITIVE, group_fill
 from jtsolve.draw.graph import least_stress, turned
-from jtsolve.draw.packing import packed
+from jtsolve.draw.packing import shelves
 from jtsolve.errors import printable
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _places(edges: Sequence[tuple[int, int]], n: int) -> NDArray[np.float64]:
         found -= found.min(axis=0)
         places[part] = found
         extents.append((float(np.ptp(found[:, 0])), float(np.ptp(found[:, 1]))))
-    corners, _ = packed([(wide + 1, high + 1) for wide, high in extents])
+    corners, _ = shelves([(wide + 1, high + 1) for wide, high in extents])
     for part, corner in zip(parts, corners, strict=True):
         places[part] += corner
     return places

@@ -133,7 +133,7 @@ class FormulaBuilder:
 
         Args:
             name: as written to files.
-            meaning: what the variable says about a tree.
+            meaning: the statement about a tree that the variable expresses.
             largest: its upper bound; the lower is 0.
         """
         self.names.append(name)

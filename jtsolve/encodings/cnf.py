@@ -71,7 +71,7 @@ def _literals(formula: Formula, row: LinearRow) -> list[int]:
         if abs(coefficient) != 1 or formula.largest[number - 1] != 1:
             raise ChoiceError(
                 f"clauses cannot express the coefficient {coefficient} of {formula.names[number - 1]}; "
-                "for MaxSAT take the family formulation"
+                "for MaxSAT use the family formulation"
             )
     return [number * sign for number, sign in zip(row.variables, row.coefficients, strict=True)]
 

@@ -27,15 +27,15 @@ def export(problem: Problem, target: str, memory: int | None = None) -> str:
     Args:
         problem: with its constraints.
         target: the format, one of `core.formats.FORMULA`.
-        memory: bytes that the formula may take, or None.
+        memory: limit of the formula in bytes, or None.
 
     Raises:
-        LimitError: the formula would take more memory, or has weights beyond 64 bits.
+        LimitError: the formula needs more memory, or has weights beyond 64 bits.
     """
     need = predicted_memory(problem)
     if memory is not None and need > memory:
         raise LimitError(
-            f"the formula would take about {need / 1e9:.3g} GB, and {memory / 1e9:.3g} GB are free. Ways "
+            f"the formula needs about {need / 1e9:.3g} GB, and {memory / 1e9:.3g} GB are free. Ways "
             f"out: a smaller {TREEWIDTH}; jtsolve convert --prune-below, for fewer sets."
         )
     families, unit = rounded(families_of(problem, choose_root(problem, None)), _FINEST)

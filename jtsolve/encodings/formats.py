@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jtsolve.encodings.rounding import Unit
 
 _LARGEST_SUM = (1 << 63) - 1
-"""Of the weights: solvers add them in words of 64 bits."""
+"""Limit of the weights: solvers add them in words of 64 bits."""
 _LINE = 200
 """Approximate characters of a line in LP files; readers have buffers of 500 and more."""
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1

@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from jtsolve.core.machine import memory_bytes
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, JtsolveError, at
-from jtsolve.estimator.rows import features_of, is_frame, weights_of
+from jtsolve.estimator.rows import checked_features, checked_weights, is_frame
 from jtsolve.models.columns import hidden_of
 from jtsolve.models.learning.tree import Tree
 from jtsolve.models.rows import open_rows
 from jtsolve.options import BACKEND, Door
 from jtsolve.scoring.score import DEFAULT_SCORE, is_gaussian
-from jtsolve.study.arguments import backend_of, score_of, treewidth_of
+from jtsolve.study.arguments import backend_of, score_argument, treewidth_of
 from jtsolve.study.data import Data
 from jtsolve.study.fitting import fitted
 from jtsolve.study.study import Study
@@ -54,7 +54,7 @@ _WEIGHTS = "sample_weight"
 
 
 class DataWarning(UserWarning):
-    """A finding of the data check in training data: what will spoil the answer, and how to fix it."""
+    """A finding of the data check in training data: a fault that will spoil the answer, and its remedy."""
 
 
 class Classes(NamedTuple):
@@ -168,7 +168,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             given |= further.role
             columns = {**columns, further.name: further.column()}
             values = {**values, further.name: further.values}
-        weights = weights_of(sample_weight, len(next(iter(features.values()))))
+        weights = checked_weights(sample_weight, len(next(iter(features.values()))))
         if weights is not None:
             given["weights"] = unused_name(_WEIGHTS, columns)
             columns = {**columns, given["weights"]: weights}
@@ -212,7 +212,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _score(self) -> ScoreFunction:
-        score = score_of(self.local_score)
+        score = score_argument(self.local_score)
         if is_gaussian(score):
             raise ChoiceError(
                 f"the score '{score.name}' is of real numbers alone; choose a discrete one, such as bic, or "
@@ -234,7 +234,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         Missing and hidden values are `GAP`, or NaN beside real numbers; unseen states are `UNSEEN`.
         """
         check_is_fitted(self)
-        given, hidden = features_of(self, X, reset=False).values(), hidden_of(columns)
+        given, hidden = checked_features(self, X, reset=False).values(), hidden_of(columns)
         names = [column.name for column in columns]
         features = dict(zip([name for name in names if name not in hidden], given, strict=True))
         rows = open_rows(features, names, habits=self._habits, hidden=hidden)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
-from jtsolve.estimator.rows import features_of
+from jtsolve.estimator.rows import checked_features
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.models.messages import log_sum
@@ -107,7 +107,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         """
         if self.trees not in ("joint", "class-conditional"):
             raise ChoiceError(f"trees={self.trees!r}; choose joint or class-conditional")
-        features = features_of(self, X, reset=True)
+        features = checked_features(self, X, reset=True)
         classes = self._classes(features, y)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, classes)
@@ -157,7 +157,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         table = training.table
         if isinstance(table, MixedTable):
             raise ChoiceError(
-                'trees="class-conditional" is for states; cut real columns, or take trees="joint"'
+                'trees="class-conditional" is for states; cut real columns, or use trees="joint"'
             )
         *rest, classes = table.codes
         times = np.ones(table.rows, dtype=np.int64) if table.weights is None else table.weights

@@ -12,13 +12,13 @@ from jtsolve.core.result import require_tree
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Running
-from jtsolve.estimator.rows import weights_of
+from jtsolve.estimator.rows import checked_weights
 from jtsolve.models.learning.mixed_tree import fit_mixed
 from jtsolve.options import BACKEND
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_gaussian
 from jtsolve.solving import solve
-from jtsolve.study.arguments import backend_of, score_of, treewidth_of
+from jtsolve.study.arguments import backend_of, score_argument, treewidth_of
 from jtsolve.study.data import COVARIANCE_SCORE
 from jtsolve.tables.covariance import table_of_covariance
 
@@ -43,7 +43,7 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         backend: searches for the tree: a name as on the command line, or a `Backend`.
         store_precision: whether to keep `precision_`.
         assume_centered: whether the mean is 0.
-        time: seconds for the fit, after which the best tree so far is taken; None for no limit.
+        time: seconds for the fit, which then keeps the best tree so far; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
         random_state: seed of everything random.
@@ -104,13 +104,13 @@ class DecomposableCovariance(EmpiricalCovariance):  # type: ignore[misc]
         """
         del y
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
-        weights = weights_of(sample_weight, len(X))
+        weights = checked_weights(sample_weight, len(X))
         weights = np.ones(len(X)) if weights is None else weights
         rows = float(weights.sum())
         mean = np.zeros(X.shape[1]) if self.assume_centered else weights @ X / rows
         steps = X - mean
         with Running(self) as run:
-            score = score_of(self.local_score)
+            score = score_argument(self.local_score)
             if not is_gaussian(score):
                 raise ChoiceError(
                     f"the score '{score.name}' is not of real numbers alone; choose gaussian-bic"

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
-from jtsolve.estimator.rows import features_of, is_frame
+from jtsolve.estimator.rows import checked_features, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
 from jtsolve.options import MODEL
@@ -58,7 +58,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             have some; "em": expectation-maximisation; "drop-rows" omits their rows; "impute-mode" fills in
             the most frequent state;
             "refuse". Elsewhere, missing values without a state are summed over.
-        time: seconds for the whole fit, after which the best model so far is taken; None for no limit.
+        time: seconds for the whole fit, which then keeps the best model so far; None for no limit.
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
         random_state: seed of everything random; see scikit-learn.
@@ -93,7 +93,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
             LimitError: the backend found no tree within the limits.
         """
         del y
-        features = features_of(self, X, reset=True)
+        features = checked_features(self, X, reset=True)
         with self._running() as run:
             kind = model_kind_of(self.model)
             training = self._read(X, features, run, sample_weight)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import TreeEstimator, known
-from jtsolve.estimator.rows import features_of, is_frame
+from jtsolve.estimator.rows import checked_features, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
@@ -33,7 +33,7 @@ STRATEGIES = ("mode", "joint", "mean")
 class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator):  # type: ignore[misc]
     """Fills in missing values (None, NaN, NA) given the observed values of their row.
 
-    Observed values are returned as they are, in a frame if X is one. A range of a cut column stands for the
+    Observed values are returned unchanged, in a frame if X is one. A range of a cut column stands for the
     median of its training rows. Real columns, of a mixed score, get conditional means.
 
     Args:
@@ -51,7 +51,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         strict: whether findings of the data check are errors.
         missing_values: further values that mean a missing value.
         decimal: mark of fractions in columns of text, point or comma.
-        time: seconds for the whole fit; the best model so far is taken.
+        time: seconds for the whole fit, which then keeps the best model so far.
         memory: gigabytes.
         threads: their number.
         random_state: seed.
@@ -87,7 +87,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         del y
         if self.strategy not in STRATEGIES:
             raise ChoiceError(f"strategy={self.strategy!r}; choose among {', '.join(STRATEGIES)}")
-        features = features_of(self, X, reset=True)
+        features = checked_features(self, X, reset=True)
         with self._running() as run:
             training = self._read(X, features, run, sample_weight, missing="em")
             self._model = self._learned(training, run)

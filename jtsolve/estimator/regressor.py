@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.errors import ChoiceError
 from jtsolve.estimator.base import Target, TreeEstimator, known, unused_name
-from jtsolve.estimator.rows import features_of
+from jtsolve.estimator.rows import checked_features
 from jtsolve.models.framed import Model
 from jtsolve.scoring.score import MIXED_SCORE, is_mixed
 
@@ -80,7 +80,7 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
             ChoiceError: a parameter is invalid.
             LimitError: the backend found no tree within the limits.
         """
-        features = features_of(self, X, reset=True)
+        features = checked_features(self, X, reset=True)
         target = self._target(features, y)
         with self._running() as run:
             if not is_mixed(self._score):

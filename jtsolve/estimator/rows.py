@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from jtsolve.tables.frames import is_pandas, named_columns, written
+from jtsolve.tables.frames import column_texts, is_pandas, named_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +21,7 @@ def is_frame(X: Any) -> bool:
     return two_axes and (is_pandas(X) or hasattr(X, "__arrow_c_stream__"))
 
 
-def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, Any]:
+def checked_features(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, Any]:
     """Returns the columns of X by name, after scikit-learn's checks; those of an array are x0, x1, ….
 
     Args:
@@ -36,14 +36,14 @@ def features_of(estimator: BaseEstimator, X: Any, *, reset: bool) -> dict[str, A
         data = validate_data(estimator, X, dtype=None, ensure_all_finite="allow-nan", reset=reset)
         return {f"x{i}": column for i, column in enumerate(data.T)}
     originals, columns = named_columns(X)
-    names = written(originals)
+    names = column_texts(originals)
     if len(set(names)) < len(names):
         raise ValueError(f"two columns of X have the same name; the names are {', '.join(names)}")
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return {name or f"x{i}": column for i, (name, column) in enumerate(zip(names, columns, strict=True))}
 
 
-def weights_of(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
+def checked_weights(sample_weight: Any, rows: int) -> NDArray[np.float64] | None:
     """Returns the weights of rows, shape (rows,), checked; None for 1 each.
 
     Raises:

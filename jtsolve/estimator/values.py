@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """What the states of a column stand for.
+    """The values that the states of a column represent.
 
     Attributes:
         typical: a value for each state; of a range, the median of its rows, the lower of two. None for the
@@ -52,7 +52,7 @@ class Values:
 
 
 class RealValues:
-    """What the numbers of a real column stand for: themselves."""
+    """The values of a real column: its numbers themselves."""
 
     means = edges = None
 

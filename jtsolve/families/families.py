@@ -1,4 +1,4 @@
-"""Families: what the formulations for MaxSAT, integer programming and cutting planes have in common.
+"""Families: the common basis of the formulations for MaxSAT, integer programming and cutting planes.
 
 A chordal graph is built vertex by vertex in a perfect order: each vertex v arrives with a set P of earlier
 vertices, its parents, which is complete by then. The pair (v,P) is a family (Cussens 2011; for chordal
@@ -45,8 +45,8 @@ variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_
    perfect order from the root of a tree that scores L: it is not allowed. *Closure:* (a) a set A is complete
    in no such tree if no member v has an allowed family (v,Q) with A∖v ⊆ Q, since the last member of A in the
    order would have one; (b) a superset of a set that is never complete is never complete; (c) a family (v,P)
-   makes P∪v complete, so it goes if P∪v is never complete. (a)-(c) are repeated until nothing changes. A
-   family that a subset of the parents beats is *not* dropped: that rule of Bayesian networks may lose all
+   makes P∪v complete, so it is dropped if P∪v is never complete. (a)-(c) are repeated until nothing changes.
+   A family that a subset of the parents beats is *not* dropped: that rule of Bayesian networks may lose all
    optimal trees (docs/scores.md).
 
 Time and memory: linear in the number of families.
@@ -173,7 +173,7 @@ class Families:
             allowed: shape (count, width).
 
         Returns:
-            The families, and the new position of every set, -1 if it is gone. ∅ and the single vertices
+            The families, and the new position of every set, -1 if it is dropped. ∅ and the single vertices
             always stay, with or without families.
         """
         from jtsolve.families.kernels.closure import close_down

@@ -1,6 +1,6 @@
 """Certificate files: the rows, weights and branches of a proof as written, not yet verified.
 
-docs/certificates.md describes the format and what a certificate has to prove, which
+docs/certificates.md describes the format and the claims that a certificate must prove, which
 `jtsolve.verify.certificate` checks.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from jtsolve.core.files import read_file, write_atomically
-from jtsolve.io.documents import decode
+from jtsolve.io.documents import decode_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +73,7 @@ def read_certificate(path: str | Path) -> CertificateDocument:
     Raises:
         InputError: the file cannot be read, or is not in the format.
     """
-    return decode(read_file(path), CertificateDocument, str(path))
+    return decode_json(read_file(path), CertificateDocument, str(path))
 
 
 def write_certificate(path: str | Path, certificate: CertificateDocument) -> None:

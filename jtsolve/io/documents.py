@@ -79,7 +79,7 @@ def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Document]:
     return decoder
 
 
-def decode(data: bytes, kind: type[Document], source: str, run: Run | None = None) -> Document:
+def decode_json(data: bytes, kind: type[Document], source: str, run: Run | None = None) -> Document:
     """Returns a JSON text as a struct of the given kind.
 
     Args:
@@ -115,7 +115,7 @@ def decode(data: bytes, kind: type[Document], source: str, run: Run | None = Non
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Nothing that is decoded is garbage yet; to look for some takes four fifths of the time of many sets."""
+    """Decoded objects are not garbage yet; collecting takes four fifths of the time for many sets."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -170,7 +170,7 @@ def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> Non
             remedy = (
                 f"give a file whose {key} is {json.dumps(wanted)}"
                 if key == "format"
-                else f"write version {wanted}, or install a jtsolve that knows this one"
+                else f"write version {wanted}, or install a jtsolve that supports this one"
             )
             raise InputError(source, f"$.{key}", f"the {key} is {shown}, not {json.dumps(wanted)}", remedy)
 
@@ -180,7 +180,7 @@ _REMEDIES = (
     ("unknown field", "remove the key, or correct its spelling"),
     ("out of range", "give a finite number"),
     ("Invalid value", 'use "colex" or "sparse"'),
-    ("Invalid enum value", "use a value that the format knows"),
+    ("Invalid enum value", "use a value of the format"),
     ("Expected", "give a value of the expected type"),
 )
 
@@ -271,19 +271,19 @@ def json_bytes(value: Any) -> bytes:
     >>> json_bytes("a\udcff")
     b'"a\\\\udcff"\n'
     """
-    return _SURROGATE.sub(lambda half: rf"\\u{ord(half[0]):04x}", lay_out(value) + "\n").encode()
+    return _SURROGATE.sub(lambda half: rf"\\u{ord(half[0]):04x}", indented_json(value) + "\n").encode()
 
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def lay_out(value: Any, indent: int = 0) -> str:
+def indented_json(value: Any, indent: int = 0) -> str:
     """Returns JSON with a line per key of an object, and a line per entry of a list of lists.
 
     Raises:
         ValueError: a number is not finite.
 
-    >>> print(lay_out({"a": [1, 2], "b": [["x"], ["y"]]}))
+    >>> print(indented_json({"a": [1, 2], "b": [["x"], ["y"]]}))
     {
       "a": [1, 2],
       "b": [
@@ -295,12 +295,12 @@ def lay_out(value: Any, indent: int = 0) -> str:
     inner, outer = " " * (indent + 2), " " * indent
     if isinstance(value, dict) and value:
         lines = [
-            f"{inner}{json.dumps(key, ensure_ascii=False)}: {lay_out(entry, indent + 2)}"
+            f"{inner}{json.dumps(key, ensure_ascii=False)}: {indented_json(entry, indent + 2)}"
             for key, entry in value.items()
         ]
         return "{\n" + ",\n".join(lines) + f"\n{outer}}}"
     if isinstance(value, list) and any(isinstance(entry, list | dict) for entry in value):
-        return "[\n" + ",\n".join(inner + lay_out(entry, indent + 2) for entry in value) + f"\n{outer}]"
+        return "[\n" + ",\n".join(inner + indented_json(entry, indent + 2) for entry in value) + f"\n{outer}]"
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 

@@ -66,7 +66,7 @@ def dense_scores(
             f"the largest set size, {max_size}, is not between 1 and the number of variables, {n}",
             "give the size of the largest scored sets",
         )
-    expected = count_sets(n, max_size)
+    expected = number_of_sets(n, max_size)
     if values.size != expected:
         number = f"{expected}" if expected < _MOST_SETS else f"more than {_MOST_SETS}"
         raise InputError(
@@ -83,10 +83,10 @@ def dense_scores(
         raise InputError(source, place, error.reason, error.remedy) from None
 
 
-def count_sets(n: int, max_size: int) -> int:
+def number_of_sets(n: int, max_size: int) -> int:
     """Returns the number of sets of at most `max_size` of n variables, or a number above 2^40.
 
-    >>> count_sets(4, 2), count_sets(10**9, 10**8) > 2**40
+    >>> number_of_sets(4, 2), number_of_sets(10**9, 10**8) > 2**40
     (11, True)
     """
     total = term = 1
@@ -141,7 +141,7 @@ def junctor_text(scores: DenseScores) -> bytes:
 
 
 def _numbers(data: bytes, start: int, source: str, run: Run) -> NDArray[np.float64]:
-    """Returns the numbers from byte `start` on; in pieces, since words take ten times the memory."""
+    """Returns the numbers from byte `start` on; in pieces, since words need ten times the memory."""
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
@@ -250,7 +250,7 @@ def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
                     source,
                     f"line {number}",
                     f"expected a parent set of '{words[0]}': 'score k parent…' with k parents",
-                    f"give '{words[0]}' as many parent sets as its count says, {words[1]}",
+                    f"give '{words[0]}' as many parent sets as its count states, {words[1]}",
                 )
             here.add(number, row[0], row[2:], source)
         families.append(here)
@@ -364,7 +364,7 @@ def _problem(
     tables = [_table(here, v, index, source) for v, here in enumerate(families)]
     max_parents = max((mask.bit_count() for table in tables for mask in table), default=0)
     n = len(tables)
-    wanted = count_sets(n - 1, max_parents)
+    wanted = number_of_sets(n - 1, max_parents)
     for here, table in zip(families, tables, strict=True):
         if len(table) != wanted:
             raise InputError(

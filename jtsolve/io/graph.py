@@ -21,7 +21,7 @@ from jtsolve.core.graph import UndirectedGraph
 from jtsolve.core.selection import Over
 from jtsolve.core.varset import members
 from jtsolve.errors import InputError
-from jtsolve.io.documents import Count, Name, decode, json_bytes, names_of, set_of_names
+from jtsolve.io.documents import Count, Name, decode_json, json_bytes, names_of, set_of_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -142,7 +142,7 @@ def document_to_json(document: GraphDocument) -> bytes:
 
 
 def write_graph(document: GraphDocument, path: str | Path) -> None:
-    """Writes a graph as the suffix says: .json, .graphml or .csv, the last two without steps.
+    """Writes a graph in the format of the suffix: .json, .graphml or .csv, the last two without steps.
 
     Raises:
         ChoiceError: the suffix is none of a graph.
@@ -165,12 +165,12 @@ def read_document(path: str | Path) -> GraphDocument:
         return _read_graphml(read_xml(path), str(path))
     if kind == "csv":
         return _read_edge_list(read_file(path), str(path))
-    document = decode(read_file(path), GraphDocument, str(path))
-    graph_of(document, str(path))
+    document = decode_json(read_file(path), GraphDocument, str(path))
+    decoded_graph(document, str(path))
     return document
 
 
-def graph_of(document: GraphDocument, source: str) -> UndirectedGraph:
+def decoded_graph(document: GraphDocument, source: str) -> UndirectedGraph:
     """Returns the graph of a document.
 
     Raises:
@@ -218,7 +218,7 @@ def read_graph(path: str | Path) -> UndirectedGraph:
     Raises:
         InputError: the file cannot be read, or is not a graph; names the place.
     """
-    return graph_of(read_document(path), str(path))
+    return decoded_graph(read_document(path), str(path))
 
 
 def index_of(names: Sequence[str], source: str) -> dict[str, int]:

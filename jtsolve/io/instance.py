@@ -27,7 +27,7 @@ from jtsolve.core.scores import LARGEST, DenseScores, LocalScores, SparseScores
 from jtsolve.core.varset import key_of, set_table
 from jtsolve.errors import ChoiceError, InputError, printable
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
-from jtsolve.io.documents import Name, decode, names_of, set_of_names
+from jtsolve.io.documents import Name, decode_json, names_of, set_of_names
 from jtsolve.io.foreign import (
     dense_scores,
     junctor_text,
@@ -137,11 +137,11 @@ def _kind(path: str | Path, data: bytes) -> str | None:
 
 
 def _from_json(data: bytes, source: str, run: Run) -> Problem:
-    document = decode(data, InstanceDocument, source, run)
+    document = decode_json(data, InstanceDocument, source, run)
     variables = _variables(document.variables, source)
     names = [variable.name for variable in variables]
     place = "$.constraints"
-    rows = document.provenance.get("rows")  # a free remark: only a count is taken as one
+    rows = document.provenance.get("rows")  # a free remark: only a count is read as one
     return Problem(
         variables,
         _scores(document.scores, variables, source, run),
@@ -261,7 +261,7 @@ def write_problem(problem: Problem, path: str | Path) -> None:
 
 
 def _plain_table(problem: Problem, source: str) -> DenseScores:
-    """Returns the scores, if they are all that there is to say."""
+    """Returns the scores of an instance without other content, or None."""
     losses = [
         f"the constraint {feature.value}"
         for feature in sorted(problem.constraints.features, key=lambda feature: feature.value)
@@ -290,7 +290,7 @@ def _to_json(problem: Problem, source: str) -> bytes:
         if problem.rows is not None:
             provenance["rows"] = problem.rows
         if provenance:
-            # The standard encoder: it refuses what JSON does not know, where msgspec turns NaN into null.
+            # The standard encoder: it refuses values outside JSON, where msgspec turns NaN into null.
             lines["provenance"] = json.dumps(provenance, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
@@ -315,7 +315,7 @@ _PIECE = 1 << 20
 def _scores_text(problem: Problem, source: str) -> bytes:
     scores = problem.scores
     if isinstance(scores, DenseScores):
-        # In pieces: a list of Python numbers takes eight times the memory of the array.
+        # In pieces: a list of Python numbers needs eight times the memory of the array.
         pieces = (scores.values[at : at + _PIECE].tolist() for at in range(0, scores.values.size, _PIECE))
         values = b",".join(_encoded(piece)[1:-1] for piece in pieces)
         return b'{"layout": "colex", "max_size": %d, "values": [%s]}' % (scores.max_size, values)

@@ -11,7 +11,7 @@ from jtsolve.core.files import read_file
 from jtsolve.core.result import Stop
 from jtsolve.errors import InputError
 from jtsolve.io.constraints import constraints_to_document
-from jtsolve.io.documents import decode, json_bytes
+from jtsolve.io.documents import decode_json, json_bytes
 from jtsolve.io.result import BackendReference, InstanceReference, ResultDocument, plain_result, require_total
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def read_ranking(path: str | Path) -> RankingDocument:
     Raises:
         InputError: the file cannot be read or violates the format; names the place.
     """
-    document = decode(read_file(path), RankingDocument, str(path))
+    document = decode_json(read_file(path), RankingDocument, str(path))
     require_total(document.seconds, str(path), "$")
     for i, result in enumerate(document.results):
         require_total(result.seconds, str(path), f"$.results[{i}]")

@@ -15,7 +15,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
 from jtsolve.io.constraints import ConstraintsDocument, constraints_from_document, constraints_to_document
-from jtsolve.io.documents import decode, json_bytes, json_value, names_of
+from jtsolve.io.documents import decode_json, json_bytes, json_value, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,7 +89,7 @@ def read_result(path: str | Path) -> ResultDocument:
     Raises:
         InputError: the file cannot be read or violates the format; names the place.
     """
-    document = decode(read_file(path), ResultDocument, str(path))
+    document = decode_json(read_file(path), ResultDocument, str(path))
     require_total(document.seconds, str(path), "$")
     return document
 

@@ -19,7 +19,7 @@ from jtsolve.models.inference import sampling as of_sampling
 from jtsolve.models.layout import require_room
 from jtsolve.models.protocol import require_draws
 from jtsolve.models.relevance import Entered
-from jtsolve.networks.sample import configurations, drawn
+from jtsolve.networks.sample import configurations, sample_codes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +55,7 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
         codes = of_sampling.sample(part.compiled().model, rows, seed)
         known = dict(zip(members(part.variables), codes, strict=True))
     # With evidence, the seed has been used.
-    return drawn(network, rows, np.random.default_rng([seed, 1] if evidence else seed), known)
+    return sample_codes(network, rows, np.random.default_rng([seed, 1] if evidence else seed), known)
 
 
 def log_likelihood(network: Network, rows: Codes) -> NDArray[np.float64]:
@@ -95,7 +95,7 @@ def log_likelihood(network: Network, rows: Codes) -> NDArray[np.float64]:
 
 
 def _of_row(network: Network, row: list[int]) -> float:
-    """Returns ln P of the values of a row, which take no room in the tables."""
+    """Returns ln P of the values of a row, which are not in the tables."""
     evidence = {
         node.name: node.states[code] for node, code in zip(network.nodes, row, strict=True) if code >= 0
     }

@@ -13,7 +13,7 @@ import numpy as np
 from jtsolve.errors import InputError
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.selection import name_list
-from jtsolve.tables.values import ColumnStates, is_missing, kind_of, label_of, number_in
+from jtsolve.tables.values import ColumnStates, is_missing, label_of, number_in, value_kind
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ class Column:
             return self.states[-1]
         if isinstance(value, str) and value in self.states:
             return value
-        return self._state(label_of(value), kind_of(value))
+        return self._state(label_of(value), value_kind(value))
 
     def parsed(self, text: str, _option: str) -> str:
         """Returns evidence on the column, as a user writes it."""
@@ -341,7 +341,7 @@ def coded_table(
     return DataTable(names, states, codes, weights, MappingProxyType(remarks), unit)
 
 
-def states_of(columns: Iterable[Column | RealColumn]) -> dict[str, ColumnStates]:
+def states_by_name(columns: Iterable[Column | RealColumn]) -> dict[str, ColumnStates]:
     """Returns the states of the columns that have some and are not cut, by name."""
     return {
         column.name: column.values for column in columns if isinstance(column, Column) and column.cuts is None

@@ -31,7 +31,7 @@ def parts_document(
     return {
         "cliques": [[names[v] for v in members(clique)] for clique in tree.cliques],
         "tree_edges": [list(edge) for edge in tree.edges],
-        "tables": [packed(table) for table in tables],
+        "tables": [base64_of(table) for table in tables],
     }
 
 
@@ -47,6 +47,6 @@ def column_document(column: Column | RealColumn) -> dict[str, Any]:
     return {"name": column.name, "states": list(column.states), **cuts, **kind, **marks}
 
 
-def packed(array: NDArray[np.float64]) -> str:
+def base64_of(array: NDArray[np.float64]) -> str:
     """Returns an array of any shape as base64 of little-endian 64-bit floats."""
     return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode("ascii")

@@ -14,8 +14,8 @@ from jtsolve.console import FirstRunLine, display_here
 from jtsolve.core.formats import EVIDENCE
 from jtsolve.core.machine import memory_bytes
 from jtsolve.errors import ChoiceError, InputError, public
-from jtsolve.listing import shown
-from jtsolve.models.columns import position, states_of
+from jtsolve.listing import cell_as_text
+from jtsolve.models.columns import position, states_by_name
 from jtsolve.models.files.opening import exported, open_model, write_model
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.models.protocol import unused
@@ -176,7 +176,7 @@ class Model:
         tree, notes = described.trees[0] if len(described.trees) == 1 else (None, None)
         facts = {**described.facts, "components": len(described.parts)}
         rows = [
-            (key.replace("_", " "), shown(fact))
+            (key.replace("_", " "), cell_as_text(fact))
             for key, fact in facts.items()
             if fact and not isinstance(fact, list)
         ]
@@ -191,12 +191,12 @@ class Model:
             ChoiceError: the suffix is another, the model is a mixture, or it is too large for a picture.
             LimitError: the graph of a feature tree needs too large a junction tree.
         """
-        from jtsolve.models.views import draw_model, graph_of, model_text
+        from jtsolve.models.views import draw_model, graph_as_text, model_text
 
         if path is not None:
             draw_model(self.model, path, graph=graph)
         else:
-            text = graph_of(self.model) if graph else model_text(self.model.describe(), self.names)
+            text = graph_as_text(self.model) if graph else model_text(self.model.describe(), self.names)
             print(text)  # noqa: T201 - the method's purpose
 
     def posterior(
@@ -321,7 +321,7 @@ class Model:
             ChoiceError: the model is a mixture or a feature tree.
         """
         filled = self.model.complete(self._rows(data, self.model.columns, missing))
-        return self._frame(filled, self.style.like(data, states_of(self.model.columns)), data)
+        return self._frame(filled, self.style.like(data, states_by_name(self.model.columns)), data)
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
         """Returns independent rows; the same seed draws the same ones.
@@ -379,8 +379,8 @@ class Model:
     def goodness(self, data: Frame, **reading: Any) -> Goodness:
         """Returns the goodness of fit of the graph of the model to data: G², X², df, p, AIC, BIC, residuals.
 
-        The tables are fitted to these data by maximum likelihood, whatever the prior of the model is.
-        `models.goodness` says how empty cells and structural zeros are treated.
+        The tables are fitted to these data by maximum likelihood, regardless of the model's prior.
+        `models.goodness` describes the treatment of empty cells and structural zeros.
 
         Args:
             data: a frame, a table of counts as of `pandas.crosstab`, or the path of a file.
@@ -402,7 +402,7 @@ class Model:
         from jtsolve.tables.reading import reading_of
 
         source, given = counts_in_rows(data, reading)
-        style = self.style.like(source, states_of(self.model.columns))
+        style = self.style.like(source, states_by_name(self.model.columns))
         return goodness_of(self.model, source, reading_of(given), given, style=style)
 
     def _rows(self, data: Frame, columns: Sequence[Column | RealColumn], missing: Missing) -> NDArray[Any]:
@@ -424,7 +424,7 @@ class Model:
         return name if name in self.names else label_of(name)
 
     def _evidence(self, given: Given | None) -> dict[str, Any]:
-        """Returns evidence as distributions know it."""
+        """Returns evidence in the form of distributions."""
         if is_path(given) and EVIDENCE.format_to_read(given):
             from jtsolve.models.files.uai import read_evidence
 
@@ -443,7 +443,7 @@ class Model:
 
 @contextmanager
 def _shown() -> Iterator[Run | None]:
-    """Shows progress where somebody watches."""
+    """Shows progress in interactive sessions."""
     display = display_here()
     if isinstance(display, FirstRunLine):
         yield None

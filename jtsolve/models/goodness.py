@@ -1,7 +1,7 @@
 """Goodness of fit of a decomposable log-linear model to a table of counts.
 
 Counts n of N rows are fitted by maximum likelihood: m = Π n(C) / Π n(S), over cliques and separators
-(Lauritzen 1996, section 4.4), whatever the prior of a model's tables is. The deviance G² = 2 Σ n ln(n / m)
+(Lauritzen 1996, section 4.4), regardless of the prior of a model's tables. The deviance G² = 2 Σ n ln(n / m)
 and Pearson's X² = Σ (n - m)² / m test the model against the saturated one. The adjusted residual of a cell
 is (n - m) / √(m (1 - h)) with the leverage h = m (Σ 1 / n(C) - Σ 1 / n(S)), about standard normal for large
 counts (Haberman 1973).
@@ -34,7 +34,7 @@ import numpy as np
 from jtsolve.draw.text import generating_class, r_formula
 from jtsolve.errors import ChoiceError, on_one_line
 from jtsolve.models.columns import columns_of, hidden_of
-from jtsolve.models.layout import layout_of
+from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.messages import separator_sums
 from jtsolve.models.model import JunctionTreeModel
@@ -110,7 +110,7 @@ class Goodness:
 
     @cached_property
     def _layout(self) -> Layout:
-        return layout_of(self.tree, tuple(self.table.arities.tolist()))
+        return table_layout(self.tree, tuple(self.table.arities.tolist()))
 
     @property
     def generating_class(self) -> str:

@@ -175,7 +175,7 @@ def require_room(
 
     Args:
         cells: their number.
-        what: they are, for the message.
+        what: name of the tables in the message.
         remedy: for the message.
         bytes_per_cell: working memory.
         limit: most bytes; None for the free memory.
@@ -192,7 +192,7 @@ def require_room(
 
 
 @lru_cache(maxsize=64)
-def layout_of(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
+def table_layout(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
     """Returns the layout of a tree's tables, rooted at the first clique.
 
     Raises:

@@ -3,8 +3,8 @@
 Max-product elimination along a junction tree, as in R. G. Cowell, A. P. Dawid, S. L. Lauritzen, D. J.
 Spiegelhalter, Probabilistic Networks and Expert Systems, 1999, section 6.4.1: each clique, from the leaves to
 the root, is a table of logarithms; only the maxima over the variables outside the separator are
-kept, and where they are. Memory: the largest table and all separators, a part of what a calibrated tree
-takes. Ties go to the first cells, separators before the rest.
+kept, and where they are. Memory: the largest table and all separators, a part of that of a calibrated tree.
+Ties go to the first cells, separators before the rest.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def maximum(
     largest = max(sizes)
     # A table; of each separator the maxima, and where they are.
     kept = 16 * sum(prod(arities[v] for v in members(separator)) for separator in separators)
-    way = "more evidence, which takes its variables out of the tables"
+    way = "more evidence, which removes its variables from the tables"
     require_room(largest, "the largest table of the tree", way, 8 + ceil(kept / largest), limit=memory)
     smallest = sorted(range(len(cliques)), key=lambda place: (sizes[place], place))
     terms: list[list[tuple[NDArray[np.float64], tuple[int, ...]]]] = [[] for _ in cliques]

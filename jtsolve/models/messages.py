@@ -1,7 +1,7 @@
 """Message passing on clique tables stored in one array, in logarithms; see `layout.Layout`.
 
 Messages are those of Jensen, Lauritzen and Olesen (Computational Statistics Quarterly 4, 1990): up to the
-root, then down, divided by the message that went up. Each is scaled by its largest entry, whose logarithm is
+root, then down, divided by the upward message. Each is scaled by its largest entry, whose logarithm is
 accumulated, so that products of a thousand small messages neither underflow nor lose digits. Members of
 cliques and separators increase, so that a message is an array with an axis for each member of the clique, of
 length 1 outside the separator.

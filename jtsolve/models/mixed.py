@@ -19,8 +19,8 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column, RealColumn, inner_knots, position
-from jtsolve.models.documents import column_document, packed
-from jtsolve.models.inference.evidence import likelihood
+from jtsolve.models.documents import base64_of, column_document
+from jtsolve.models.inference.evidence import state_likelihoods
 from jtsolve.models.inference.marginals import require_small, targets_of
 from jtsolve.models.inference.mixed import (
     MixedClique,
@@ -28,10 +28,10 @@ from jtsolve.models.inference.mixed import (
     collect,
     completed,
     components_of,
+    conditional_shares,
     covariance_and_precision,
     log_densities,
     moments,
-    shares,
 )
 from jtsolve.models.protocol import (
     Conditioned,
@@ -213,7 +213,7 @@ class MixedTreeModel:
                     len(own),
                     clique.parent,
                     clique.dims,
-                    shares(np.exp(message.own[0]), clique.shared_cells),
+                    conditional_shares(np.exp(message.own[0]), clique.shared_cells),
                     message.shift[0][:, own],
                     message.slope[0][np.ix_(range(clique.cells), own, others)],
                     (covariances + np.swapaxes(covariances, 1, 2)) / 2,
@@ -230,7 +230,7 @@ class MixedTreeModel:
             v = position(self.names, name)
             column = self.columns[v]
             if isinstance(column, Column) and not isinstance(value, str):
-                likelihoods[v] = likelihood(column, value)
+                likelihoods[v] = state_likelihoods(column, value)
             else:
                 row[v] = column.code(value)
         return row, likelihoods
@@ -508,7 +508,7 @@ class MixedTreeModel:
                     "free": clique.free,
                     "parent": clique.parent,
                     **{
-                        key: packed(getattr(clique, key))
+                        key: base64_of(getattr(clique, key))
                         for key in ("weights", "intercepts", "slopes", "covariances")
                     },
                 }

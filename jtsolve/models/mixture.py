@@ -18,7 +18,7 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import inner_knots
 from jtsolve.models.documents import column_document
 from jtsolve.models.inference.marginals import MOST_CELLS
-from jtsolve.models.inference.prediction import averaged, posterior_of, predicted
+from jtsolve.models.inference.prediction import averaged, group_posteriors, predicted
 from jtsolve.models.messages import log_sum
 from jtsolve.models.protocol import (
     Conditioned,
@@ -93,7 +93,7 @@ class Mixture:
 
     @property
     def _parts(self) -> list[Any]:
-        """The components, whatever their kind."""
+        """The components, of either kind."""
         return list(self.components)
 
     @property
@@ -195,7 +195,7 @@ class Mixture:
             each = [one.posterior(groups, evidence, memory=memory, run=run) for one, _ in known.components]
             found: Posterior = averaged(known.weights, each, known.log_probability)
             return found
-        return posterior_of(self, groups, evidence, memory=memory, run=run)
+        return group_posteriors(self, groups, evidence, memory=memory, run=run)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None

@@ -15,10 +15,10 @@ import numpy as np
 
 from jtsolve.core.run import Run
 from jtsolve.models.documents import column_document, parts_document
-from jtsolve.models.inference.evidence import entered
+from jtsolve.models.inference.evidence import with_evidence
 from jtsolve.models.inference.marginals import MOST_CELLS, marginal, marginals
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, posterior_of, predicted
-from jtsolve.models.layout import Layout, layout_of, require_room
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, predicted
+from jtsolve.models.layout import Layout, require_room, table_layout
 from jtsolve.models.messages import families
 from jtsolve.models.protocol import Conditioned, Description, Explanation
 
@@ -76,7 +76,7 @@ class JunctionTreeModel:
         names = [column.name for column in self.columns]
         if len(set(names)) < len(names):
             raise ValueError("two columns have the same name")
-        layout = layout_of(self.tree, tuple(column.arity for column in self.columns))
+        layout = table_layout(self.tree, tuple(column.arity for column in self.columns))
         values = _side_by_side(self.tables, layout)
         if not (np.isfinite(values).all() and values.min() >= 0):
             raise ValueError("a table has an entry that is not a probability")
@@ -93,7 +93,7 @@ class JunctionTreeModel:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Supports copying and pickling: derived attributes are recomputed."""
-        return model_of, (self.columns, self.tree, self.values, dict(self.provenance))
+        return array_model, (self.columns, self.tree, self.values, dict(self.provenance))
 
     def __repr__(self) -> str:
         size = f"{self.n} variables, {len(self.tree.cliques)} cliques, {self.parameters} parameters"
@@ -147,8 +147,8 @@ class JunctionTreeModel:
         """
         if not evidence:
             return Conditioned(self, 0.0)
-        values, log_probability = entered(self, evidence)
-        return Conditioned(model_of(self.columns, self.tree, values, self.provenance), log_probability)
+        values, log_probability = with_evidence(self, evidence)
+        return Conditioned(array_model(self.columns, self.tree, values, self.provenance), log_probability)
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
         """Returns P(v) for every variable v, one entry a state."""
@@ -162,7 +162,7 @@ class JunctionTreeModel:
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        return posterior_of(self, groups, evidence, memory=memory, run=run)
+        return group_posteriors(self, groups, evidence, memory=memory, run=run)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -232,7 +232,7 @@ class JunctionTreeModel:
         }
 
 
-def model_of(
+def array_model(
     columns: Sequence[Column],
     tree: JunctionTree,
     values: NDArray[np.float64],
@@ -246,7 +246,7 @@ def model_of(
         values: of all tables, shape (cells,).
         provenance: of the model.
     """
-    layout = layout_of(tree, tuple(column.arity for column in columns))
+    layout = table_layout(tree, tuple(column.arity for column in columns))
     tables = _in_tree_order(values, layout)
     return JunctionTreeModel(tuple(columns), tree, tables, MappingProxyType(dict(provenance or {})))
 

@@ -48,7 +48,7 @@ def from_network(network: Network) -> JunctionTreeModel:
     """
     factors = [relevance.factor_of(network, v) for v in range(len(network.nodes))]
     provenance = {"network": network.name, "triangulation": "min-fill"}
-    return calibrated(relevance.columns_of(network), factors, provenance=provenance).model
+    return calibrated(relevance.network_variables(network), factors, provenance=provenance).model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,7 +69,7 @@ class NetworkModel:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The variables."""
-        return relevance.columns_of(self.bayesian)
+        return relevance.network_variables(self.bayesian)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,8 +123,8 @@ class NetworkModel:
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
-        """Returns the joint distribution of each group given evidence; see `relevance.posterior`."""
-        return relevance.posterior(self.bayesian, groups, evidence, memory=memory, run=run)
+        """Returns the joint distribution of each group given evidence; see `relevance.relevant_posterior`."""
+        return relevance.relevant_posterior(self.bayesian, groups, evidence, memory=memory, run=run)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -149,13 +149,13 @@ class NetworkModel:
         return self.junction_tree("the entropy").entropy()
 
     def junction_tree(self, what: str) -> JunctionTreeModel:
-        """Returns the junction tree of the network; `what` needs it, for the refusal.
+        """Returns the junction tree of the network; `what` names the request in the refusal.
 
         Raises:
             LimitError: its tables do not fit in memory; raised before they are built.
         """
         if "_compiled" not in self.__dict__:
-            way = "query it with evidence, which takes its variables out of the tables; more memory"
+            way = "query it with evidence, which removes its variables from the tables; more memory"
             require_room(self.cells, f"{what} needs the tables of a junction tree", way, BYTES_PER_CELL)
         return self._compiled
 

@@ -143,10 +143,10 @@ class StatePosterior:
 
 
 LEVELS = (0.05, 0.5, 0.95)
-"""Of the quantiles in answers for people and frames."""
+"""Levels of the quantiles in answers for people and frames."""
 
 FIGURES = ("mean", "deviation", *(f"{level:.0%}" for level in LEVELS))
-"""Of a real variable in these answers."""
+"""Figures of a real variable in these answers."""
 
 
 _NODES = 10
@@ -458,13 +458,13 @@ class Distribution(Protocol):
         """Returns -E ln P, in nats."""
 
     def junction_tree(self, what: str) -> Any:
-        """Returns the same distribution as a junction tree of states; `what` needs it, for the refusal."""
+        """Returns the distribution as a junction tree of states; `what` names the request in the refusal."""
 
     def network(self, what: str, root: int = 0) -> Network:
-        """Returns the same distribution as a Bayesian network; `what` needs it, for the refusal.
+        """Returns the same distribution as a Bayesian network; `what` names the request in the refusal.
 
         Args:
-            what: words of the refusal.
+            what: name of the request in the refusal.
             root: the root clique of a junction tree, by its position.
 
         Raises:
@@ -472,7 +472,7 @@ class Distribution(Protocol):
         """
 
     def structure(self, what: str) -> JunctionTree:
-        """Returns the junction tree without tables; `what` needs it, for the refusal."""
+        """Returns the junction tree without tables; `what` names the request in the refusal."""
 
     def describe(self) -> Description:
         """Returns sizes, informations and drawings."""

@@ -1,9 +1,9 @@
-"""Queries of Bayesian networks that look only at the part on which the answer depends.
+"""Queries of Bayesian networks restricted to the part on which the answer depends.
 
 P(targets | evidence) depends on the ancestors of targets and evidence only: summing out any other node, a
 barren one, gives 1 (R. D. Shachter, Probabilistic inference and influence diagrams, Operations Research 36,
 1988; M. Baker and T. E. Boult, Pruning Bayesian networks for efficient computation, UAI 1990). Among these,
-it depends on the nodes that a path in the moral graph joins to a target once the observed nodes are taken
+it depends on the nodes that a path in the moral graph joins to a target once the observed nodes are removed
 out, since these are the ones that are d-connected to it (S. L. Lauritzen, A. P. Dawid, B. N. Larsen, H.-G.
 Leimer, Independence properties of directed Markov fields, Networks 20, 1990, proposition 3). They are the
 requisite nodes of D. Geiger, T. Verma and J. Pearl (Identifying independence in Bayesian networks, Networks
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from jtsolve.networks.network import Network
 
 
-def columns_of(network: Network) -> tuple[Column, ...]:
+def network_variables(network: Network) -> tuple[Column, ...]:
     """Returns the variables of a network."""
     return tuple(Column(node.name, node.states, kind=kind_of_texts(node.states)) for node in network.nodes)
 
@@ -56,7 +56,7 @@ def factor_of(network: Network, v: int) -> Factor:
     return Factor(scope, network.nodes[v].table.reshape([network.arities[u] for u in scope]))
 
 
-def posterior(
+def relevant_posterior(
     network: Network,
     groups: Sequence[Sequence[str]],
     evidence: Evidence,
@@ -107,7 +107,7 @@ def explanation(
 ) -> Explanation:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
-    A maximum, unlike a sum, depends on every node; evidence still takes its variables out of the tables. One
+    A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables. One
     configuration needs only the largest table at a time (`maxima`); several need all.
 
     Args:
@@ -187,8 +187,8 @@ class Entered:
 
     @classmethod
     def of(cls, network: Network, evidence: Evidence) -> Entered:
-        """Returns a network with evidence; raises what `posterior` does of names and states."""
-        columns = columns_of(network)
+        """Returns a network with evidence; raises the errors of `relevant_posterior` for names and states."""
+        columns = network_variables(network)
         known = likelihoods(columns, evidence)
         states = zip(known, evidence.values(), strict=True)
         codes = {v: columns[v].code(what) for v, what in states if isinstance(what, str)}
@@ -219,7 +219,7 @@ class Entered:
             free = _joined(factors, targets & free)
             fixed &= targets
             factors = [factor for factor in factors if varset(factor.variables) & free]
-        # A known state is a factor of its own, since the tables of the others no longer have the variable.
+        # A known state is a separate factor, since the other tables are without the variable.
         factors += [Factor((v,), self.likelihoods[v]) for v in members(fixed)]
         return RelevantPart(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
 
@@ -262,7 +262,7 @@ class RelevantPart:
     Attributes:
         whole: the network.
         variables: of the part; their positions within it are their ranks.
-        targets: asked of it.
+        targets: its queried variables.
         factors: over positions of the network.
     """
 
@@ -302,7 +302,7 @@ class RelevantPart:
         require_room(
             self.cells,
             f"the tables of the {len(self.columns)} variables on which the answer depends",
-            "more evidence, which takes its variables out of the tables; fewer targets at a time",
+            "more evidence, which removes its variables from the tables; fewer targets at a time",
             limit=memory,
         )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.models.layout import layout_of
+from jtsolve.models.layout import table_layout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +50,7 @@ class Removal(NamedTuple):
 def removals(counts: Counts) -> list[Removal]:
     """Returns the test of each edge, in increasing order."""
     tree = counts.tree
-    layout = layout_of(tree, tuple(column.arity for column in counts.columns))
+    layout = table_layout(tree, tuple(column.arity for column in counts.columns))
     inside: dict[tuple[int, int], list[int]] = {edge: [] for edge in tree.graph_edges}
     for place, clique in enumerate(layout.cliques):
         for a, u in enumerate(clique):

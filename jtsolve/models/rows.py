@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.models.columns import Column, coded_table, hidden_of, require_columns, states_of
+from jtsolve.models.columns import Column, coded_table, hidden_of, require_columns, states_by_name
 from jtsolve.tables.check import OF_ROWS, examine, report_findings
 from jtsolve.tables.crosstab import melted
 from jtsolve.tables.gatherer import Intake
@@ -270,7 +270,7 @@ def read_counts(
         habits=habits,
         weights=coding.weights,
         crosstab=coding.crosstab,
-        states=states_of(model.columns),
+        states=states_by_name(model.columns),
         strict=how.strict,
         run=run,
     )

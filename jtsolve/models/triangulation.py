@@ -16,9 +16,9 @@ import numpy as np
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import varset
 from jtsolve.errors import InputError
-from jtsolve.models.layout import layout_of
+from jtsolve.models.layout import table_layout
 from jtsolve.models.messages import propagate
-from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.model import JunctionTreeModel, array_model
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ def calibrated_on(
         LimitError: the tables do not fit in memory.
         ValueError: a factor lies within no clique.
     """
-    layout = layout_of(tree, tuple(column.arity for column in columns))
+    layout = table_layout(tree, tuple(column.arity for column in columns))
     holding: list[list[int]] = [[] for _ in columns]
     for place, clique in enumerate(layout.cliques):
         for v in clique:
@@ -122,7 +122,7 @@ def calibrated_on(
     log_sum = propagate(values, layout)
     if log_sum == -np.inf:
         raise InputError("network", "factors", "their product is 0 everywhere", "correct the tables")
-    return Calibrated(model_of(columns, tree, layout.normalised(values), provenance), float(log_sum))
+    return Calibrated(array_model(columns, tree, layout.normalised(values), provenance), float(log_sum))
 
 
 def _require_fit(number: int, factor: Factor, arities: Sequence[int]) -> None:

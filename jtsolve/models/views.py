@@ -47,7 +47,7 @@ def model_text(described: Description, names: Sequence[str], title: str | None =
     return "\n\n".join([*texts, *drawn])
 
 
-def graph_of(model: Distribution) -> str:
+def graph_as_text(model: Distribution) -> str:
     """Returns the graph of the variables as text."""
     return graph_text(model.structure("a drawing"), model.names)
 

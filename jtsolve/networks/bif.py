@@ -8,8 +8,8 @@
 
 Commas are blanks, and so is the bar; in a `table` with parents, the variable varies slowest, and the last
 parent fastest. After a bar such a table is rejected, since programs disagree on its order. A `default` row
-stands for those that are not given. Comments are skipped, and properties but for those of `networks.names`.
-Reference: F. Cozman, The Interchange Format for Bayesian Networks, 1998.
+stands for those that are not given. Comments are skipped, and properties other than those of
+`networks.names`. Reference: F. Cozman, The Interchange Format for Bayesian Networks, 1998.
 """
 
 from __future__ import annotations

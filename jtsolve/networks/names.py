@@ -1,4 +1,4 @@
-"""Names that the grammar of BIF knows, and how a file keeps the others.
+"""Names within the grammar of BIF, and how a file keeps the others.
 
 A word of BIF has letters, digits, underscores and hyphens of ASCII. A name beyond that is replaced by a word
 that keeps its meaning, and a property of the variable, of words too, holds the original:
@@ -87,14 +87,14 @@ class Renaming:
 
 def in_words(network: Network) -> Renaming:
     """Returns the network in words of BIF."""
-    names = words_of(network.names, _IDENTIFIER, initial="V")
-    of_states = [words_of(node.states, _VALUE) for node in network.nodes]
+    names = distinct_words(network.names, _IDENTIFIER, initial="V")
+    of_states = [distinct_words(node.states, _VALUE) for node in network.nodes]
     nodes = tuple(
         replace(node, name=name, states=tuple(states))
         for node, name, states in zip(network.nodes, names, of_states, strict=True)
     )
     return Renaming(
-        Network(words_of([network.name], _IDENTIFIER, initial="V")[0], nodes),
+        Network(distinct_words([network.name], _IDENTIFIER, initial="V")[0], nodes),
         _renamed(names, network.names),
         {
             name: _renamed(states, node.states)
@@ -107,15 +107,15 @@ def _renamed(words: Sequence[str], originals: Sequence[str]) -> dict[str, str]:
     return {word: original for word, original in zip(words, originals, strict=True) if word != original}
 
 
-def words_of(names: Sequence[str], plain: re.Pattern[str] = _VALUE, *, initial: str = "") -> list[str]:
+def distinct_words(names: Sequence[str], plain: re.Pattern[str] = _VALUE, *, initial: str = "") -> list[str]:
     """Returns a word for each name; distinct names have distinct words, and words stay as they are.
 
     Args:
         names: any distinct texts.
-        plain: what words look like.
+        plain: pattern of a plain word.
         initial: begins words that would begin otherwise than `plain` allows.
 
-    >>> words_of(["age", "<= 1", "> 1", "> 1!", "+", "-", "5%", "groß"])
+    >>> distinct_words(["age", "<= 1", "> 1", "> 1!", "+", "-", "5%", "groß"])
     ['age', 'le_1', 'gt_1', 'gt_1_not', 'plus', 'minus', '5_percent', 'gross']
     """
     fits = [plain.fullmatch(name) is not None and name.lower() not in _KEYWORDS for name in names]

@@ -21,7 +21,7 @@ class RowSums:
         self._far: list[float] = []
 
     def accepts(self, total: float) -> bool:
-        """Returns whether the sum of a row is 1 but for rounding."""
+        """Returns whether the sum of a row is 1 up to rounding."""
         if abs(total - 1) > _USUAL:
             self._far.append(total)
         return abs(total - 1) <= MOST

@@ -24,10 +24,10 @@ def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
         rows: at least 0.
         seed: at least 0.
     """
-    return drawn(network, rows, np.random.default_rng(seed), {}).T
+    return sample_codes(network, rows, np.random.default_rng(seed), {}).T
 
 
-def drawn(
+def sample_codes(
     network: Network,
     rows: int,
     generator: np.random.Generator,

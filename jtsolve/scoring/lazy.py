@@ -35,11 +35,11 @@ _PAIRS_PER_SCORE = 16
 """Pairs in an array for each score that the dictionary may hold: about as many bytes. By default, the pairs
 of 5,600 variables."""
 _MANY = 4096
-"""A larger batch of pairs is taken for part of a scan over all pairs."""
+"""A larger batch of pairs is treated as part of a scan over all pairs."""
 _PIECE_NANOSECONDS = 2e8
 """Predicted work between two readings of the clock."""
 _BITS = 61
-"""Of a number that is its own hash."""
+"""Bits of a number that is its own hash."""
 
 
 class DataScores:
@@ -202,7 +202,7 @@ class DataScores:
     def _computed(self, sets: NDArray[np.intp]) -> tuple[NDArray[np.float64], int]:
         """Returns the scores of sets of one size, and the number of distinct ones.
 
-        In colex order, consecutive sets share counts. The clock is looked at between two pieces, so that
+        In colex order, consecutive sets share counts. The clock is checked between two pieces, so that
         small batches are always finished.
         """
         if _in_colex_order(sets):

@@ -39,7 +39,7 @@ _GROUPS = 64
 
 
 def scored_columns(table: MixedTable, score: MixedScore) -> ContinuousTable:
-    """Returns the real columns as a score takes them."""
+    """Returns the real columns in the form of the score."""
     real = table.real
     real.require_rows(f"the score '{score.name}'")
     if score.columns == "normal-scores":
@@ -76,7 +76,7 @@ class MixedScorer:
     values_by_row: NDArray[np.float64]
     """Shape (rows, m): the real columns as scored, about their means, in standard deviations."""
     own: NDArray[np.float64]
-    """Shape (m,): what each real column adds for its unit, in nats."""
+    """Shape (m,): the term of each real column for its unit, in nats."""
     rounding: NDArray[np.float64]
     """Shape (m,): h²/12, h the least gap between two values of `values_by_row`."""
 

@@ -1,7 +1,7 @@
 """Sums over the cells of sets of a table in partitions: each is counted where it lies, and counts are added.
 
-A pass takes a block of sets over all partitions. A task counts the distinct rows of its partition into the
-sufficient statistics of the block (`kernels.statistics`), a tree of tasks adds them, and the sums are
+A pass processes a block of sets over all partitions. A task counts the distinct rows of its partition into
+the sufficient statistics of the block (`kernels.statistics`), a tree of tasks adds them, and the sums are
 computed once, from the counts of the whole table: equal, to the last bit, to the sums of one machine. A block
 has as many sets as the statistics of eight summands fit the memory of a worker.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import DataTable
 
     Statistics: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
-    """See `kernels.statistics.count_sets`."""
+    """See `kernels.statistics.count_occupied`."""
 
 _GROUPS = 32
 """Groups of partitions in a pass: as often progress is reported."""
@@ -63,7 +63,7 @@ def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
         )
 
 
-def cells_of(sets: NDArray[np.int64], table: PartitionedTable) -> NDArray[np.float64]:
+def occupied_at_most(sets: NDArray[np.int64], table: PartitionedTable) -> NDArray[np.float64]:
     """Returns an upper bound of the occupied cells of each set, shape (count,)."""
     return np.minimum(_possible(sets, table.arities), float(table.total))
 
@@ -87,7 +87,7 @@ def sets_that_fit(sets: NDArray[np.int64], table: PartitionedTable, room: float)
         table: the partitions.
         room: number of cells.
     """
-    return max(1, int(np.searchsorted(np.cumsum(cells_of(sets, table)), room, side="right")))
+    return max(1, int(np.searchsorted(np.cumsum(occupied_at_most(sets, table)), room, side="right")))
 
 
 def sums_over_partitions(
@@ -148,14 +148,14 @@ def _require(future: Future) -> None:
 
 def _counted(table: DataTable, sets: NDArray[np.int64]) -> Statistics:
     """Returns the statistics of a partition, from its distinct rows."""
-    from jtsolve.scoring.kernels.statistics import count_sets
+    from jtsolve.scoring.kernels.statistics import count_occupied
 
     rows = distinct_rows(table)
     weights = ONCE if rows.weights is None else rows.weights
     largest = float(np.sort(table.arities)[-sets.shape[1] :][1:].astype(float).prod())
     kind = np.int32 if largest < 1 << 31 else np.int64
     prefixes = np.zeros((max(1, sets.shape[1]), rows.rows), kind)
-    found: Statistics = count_sets(sets, rows.codes, table.arities, weights, prefixes)
+    found: Statistics = count_occupied(sets, rows.codes, table.arities, weights, prefixes)
     return found
 
 

@@ -46,7 +46,7 @@ _SEARCHES = 30
 """Most searches: the bound hardly falls after them."""
 _STEPS, _PATIENCE, _SHRINK, _MOMENTUM = 100, 6, 0.75, 0.6
 """Subgradient steps between two searches; steps without a better bound before they shrink; and by how much;
-share of the last step that goes on."""
+share of the last step that continues."""
 _NEAR = 0.4
 """Families are listed up to this loss, as a share of the mean gain of a column."""
 _ENDED = 1e-3
@@ -232,7 +232,7 @@ class _Weights:
 
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(task, range(n)))
-        if not (least > 0).all():  # columns dependent but for rounding
+        if not (least > 0).all():  # columns dependent up to rounding
             return np.full((n, n), inf), sets
         with np.errstate(divide="ignore"):
             values = self.constants[s - 1] - slope * (self.logs + np.log(least))

@@ -42,7 +42,7 @@ class Tabulation:
 
     Args:
         seconds: the longest predicted tabulation.
-        share: the largest share of the memory and the time left that it may take.
+        share: the largest permitted share of the memory and the time left.
         on_demand: maximum number of scores computed on demand instead, where the time limit ends it.
     """
 
@@ -74,7 +74,7 @@ FOR_ALL_SCORES = Tabulation(seconds=inf, share=1.0, on_demand=MOST_COMPUTED)
 WHOLE = Tabulation(seconds=inf, share=1.0, on_demand=0)
 """For a file of all scores, for exact sums, and for partitions."""
 FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
-"""For a search that reads few sets, perhaps for each of dozens of trees: about as long as `forward` takes."""
+"""For a search that reads few sets, perhaps for each of dozens of trees: about the time of `forward`."""
 
 
 def tabulation_for(backend: Backend | None) -> Tabulation:
@@ -209,7 +209,7 @@ def plan_scores(
     """
     if max_size is None and table.n > MOST_VARIABLES:
         raise ChoiceError(
-            f"nothing says how large the scored sets are, and {table.n} columns are more than the "
+            f"the size of the scored sets is missing, and {table.n} columns are more than the "
             f"{MOST_VARIABLES} for sets of any size; give {TREEWIDTH}"
         )
     max_size = table.n if max_size is None else min(max_size, table.n)
@@ -240,8 +240,8 @@ def problem_from_table(
         table: the data; see `jtsolve.tables.reading`, and for partitions `jtsolve.tables.partitions`.
         score: of states for a `DataTable`, of real numbers for a `ContinuousTable`.
         treewidth: a bound, besides that of the constraints; None for none.
-        max_size: the size of the largest scored sets; None for what the backend reads (`largest_scored`), or
-            without a treewidth for sets of any size.
+        max_size: the size of the largest scored sets; None for the largest that the backend reads
+            (`largest_scored`), or without a treewidth for sets of any size.
         constraints: on the tree; None for none.
         run: time, memory, threads and progress; None for the defaults. If the time limit ends a tabulation,
             scores are computed on demand, unless the rule requires a table.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SCORE = "bic"
-"""The score of states where none is named, everywhere; docs/scores.md says why."""
+"""The default score of states, everywhere; docs/scores.md gives the reasons."""
 MIXED_SCORE = "cg"
 """The score where none is named and columns may be real; of states alone, it is the default score."""
 
@@ -237,6 +237,6 @@ def require_counts(score: ScoreFunction) -> None:
     """
     if not is_discrete(score):
         raise ChoiceError(
-            f"partitions are counted, and '{score.name}' scores real numbers; take a discrete score, or "
+            f"partitions are counted, and '{score.name}' scores real numbers; use a discrete score, or "
             "leave the executor out"
         )

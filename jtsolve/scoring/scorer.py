@@ -277,7 +277,7 @@ def _with_rest(
 ) -> NDArray[np.float64]:
     """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0.
 
-    So is s(v), exactly, for a column with a single state: both parts cancel, but for rounding, which is
+    So is s(v), exactly, for a column with a single state: both parts cancel, up to rounding, which is
     subtracted, so that such a column changes no score.
     """
     sizes = (sets >= 0).sum(axis=1)
@@ -383,7 +383,7 @@ def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int)
 def log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns, of each column, a lower bound of ln of its variance given all others; -inf if there is none.
 
-    That is ln 1/(M⁻¹)_vv, taken of the correlations, less what rounding may have added to it.
+    That is ln 1/(M⁻¹)_vv of the correlations, less a bound of its rounding error.
 
     `matrix` has shape (n, n), the result (n,).
     """

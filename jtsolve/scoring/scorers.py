@@ -1,4 +1,4 @@
-"""The scorer of a table, whatever its columns hold."""
+"""The scorer of a table with any kind of columns."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from jtsolve.scoring.colex import ColexOrder
 from jtsolve.scoring.mixed import MixedScorer, fill_mixed
 from jtsolve.scoring.partitions import (
     LackOfMemoryError,
-    cells_of,
+    occupied_at_most,
     proceed_always,
     room_for_statistics,
     sets_that_fit,
@@ -215,7 +215,7 @@ def _by_passes(
                     f"a worker lacks the memory to count a single set ({error}). Ways out: workers with more "
                     f"memory, smaller sets ({MAX_SIZE}), or fewer states ({DISCRETISE}, {DROP})"
                 ) from None
-            room = cells_of(sets, table).sum() // 2
+            room = occupied_at_most(sets, table).sum() // 2
             continue
         start += len(sets)
     proceed(1.0)

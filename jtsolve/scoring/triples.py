@@ -35,7 +35,7 @@ _NANOSECONDS, _NANOSECONDS_PER_WORD = 15.0, 0.5
 _WORD = 64
 _BYTES_PER_ONE = 16
 _ROUNDING = 1e-14
-"""Of a sum of a dozen terms up to N ln N, relative to it."""
+"""Relative error of a sum of a dozen terms up to N ln N."""
 
 
 @dataclass(frozen=True, eq=False)

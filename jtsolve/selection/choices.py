@@ -134,7 +134,7 @@ class SelectionPlan:
 
     @property
     def margins(self) -> Margins:
-        """How the numbers are taken, if the columns are numbers."""
+        """The kind of the numbers, if the columns are numbers."""
         return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
     def run(self, table: DataTable | ContinuousTable, run: Run) -> Selection:

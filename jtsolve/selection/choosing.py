@@ -133,7 +133,7 @@ class PathMethod(Protocol):
         ...
 
 
-def choose(
+def choose_graph(
     method: PathMethod, criterion: float | Criterion, moments: GaussianSample, task: Task, seed: int
 ) -> Decision:
     """Returns the graph of a method at the parameter that the criterion chooses, or is.

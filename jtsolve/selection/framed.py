@@ -10,7 +10,7 @@ from jtsolve.core.varset import members
 from jtsolve.draw.picture import draw_edges
 from jtsolve.errors import public
 from jtsolve.io.graph import selection_to_document, write_graph
-from jtsolve.listing import shown
+from jtsolve.listing import cell_as_text
 from jtsolve.models.framed import Model
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.learning.mixed_tree import fit_mixed
@@ -119,7 +119,7 @@ class SelectedGraph:
         from jtsolve.draw.html import graph_html
 
         facts = selection_facts(self.selection).items()
-        rows = [(key.replace("_", " "), shown(fact)) for key, fact in facts if fact]
+        rows = [(key.replace("_", " "), cell_as_text(fact)) for key, fact in facts if fact]
         found = self.selection
         return graph_html([repr(self), *rows], found.graph.edges, found.graph.names, found.strengths)
 
@@ -137,16 +137,16 @@ def draw_selection(selection: Selection, path: str | Path) -> None:
         selection.graph.names,
         path,
         strengths=selection.strengths,
-        groups=grouped(selection.graph, steps),
+        groups=region_of_vertices(selection.graph, steps),
     )
 
 
-def grouped(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
+def region_of_vertices(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
     """Returns for each vertex the region that has most of its neighbours, the first of several; or None.
 
     With one region only, regions are not distinguished.
     """
-    if len(regions) < 2:  # noqa: PLR2004 - one colour says nothing
+    if len(regions) < 2:  # noqa: PLR2004 - one colour distinguishes nothing
         return [None] * graph.n
     best: list[tuple[int, int | None]] = [(0, None)] * graph.n
     for number, region in enumerate(regions):

@@ -5,7 +5,7 @@
         the region graph of a junction tree of U ∪ G
         l ← the first row with a region R such that U ∩ H'_R ≠ ∅
         for every such R of row l: decide U ∩ H'_R from the columns R̄, given the other edges of U ∪ G
-        move what was decided from U, and what was kept to G
+        move the decided pairs from U, and the kept ones to G
 
 H'_R are the edges within R but within no child of R. The method sees the marginal graph of U ∪ G over R̄,
 and all regions of a row see the same U ∪ G, so that their order does not matter. Each round decides an edge:
@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 
 from jtsolve.core.graph import UndirectedGraph
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.run import Run
 from jtsolve.core.selection import Selection, Step
 from jtsolve.core.varset import members, varset
 from jtsolve.errors import ChoiceError
 from jtsolve.selection.gaussian import covariance_selection, partial_correlations
-from jtsolve.selection.method import Task, options_of
+from jtsolve.selection.method import Task, method_options
 from jtsolve.selection.regions import cluster_tree, region_graph
 from jtsolve.selection.samples import GaussianSample, sample_of
 from jtsolve.selection.screens import Complete, PcScreen
@@ -248,12 +248,12 @@ def select(
         strengths,
         over=over.name,
         separator_size=over.separator_size,
-        method=options_of(method),
-        screen=options_of(screen),
+        method=method_options(method),
+        screen=method_options(screen),
         seed=run.seed,
         data=facts,
         seconds={"screen": screened - began, "decisions": decided - screened, "total": end - began},
-        environment=describe(1),
+        environment=describe_machine(1),
     )
 
 

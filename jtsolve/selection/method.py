@@ -85,7 +85,7 @@ class SelectionMethod(Protocol):
         ...
 
 
-def options_of(value: Any) -> dict[str, Any]:
+def method_options(value: Any) -> dict[str, Any]:
     """Returns the name and the fields of a method, screen or criterion as JSON values."""
     from dataclasses import fields, is_dataclass
 
@@ -93,7 +93,7 @@ def options_of(value: Any) -> dict[str, Any]:
     for entry in fields(value):
         own = getattr(value, entry.name)
         if is_dataclass(own) and hasattr(own, "name"):
-            own = options_of(own)
+            own = method_options(own)
         if own is None or isinstance(own, bool | int | float | str | dict):
             options[entry.name] = own
     return options

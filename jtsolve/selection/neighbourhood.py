@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from jtsolve.selection.choosing import Criterion, Ebic, choose, require_parameter
+from jtsolve.selection.choosing import Criterion, Ebic, choose_graph, require_parameter
 from jtsolve.selection.glasso import LOWEST
 from jtsolve.selection.samples import GaussianSample
 
@@ -55,7 +55,7 @@ class NeighbourhoodSelection:
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
         assert isinstance(sample, GaussianSample), "checked by `objection`"
-        return choose(self, self.criterion, sample, task, seed)
+        return choose_graph(self, self.criterion, sample, task, seed)
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
         """See `PathMethod`."""

@@ -3,7 +3,7 @@
     for k = 0..η, for each candidate ij left: S_ij ← the neighbours of i or of j, whichever are fewer;
         delete ij if some S ⊆ S_ij of k vertices has X_i ⫫ X_j | X_S
 
-The neighbours are those at the beginning of each k (PC-stable), so that the order of the columns does not
+The neighbours are fixed at the start of each k (PC-stable), so that the order of the columns does not
 matter; in Algorithm 4, they shrink as edges are deleted.
 
 References:
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from jtsolve.errors import ChoiceError
-from jtsolve.selection.choosing import choose, require_parameter
+from jtsolve.selection.choosing import choose_graph, require_parameter
 from jtsolve.selection.independence import are_independent, thresholds
 from jtsolve.selection.method import Decision, Task
 from jtsolve.selection.samples import GaussianSample
@@ -74,7 +74,7 @@ class PC:
         if isinstance(self.criterion, float | int):  # no regular matrix is needed, so that none is shrunk
             (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion])
             return Decision(kept, self.criterion)
-        return choose(self, self.criterion, sample, task, seed)
+        return choose_graph(self, self.criterion, sample, task, seed)
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
         """See `PathMethod`."""
@@ -85,12 +85,12 @@ class PC:
         self, correlation: NDArray[np.float64], rows: int, task: Task, parameters: Sequence[float]
     ) -> Iterator[NDArray[np.bool_]]:
         """See `PathMethod`."""
-        from jtsolve.selection.kernels.independence import prune
+        from jtsolve.selection.kernels.independence import prune_candidates
 
         for value in parameters:
             left = task.candidates.copy()
             limits = thresholds(value, rows, self._deepest(len(left)))
-            prune(correlation, task.graph.copy(), left, limits)
+            prune_candidates(correlation, task.graph.copy(), left, limits)
             yield left
 
     def _states(self, sample: DiscreteSample, task: Task) -> Decision:

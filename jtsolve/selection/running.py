@@ -1,4 +1,4 @@
-"""A selection in a thread of its own, whose end a time limit or Ctrl-C does not have to wait for.
+"""A selection in a separate thread: a time limit or Ctrl-C does not wait for its end.
 
 One region, or one graph of a path, may take minutes in a kernel, which cannot be interrupted but leaves other
 threads free. The thread is left behind then, and ends as soon as it is back in Python.

@@ -102,7 +102,7 @@ class GaussianSample:
         Where the rows exceed the columns, these are the correlations. Otherwise they are shrunk towards 0: by
         a trace, where a graph has fewer edges at every vertex than there are rows, so that its likelihood has
         a maximum (Gross and Sullivant); else by the share that minimises the expected squared error (Schäfer
-        and Strimmer), which is so large that hardly any edge stands out.
+        and Strimmer), which is so large that hardly any edge remains distinct.
 
         Args:
             free: bool, shape (n, n): the edges that are not penalised.

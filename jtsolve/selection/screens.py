@@ -63,7 +63,7 @@ class Correlations:
         """See `Screen`."""
         del seed  # nothing is random
         if not isinstance(sample, GaussianSample):
-            raise ChoiceError("the screen correlation is for numbers; for states, take pc")
+            raise ChoiceError("the screen correlation is for numbers; for states, use pc")
         near = np.abs(sample.correlation) >= self.threshold
         np.fill_diagonal(near, val=False)
         return UndirectedGraph.from_matrix(sample.names, near)
@@ -84,7 +84,7 @@ class PcScreen:
     level: float = 0.1
 
     def __post_init__(self) -> None:
-        self._method()  # refuses what it refuses
+        self._method()  # with the same refusals
 
     def _method(self) -> PC:
         return PC(self.depth, self.level)

@@ -75,7 +75,7 @@ def backend_of(given: str | Backend) -> Backend | None:
     return found
 
 
-def score_of(given: str | ScoreFunction | None, default: str = DEFAULT_SCORE) -> ScoreFunction:
+def score_argument(given: str | ScoreFunction | None, default: str = DEFAULT_SCORE) -> ScoreFunction:
     """Returns the score; None for the default."""
     found: ScoreFunction = chosen(SCORES, default if given is None else given, "name")
     return found
@@ -118,7 +118,7 @@ def data_of(source: Frame, reading: Mapping[str, Any], cluster: Cluster | None) 
     covariance = reading.get("covariance")
     if covariance is not None and not isinstance(covariance, bool):
         if source is not None:
-            raise ChoiceError("data and covariance both say what to learn from; give one of the two")
+            raise ChoiceError("data and covariance are alternatives; give one of the two")
         source, reading = covariance, {**reading, "covariance": True}
     if source is None:
         raise ChoiceError("there are no data; give them, or covariance= and rows=")

@@ -87,7 +87,7 @@ class Data:
             score: of the columns.
             run: limits reading, and receives progress and the findings of the data check.
             size: of the largest clique, for the data check; None if unknown.
-            kinds: of findings to look for, if the data are not read in partitions.
+            kinds: kinds of findings to report, if the data are not read in partitions.
             impute: whether gaps that are left to EM hold draws under trees, to learn a tree from.
 
         Raises:
@@ -142,12 +142,12 @@ class Data:
 
     def style(self, table: AnyTable) -> FrameStyle:
         """Returns how the data hold their values, for answers in the same form."""
-        from jtsolve.models.columns import columns_of, states_of
+        from jtsolve.models.columns import columns_of, states_by_name
 
         if isinstance(table, PartitionedTable):
             return FrameStyle(pandas=is_dask_frame(self.source))
         coded = table.discrete if isinstance(table, MixedTable) else table
-        states = states_of(columns_of(coded)) if isinstance(coded, DataTable) else {}
+        states = states_by_name(columns_of(coded)) if isinstance(coded, DataTable) else {}
         return FrameStyle.of(self.source, states)
 
     def validation(self, rows: Frame, table: AnyTable, run: Run) -> tuple[AnyTable, Rows]:
@@ -164,7 +164,7 @@ class Data:
             InputError: the rows cannot be read, or a value is not among declared states.
             ChoiceError: the data are a covariance, or partitions that lack a state.
         """
-        from jtsolve.models.columns import columns_of, states_of, variables_of
+        from jtsolve.models.columns import columns_of, states_by_name, variables_of
         from jtsolve.models.rows import open_rows
         from jtsolve.tables.coding import widened
 
@@ -178,7 +178,7 @@ class Data:
             rows,
             table.names,
             habits=Habits.of(table),
-            states=states_of(columns),
+            states=states_by_name(columns),
             strict=self.reading.strict,
             run=run,
         )

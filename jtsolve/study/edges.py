@@ -1,4 +1,4 @@
-"""The edges of a decomposable graph: what removing each costs, and its posterior."""
+"""The edges of a decomposable graph: the cost of removing each, and its posterior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a problem has no tree, or what its constraints cost, by names."""
+"""Why a problem has no tree, or the costs of its constraints, by names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ConstraintReport:
 
     @property
     def is_minimal(self) -> bool:
-        """Whether each constraint of the conflict is known to be needed for it."""
+        """Whether each constraint of the conflict is proved to be needed for it."""
         return self.found is not None and self.found.is_minimal
 
     @property
@@ -112,7 +112,7 @@ class ConstraintReport:
 
 
 def explained(problem: Problem, run: Run, backend: Backend | None = None) -> ConstraintReport:
-    """Returns a minimal conflict of an infeasible problem, or what each constraint of another costs.
+    """Returns a minimal conflict of an infeasible problem, or the cost of each constraint of another.
 
     Args:
         problem: scores and constraints.

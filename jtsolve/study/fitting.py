@@ -123,7 +123,7 @@ def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None)
         them = "it" if len(useless) == 1 else "them"
         raise ChoiceError(f"the model '{kind.name}' does not use {', '.join(useless)}; leave {them} out")
     if kind.name == "tree" and structure is None and study.treewidth is None:
-        raise ChoiceError(f"nothing says which tree to fit; give {TREEWIDTH}, {TREE} or {GRAPH}")
+        raise ChoiceError(f"the tree to fit is missing; give {TREEWIDTH}, {TREE} or {GRAPH}")
     if structure is not None and kind.name == "tree":
         named = [words for name, (words, present) in given.items() if present and name != "tree"]
         if named:

@@ -19,7 +19,7 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
     Args:
         given: a graph of jtsolve or networkx, a selected graph, pairs of names, or the path of a graph, a
             result, results or a posterior.
-        screened: of a selection, take what its screen left instead of the selected edges.
+        screened: of a selection, use the pairs that its screen left instead of the selected edges.
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.

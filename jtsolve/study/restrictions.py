@@ -166,7 +166,7 @@ def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
 
 
 def _pairs(said: Callable[[Any], str], given: Any) -> list[list[str]]:
-    """Returns pairs of names; a data frame may have numbers as names. `said` words one of them."""
+    """Returns pairs of names; a data frame may have numbers as names. `said` renders one of them."""
     pairs = list(given) if is_listing(given) else [given]
     for pair in pairs:
         if not is_listing(pair) or len(pair) != 2:  # noqa: PLR2004 - a pair

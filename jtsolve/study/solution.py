@@ -19,7 +19,7 @@ from jtsolve.study.arguments import (
     held_cluster,
     model_kind_of,
     run_of,
-    score_of,
+    score_argument,
     treewidth_of,
 )
 from jtsolve.study.fitting import default_score, fitted
@@ -59,10 +59,10 @@ class Solution(ByNames):
 
     Args:
         result: the verified result; its sets are bit masks.
-        problem: what was solved; None for a solution read from a file without its problem.
+        problem: the solved problem; None for a solution read from a file without it.
         study: the data and the score, or None for a problem without data.
         table: the data as read, or None.
-        uncertified: why a certificate that was wanted is missing; otherwise None.
+        uncertified: why a requested certificate is missing; otherwise None.
 
     >>> import jtsolve as jt
     >>> solution = jt.solve(jt.example("zoo"), treewidth=1)
@@ -84,7 +84,7 @@ class Solution(ByNames):
 
         Args:
             path: of a file by `write` or `jtsolve solve --output`.
-            problem: what it solves, to verify it; None to check only that the cliques form a junction tree.
+            problem: the problem, to verify it; None to check only that the cliques form a junction tree.
 
         Raises:
             InputError: the file is malformed, or the result is wrong; names every fault.
@@ -117,7 +117,7 @@ class Solution(ByNames):
         time: float | None = None,
         show_progress: bool | None = None,
     ) -> ConstraintReport:
-        """Explains why no tree meets the constraints, or what each of them costs, as `jtsolve explain` does.
+        """Explains why no tree meets the constraints, or the cost of each of them, as `jtsolve explain` does.
 
         Args:
             backend: solves the problem without some of its constraints; see `jtsolve.learn`.
@@ -130,7 +130,7 @@ class Solution(ByNames):
 
         Raises:
             ChoiceError: the solution was read without its problem, or the backend refuses it.
-            LimitError: the limits ended the proof that there is no tree.
+            LimitError: the limits ended a proof of infeasibility.
 
         >>> import jtsolve as jt
         >>> triangle = [("hair", "eggs"), ("eggs", "milk"), ("hair", "milk")]
@@ -205,7 +205,7 @@ class Solution(ByNames):
         return Goodness(self.tree, cast("Any", self.table), self.style)
 
     def edges(self, posterior: GraphPosterior | None = None) -> Frame:
-        """Returns the edges of the graph and what removing each costs, as a frame with a row for each.
+        """Returns the edges of the graph and the cost of removing each, as a frame with a row for each.
 
         An edge can be removed within the class of decomposable graphs if and only if it lies in exactly one
         clique; the figures of others are missing. Columns, besides `first`, `second` and `removable`:
@@ -233,7 +233,7 @@ class Solution(ByNames):
 
         Args:
             data: other data with these columns; None for those that the tree was learned from.
-            model: a kind of model that takes a tree: "tree", or "features" with options; see
+            model: a kind of model on a tree: "tree", or "features" with options; see
                 `jtsolve models`.
             options: `smoothing`, `validate`, limits, and for other data the options of
                 `tables.options.Coding`; see `jtsolve.fit`.
@@ -293,7 +293,7 @@ class Solutions:
 
     Args:
         ranking: the verified ranking.
-        problem: what was solved.
+        problem: the solved problem.
         study: see `Solution`.
         table: see `Solution`.
         uncertified: see `Solution`.
@@ -379,7 +379,7 @@ def fit(
     """Fits a model to data: the tables of a junction tree, a mixture, a hidden tree, a feature tree.
 
     Args:
-        data: see `learn`; or what `learn` returned, whose data, tree and score are taken.
+        data: see `learn`; or a solution of `learn`, with its data, tree and score.
         model: a kind of model with options, as in "mixture:components=1,2,4"; `jtsolve models` lists them.
         treewidth: of the trees that the kind learns.
         tree: a junction tree to fit or to begin with: a solution, a `NamedTree`, or a result file.
@@ -434,7 +434,7 @@ def fit(
             source = data_of(data, reading, cluster)
             study = Study(
                 source,
-                score_of(score, source.default_score(default_score(kind, structure))),
+                score_argument(score, source.default_score(default_score(kind, structure))),
                 width,
                 restrictions,
                 backend_of(backend),
@@ -452,7 +452,7 @@ def fit(
 
 
 def _structure(tree: Solution | NamedTree | str | Path | None) -> NamedTree | None:
-    """Returns a tree in any of the forms that `fit` takes."""
+    """Returns a tree in any of the forms that `fit` accepts."""
     if isinstance(tree, Solution):
         return tree.named
     return tree_in(tree) if isinstance(tree, str | Path) else tree

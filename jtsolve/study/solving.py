@@ -1,4 +1,4 @@
-"""Solving a problem for any door: one tree or the k best, with a certificate if one is wanted."""
+"""Solving a problem for any interface: one tree or the k best, with a certificate on request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jtsolve.core.run import LOGGER
 from jtsolve.errors import InputError, JtsolveError, LimitError
 from jtsolve.kbest import choose_ranker, k_best, require_number, require_ranker
-from jtsolve.solving import Choice, choose, require_backend, solve
+from jtsolve.solving import Choice, choose_backend, require_backend, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ class Answer:
     Attributes:
         found: the verified result, or the verified ranking.
         choice: the backend, its predicted cost, and the reason for it.
-        uncertified: why no certificate was written, though one was wanted; otherwise None.
+        uncertified: why a requested certificate was not written; otherwise None.
     """
 
     found: Result | Ranking
@@ -61,7 +61,8 @@ def answer(
         within: the largest gap to the best score, in nats.
 
     Raises:
-        ChoiceError: the backend proves no bound, and a certificate is wanted; or `k` or `within` is invalid.
+        ChoiceError: a certificate is requested, but the backend proves no bound; or `k` or `within` is
+        invalid.
         RefusedError: the backend does not support the problem.
         LimitError: the work does not fit the limits.
     """
@@ -72,7 +73,7 @@ def answer(
         (require_ranker if several else require_backend)(problem, backend)
         choice = Choice(backend, backend.estimate(problem.with_star(), run.limits), "as requested")
     else:
-        choice = (choose_ranker if several else choose)(problem, run)
+        choice = (choose_ranker if several else choose_backend)(problem, run)
         LOGGER.info("%s", choice.reason)
     if certificate is not None:
         from jtsolve.proving import require_exact
@@ -88,13 +89,13 @@ def _one(problem: Problem, choice: Choice, run: Run, certificate: Path | None) -
     """Returns the best tree."""
     if certificate is None:
         return Answer(solve(problem, choice.backend, run), choice)
-    from jtsolve.proving import prove, with_own_certificate, written
+    from jtsolve.proving import prove, with_own_certificate, written_certificate
 
     backend, pending = with_own_certificate(choice.backend, certificate)
     result = solve(problem, backend, run)
     if pending is None:
         return Answer(result, choice)
-    certified = written(result, pending)
+    certified = written_certificate(result, pending)
     if certified is not None:
         return Answer(certified, choice)
     result, refusal = _certified(result, partial(prove, problem, result, run), pending)

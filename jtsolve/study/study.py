@@ -42,7 +42,7 @@ class Study:
         treewidth: a bound besides that of the restrictions; None for none.
         restrictions: constraints on the tree, by names.
         backend: searches; None for the choice of `auto`. It decides which sets are scored, and when.
-        max_size: of the scored sets; None for what the backend reads at the treewidth.
+        max_size: of the scored sets; None for the largest that the backend reads at the treewidth.
     """
 
     data: Data
@@ -128,7 +128,7 @@ class Study:
 
 
 def forecast(plan: ScoringPlan) -> str:
-    """Returns the size of the data, and how long a table of scores takes or why there is none."""
+    """Returns the size of the data, and the predicted time of a table of scores, or why there is none."""
     table = plan.scorer.table
     rows = f"{table.total:.6g}" if isinstance(table.total, float) else table.total
     size = f"{rows} rows of {table.n} variables"

@@ -52,7 +52,7 @@ def read_superset(path: str | Path) -> UndirectedGraph:
 
 
 def read_screened(path: str | Path) -> UndirectedGraph:
-    """Returns the superset of the selection in a file; of one without it, what `read_superset` returns."""
+    """Returns the superset of the selection in a file; of one without it, that of `read_superset`."""
     source = str(path)
     if _format_of(path) == FORMAT:
         document = read_document(path)

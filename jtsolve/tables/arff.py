@@ -1,8 +1,8 @@
 """ARFF files, as Weka reads them.
 
-Values stand between commas or blanks, in quotes if need be; % begins a comment, also behind values. What
-follows a type on its line is ignored, such as a range. A row may be sparse, {0 x, 3 2.5}: what it leaves out
-is 0, or the first state. A row may end with its weight, {0.5}. A blank within a value counts if commas
+Values are separated by commas or blanks, in quotes if need be; % begins a comment, also behind values. What
+follows a type on its line is ignored, such as a range. A row may be sparse, {0 x, 3 2.5}: a value that it
+omits is 0, or the first state. A row may end with its weight, {0.5}. A blank within a value counts if commas
 separate the values. Reference: the ARFF page of Weka's manual; java.io.StreamTokenizer.
 """
 

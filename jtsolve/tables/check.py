@@ -1,9 +1,9 @@
-"""The data check: what in a table will spoil the answer, and the option that fixes it.
+"""The data check: faults of a table that will spoil the answer, and the option that fixes each.
 
 Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
 many states as rows, and every set with it looks informative; constants and copies of other columns add
 edges that say nothing. `examine` inspects every column before anything is coded or scored, and returns a
-`Finding` for each kind of fault; `docs/data.md` explains them one by one.
+`Finding` for each kind of fault; `docs/data.md` explains each.
 
 Time: one pass over the rows for each column. Functions of other columns are sought on a sample of rows, for
 all pairs at once, and only the candidates are verified on all rows.
@@ -41,7 +41,7 @@ from jtsolve.tables.options import (
     gap_words,
 )
 from jtsolve.tables.raw import DECIMAL_COMMA, GAP
-from jtsolve.tables.selection import chosen, full_rows
+from jtsolve.tables.selection import full_rows, kept_columns
 from jtsolve.tables.suspects import counts_rows, header_is_row, missing_codes
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ class Finding:
     Args:
         kind: one of `KINDS`, or "clique" for a finding about a tree.
         columns: the columns concerned.
-        sentence: what was found, without the columns' full list.
-        advice: what to do, with references to options.
+        sentence: the finding, without the columns' full list.
+        advice: the remedy, with references to options.
     """
 
     kind: str
@@ -123,7 +123,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """What an error says of it, with references to options."""
+        """The message of an error about it, with references to options."""
         return f"{self.sentence}. Fix: {self.advice}."
 
     def __str__(self) -> str:
@@ -181,17 +181,17 @@ def examine(
 
     Args:
         raw: the columns as read.
-        coding: what the user has chosen.
+        coding: the user's choices.
         source: the file, for messages.
         size: of the largest clique requested; None if unknown.
         discrete: whether the columns become states; otherwise numbers, which are checked less.
-        kinds: of findings to look for.
+        kinds: kinds of findings to report.
         poll: called for every column; may raise to end the check.
 
     Raises:
         InputError: the coding names a column that does not exist, or weights that are not numbers.
     """
-    selection = chosen(raw, coding, source)
+    selection = kept_columns(raw, coding, source)
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     facts = [_facts(column, selection.times, coding) for column in selection.columns]
     plain: list[_ColumnSummary] = []
@@ -264,7 +264,7 @@ def report_findings(findings: Sequence[Finding], source: str, run: Run | None, *
     (run or Run()).warn(f"data check of {Path(source).name}", findings)
 
 
-def judge(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:
+def sparse_cliques(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:
     """Returns a finding that names the cliques whose tables have more cells than there are rows, or None.
 
     Args:
@@ -432,7 +432,7 @@ def _dependent(
 ) -> Iterator[tuple[str, str, str]]:
     """Yields copies and functions of other columns, with the column that determines each.
 
-    The class column is never the copy, wherever it stands, and finding what determines it is the task.
+    The class column is never the copy, at any position, and finding its determinants is the task.
     Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
     as the feathers of birds, as a derived column. A function on the data may be chance where the other column
     has many values: the probability that independent columns would show it, Π over its values of Σ_k p_k^m
@@ -566,7 +566,7 @@ _SENTENCES = {
     "two-valued": "columns of two values, read as real numbers",
     "skewed": "skewed columns, read as normally distributed",
     "mixed": "words among numbers",
-    "sentinel": "values that may stand for a missing one",
+    "sentinel": "values that may mean a missing one",
     "count": "columns that may count how often a row occurs",
     "header": "the first line may be a row, read as the names of columns",
     "many-states": "columns with more states than the rows can feed",

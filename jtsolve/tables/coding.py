@@ -30,7 +30,7 @@ from jtsolve.tables.options import (
     Discretisation,
 )
 from jtsolve.tables.raw import GAP, signed_type
-from jtsolve.tables.selection import chosen, name_list, selected, without_gaps
+from jtsolve.tables.selection import kept_columns, name_list, selected, without_gaps
 from jtsolve.tables.table import ContinuousTable, DataTable, MixedTable, code_type
 from jtsolve.tables.values import ColumnStates, are_of, gap_label, kind_of_texts, number_in
 
@@ -195,7 +195,7 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
             else as `to_states`.
         ChoiceError: there are weights.
     """
-    selection = chosen(raw, coding, source)
+    selection = kept_columns(raw, coding, source)
     numbers = [column for column in selection.columns if _is_real(column, coding)]
     for column in selection.columns:
         if column not in numbers:
@@ -439,7 +439,7 @@ def _labelled(
 def widened(
     table: DataTable, states: Mapping[str, ColumnStates], more: Mapping[str, Sequence[str]]
 ) -> DataTable:
-    """Returns a table whose columns have further states, which no row takes, in the usual order.
+    """Returns a table whose columns have further states, without rows, in the usual order.
 
     Args:
         table: the data.

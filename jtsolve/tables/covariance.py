@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.frames import has_index, is_path, written
+from jtsolve.tables.frames import column_texts, has_index, is_path
 from jtsolve.tables.options import DROP, Coding
-from jtsolve.tables.selection import chosen, name_list
+from jtsolve.tables.selection import kept_columns, name_list
 from jtsolve.tables.table import ContinuousTable, dependent
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def to_covariance(
             raise InputError(source, "covariance", reason, "name the rows as the columns")
         order = [list(labels).index(name) for name in names]
     unlabelled = replace(raw, names=tuple(names), columns=tuple(columns), index=False)
-    selection = chosen(unlabelled, coding, source)
+    selection = kept_columns(unlabelled, coding, source)
     kept = [column.name for column in selection.columns]
     at = [order[names.index(name)] for name in kept]
     matrix = np.array([_numbers(column, source) for column in selection.columns])[:, at]
@@ -125,7 +125,7 @@ def to_covariance(
 
 def labels_of_rows(data: Frame) -> list[str] | None:
     """Returns the labels of the rows of a frame of pandas; None if it has none."""
-    return None if is_path(data) or not has_index(data) else written(data.index)
+    return None if is_path(data) or not has_index(data) else column_texts(data.index)
 
 
 def is_covariance(columns: Sequence[RawColumn]) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.tables.frames import FRAME, is_pandas, written
+from jtsolve.tables.frames import FRAME, column_texts, is_pandas
 from jtsolve.tables.options import CROSSTAB, names_in
 from jtsolve.tables.raw import GAP, RawColumn, RawTable, signed_type
 from jtsolve.tables.selection import name_list
@@ -84,7 +84,7 @@ def in_rows(data: Any) -> Any:
     pandas = sys.modules["pandas"]
     axes = [data.index] if data.ndim == 1 else [data.index, data.columns]
     names = [name for axis in axes for name in axis.names]
-    labels = written(names)
+    labels = column_texts(names)
     if "" in labels or len({*labels, FREQ}) <= len(labels):
         reason = f"the names of its axes, {name_list(labels)}, are not distinct names other than {FREQ}"
         raise InputError(FRAME, "crosstab", reason, "name the variables: rename_axis")

@@ -1,6 +1,6 @@
 """Distinct rows of integers and their counts, merged by polars.
 
-A merge takes `_BYTES_A_ROW` and `_TIMES_A_VALUE` times the values, for the rows kept so far and those added
+A merge needs `_BYTES_A_ROW` and `_TIMES_A_VALUE` times the values, for the rows kept so far and those added
 since the last merge. It is due when those added are as many as those kept, and at least `_LEAST`: each row is
 merged twice on average even if all differ.
 """
@@ -29,7 +29,7 @@ _TIMES_A_VALUE, _BYTES_A_ROW = 3, 256
 polars concatenates rows, encodes them as keys, lists the positions of each in a hash table, and gathers."""
 _TIMES = "times"
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
-"""Columns of a wide table compared first, and by what factor they grow: at most a seventh of the work."""
+"""Columns of a wide table compared first, and their growth factor: at most a seventh of the work."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 """Multiplicities of rows that all count once, for kernels. Read-only as those of a table: otherwise
 numba, which distinguishes the two, would compile every kernel twice."""

@@ -11,7 +11,7 @@ from time import monotonic, sleep
 from jtsolve.errors import ChoiceError
 
 _THREADS = Path("/proc/self/task")
-"""Of this process; on Linux, where processes are forked by default up to Python 3.13."""
+"""Threads of this process, on Linux, where processes are forked by default up to Python 3.13."""
 _WORKER = re.compile(r"polars-\d+\s")
 
 _NAMED_SECONDS = 1.0
@@ -22,7 +22,7 @@ def require_threads() -> None:
     """Refuses work in a forked process whose parent had started the threads of polars: it would never end.
 
     Raises:
-        ChoiceError: says how to start processes.
+        ChoiceError: explains how to start processes.
     """
     if not _has_threads(os.getpid()):
         raise ChoiceError(

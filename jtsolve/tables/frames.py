@@ -68,7 +68,7 @@ class Columns(NamedTuple):
     """The columns of a frame, as polars holds them.
 
     Attributes:
-        frame: numbers, booleans, times and texts; categories for whatever polars does not have.
+        frame: numbers, booleans, times and texts; categories for types unknown to polars.
         kinds: of the values of these categories, by column; None if all are missing.
         observed: columns whose categories are those that occur, and not declared.
     """
@@ -92,12 +92,12 @@ def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -
 
     require_threads()
     originals, columns = named_columns(data)
-    names = written(originals)
+    names = column_texts(originals)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated or "" in names[1:]:
         reason = f"two columns are called '{repeated[0]}'" if repeated else "a column has an empty name"
         raise InputError(FRAME, "columns", reason, "give every column a unique name")
-    # If none is wanted, read the first: rows are counted all the same.
+    # If none is needed, read the first, since rows are counted.
     places = [at for at, name in enumerate(names) if wants(name)] or range(len(names[:1]))
     kinds: dict[str, ValueKind | None] = {}
     observed: set[str] = set()
@@ -110,7 +110,7 @@ def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -
     return Columns(pl.DataFrame({name: needed.get(name, empty) for name in names}), kinds, observed)
 
 
-def written(names: Iterable[Any]) -> list[str]:
+def column_texts(names: Iterable[Any]) -> list[str]:
     """Returns the names of columns as texts; a missing one is empty."""
     return ["" if is_missing(name) else label_of(name) for name in names]
 
@@ -118,7 +118,7 @@ def written(names: Iterable[Any]) -> list[str]:
 def relabelled(names: Iterable[Any]) -> dict[str, Any]:
     """Returns the names that are not as they are written here, by the latter."""
     held = list(names)
-    return {name: one for name, one in zip(written(held), held, strict=True) if name != one}
+    return {name: one for name, one in zip(column_texts(held), held, strict=True) if name != one}
 
 
 def labels_in(data: Frame) -> dict[str, Any]:
@@ -260,7 +260,7 @@ _ALONE: tuple[set[type], ...] = ({str}, {int}, {bool})
 
 
 def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
-    """Returns values of pandas one by one; of half or single precision, they would become double."""
+    """Returns values of pandas singly; as a list, those of half or single precision would become double."""
     kind = str(dtype).lower()
     if kind.startswith(("float16", "halffloat")):
         return np.asarray(values, dtype=np.float16)
@@ -319,7 +319,7 @@ class FrameStyle:
         if is_path(data):
             return cls()
         originals, held = named_columns(data)
-        names = written(originals)
+        names = column_texts(originals)
         values, dtypes = {}, {}
         for name, column in zip(names, held, strict=True):
             if name in columns and (found := _originals(name, column, columns[name])):

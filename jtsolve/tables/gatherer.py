@@ -86,14 +86,14 @@ class Intake:
 
 
 class Gatherer:
-    """Collects the values of the wanted columns block by block.
+    """Collects the values of the requested columns block by block.
 
     Args:
         names: of all columns of the file; that of an index, the first, is empty.
-        intake: what to read.
+        intake: the columns and rows to read.
 
     Attributes:
-        places: positions of the wanted columns, increasing.
+        places: positions of the requested columns, increasing.
         rows: number of rows added.
         index: whether the first column is an index, which is read only as labels.
     """
@@ -103,7 +103,7 @@ class Gatherer:
         self.names = tuple(names)
         # Writers of data frames (pandas, R) put the labels of the rows into a first column without a name.
         self.index = len(names) > 1 and not names[0]
-        # If none is wanted, read the first: rows must be counted and checked all the same.
+        # If none is needed, read the first, since rows are counted and checked.
         first = int(self.index and not intake.labels)
         self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
@@ -114,7 +114,7 @@ class Gatherer:
         self._counted: DistinctRows | None = None
 
     def add(self, columns: Sequence[pl.Series]) -> None:
-        """Adds rows, given the values of each wanted column; null and blank text are gaps."""
+        """Adds rows, given the values of each requested column; null and blank text are gaps."""
         coded = []
         for encoder, values in zip(self._encoders, columns, strict=True):
             self._intake.require(self.rows)
@@ -122,10 +122,10 @@ class Gatherer:
         self._add_rows(coded)
 
     def add_characters(self, cells: NDArray[np.uint8]) -> None:
-        """Adds rows of values of one character each; a wide table has too many columns to take one by one.
+        """Adds rows of values of one character each; a wide table has too many columns for one call each.
 
         Args:
-            cells: shape (wanted columns, rows), codes of ASCII characters.
+            cells: shape (requested columns, rows), codes of ASCII characters.
         """
         if self._code_of is None:
             self._code_of = np.full((len(self.places), _ASCII), _UNKNOWN, np.int32)

@@ -1,7 +1,7 @@
 """User options for reading data: how a text is written, columns, missing values, discretisation.
 
 An option of data is declared here alone: a row, and the field of `Coding` or `Dialect` that holds it. The
-commands, `jt.learn` and its siblings, and the estimators take it from here.
+commands, `jt.learn` and its siblings, and the estimators derive it from here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from jtsolve.core.formats import TABLE, stem_of
 from jtsolve.errors import ChoiceError, on_one_line, printable
-from jtsolve.options import READ, Option, options_of
+from jtsolve.options import READ, Option, field_options
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -114,7 +114,7 @@ WEIGHTS = Option(
 CROSSTAB = Option(
     "crosstab",
     str,
-    "Of a table of counts: the variable whose states the columns of counts name, all but the first, or those "
+    "In a table of counts: the variable whose states the columns of counts name, all but the first, or those "
     "listed.",
     metavar="NAME=A,B,…",
     within=READ,
@@ -134,11 +134,11 @@ MISSING_IN_ROWS = Option(
     metavar="HOW",
     choices=("sum", "state", "refuse", "drop-rows"),
 )
-"""Of other rows for a model."""
+"""Missing values in other rows for a model."""
 MISSING_VALUES = Option(
     "missing_values",
     tuple,
-    "Words that stand for a missing value, in text by default: ?, NA, NULL, None, n/a, #N/A, ….",
+    "Words that mean a missing value, in text by default: ?, NA, NULL, None, n/a, #N/A, ….",
     GAPS,
     "W,W,…",
     within=READ,
@@ -179,7 +179,7 @@ COVARIANCE = Option(
     default=False,
     python="covariance=C",
 )
-ROWS = Option("rows", int, "Of a covariance: the number of rows behind it.", metavar="N", least=1)
+ROWS = Option("rows", int, "Number of rows behind a covariance.", metavar="N", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,26 +209,26 @@ class Dialect:
     @property
     def said(self) -> dict[str, Any]:
         """The fields that are not by default."""
-        options = options_of(Dialect)
+        options = field_options(Dialect)
         return {one.name: value for one in options if (value := getattr(self, one.name)) != one.default}
 
     def refuse(self, source: str, reason: str) -> None:
-        """Checks that nothing is said of data without a dialect.
+        """Checks that no option of reading is given for data without a dialect.
 
         Args:
             source: the name of the data.
             reason: why they have none.
 
         Raises:
-            ChoiceError: something is said; names the options.
+            ChoiceError: one is given; names the options.
         """
-        given = [str(option) for option in options_of(Dialect) if option.name in self.said]
+        given = [str(option) for option in field_options(Dialect) if option.name in self.said]
         if given:
             raise ChoiceError(f"{source}: {reason}; leave out {', '.join(given)}")
 
 
 def _separates(mark: object) -> bool:
-    """Returns whether a value is a character that can stand between values."""
+    """Returns whether a value is a character that can separate values."""
     if not isinstance(mark, str) or len(mark) != 1:
         return False
     is_mark = mark.isascii() and mark.isprintable() and not mark.isalnum() and mark not in "\"'+-.?"
@@ -407,7 +407,7 @@ class Habits:
         decimal: mark of fractions in texts.
         commas: columns that have decimal commas; None for those in which every word is such a number.
         dialect: of text files.
-        given: what is said of the other rows themselves; refused if they have no dialect.
+        given: the options given for the other rows; refused if they have no dialect.
     """
 
     gaps: tuple[str, ...] = GAPS
@@ -425,7 +425,7 @@ class Habits:
             tuple(facts.get("missing_value_words", GAPS)),
             "comma" if comma else "point",
             tuple(facts.get("decimal_columns", ())) if comma else None,
-            Dialect(**{one.name: facts[one.name] for one in options_of(Dialect) if one.name in facts}),
+            Dialect(**{one.name: facts[one.name] for one in field_options(Dialect) if one.name in facts}),
         )
 
     @classmethod
@@ -438,7 +438,7 @@ class Habits:
             given: the names of its options.
         """
         own, dialect = cls.of(data), how.dialect
-        said = {one.name: getattr(dialect, one.name) for one in options_of(Dialect) if one.name in given}
+        said = {one.name: getattr(dialect, one.name) for one in field_options(Dialect) if one.name in given}
         return cls(
             how.coding.missing_values if "missing_values" in given else own.gaps,
             how.coding.decimal if "decimal" in given else own.decimal,
@@ -475,7 +475,7 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-DATA = options_of(Coding, Dialect, Reading)
+DATA = field_options(Coding, Dialect, Reading)
 """The options of data."""
 
 

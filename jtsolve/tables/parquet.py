@@ -63,7 +63,7 @@ def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
     for name, content in zip(names, contents, strict=True):
         with readable(name, suffix):
             lazies.append(scanned(content, suffix))
-    require_same([(name, lazy.collect_schema()) for name, lazy in zip(names, lazies, strict=True)])
+    require_same_columns([(name, lazy.collect_schema()) for name, lazy in zip(names, lazies, strict=True)])
     with readable(source.name, suffix):
         return _gathered(lazies, source.name, intake)
 
@@ -100,7 +100,7 @@ def height(lazy: pl.LazyFrame) -> int:
     return int(lazy.select(pl.len()).collect().item()) if lazy.collect_schema() else 0
 
 
-def require_same(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
+def require_same_columns(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
     """Checks that files have the columns of the first, of the same types, in any order.
 
     Raises:

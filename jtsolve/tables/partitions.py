@@ -21,14 +21,14 @@ from jtsolve.options import EXECUTOR
 from jtsolve.tables.frames import FRAME, is_path, readable
 from jtsolve.tables.gatherer import KEPT, Intake
 from jtsolve.tables.options import CROSSTAB, DISCRETISE, SCHEMA
-from jtsolve.tables.parquet import height, require_same, scanned
+from jtsolve.tables.parquet import height, require_same_columns, scanned
 from jtsolve.tables.source import files_of
 from jtsolve.tables.survey import (
     CodedColumn,
     Part,
     PartitionSurvey,
-    added,
     coded_part,
+    combined_surveys,
     settled_coding,
     settled_columns,
     surveyed,
@@ -55,13 +55,13 @@ IN_PARTITIONS = "partitions are no text"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartitionedTable:
-    """A table of states in partitions; what `DataTable` is for one machine.
+    """A table of states in partitions, the distributed `DataTable`.
 
     Args:
         columns: their coding.
         total: the number of rows, counting weights.
         parts: the partitions.
-        coding: what the user has chosen.
+        coding: the user's choices.
         cluster: reads them.
         provenance: remarks on data and coding.
     """
@@ -114,7 +114,7 @@ class PartitionedTable:
 
         Args:
             workers: of `self.cluster`.
-            function: takes the partition as a `DataTable`.
+            function: called with the partition as a `DataTable`.
             shared: further arguments; large ones as futures of `Workers.share`.
             among: the places of the partitions; None for all.
         """
@@ -207,7 +207,7 @@ def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
             Part(str(file), place, start, min(ROWS, rows - start), kinds, stamp)
             for start in range(0, rows, ROWS)
         ]
-    require_same(schemas)
+    require_same_columns(schemas)
     if not parts:
         raise InputError(str(data), "", "there are no rows", "give a table with rows")
     return Path(data).name, tuple(parts)
@@ -230,7 +230,7 @@ def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, intake: Int
         futures = [_submitted(workers, part, surveyed, coding) for part in asked]
         with closing(workers.as_completed(futures)) as finished:
             for future in finished:
-                found = [added([*found, workers.result_of(future)])]
+                found = [combined_surveys([*found, workers.result_of(future)])]
                 intake.require(found[0].rows)
     return replace(found[0], rows=sum(map(int, filter(None, rows)))) if skipped else found[0]
 

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jtsolve.core.files import read_file
 from jtsolve.core.formats import TABLE
-from jtsolve.errors import ChoiceError, InputError, nearest, printable
-from jtsolve.options import KEYWORDS, options_of
+from jtsolve.errors import ChoiceError, InputError, nearest_word, printable
+from jtsolve.options import KEYWORDS, field_options
 from jtsolve.tables.arff import read_arff
 from jtsolve.tables.check import KINDS, examine, plain_finding, report_findings
 from jtsolve.tables.coding import to_mixed, to_numbers, to_states
@@ -74,7 +74,7 @@ def read_raw(
 
     Args:
         data: the file, whose suffix determines the format, or a data frame.
-        intake: what to read; None for everything.
+        intake: the columns and rows to read; None for all.
         dialect: how it is written, if it is text; its encoding is that of the source.
 
     Raises:
@@ -128,7 +128,7 @@ def read_checked(
         data: the path of the file, or the frame.
         coding: how to code its cells.
         dialect: how it is written, if it is text.
-        cells: what to read them as; "mixed": columns of many numbers as real, the others as states.
+        cells: their kind; "mixed": columns of many numbers as real, the others as states.
         size: see `check.examine`.
         kinds: see `check.examine`.
         strict: whether findings of the data check are errors; otherwise the run shows them before anything
@@ -271,7 +271,7 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
     values = {name: value for name, value in given.items() if value is not None}
     for name, value in values.items():
         if name not in known:
-            near = nearest(name, keywords := KEYWORDS | {known: known for known in known})
+            near = nearest_word(name, keywords := KEYWORDS | {known: known for known in known})
             hint = f"did you mean {keywords[near]}=? There" if near else "there"
             raise ChoiceError(f"there is no option '{name}'; {hint} are, for data, {', '.join(known)}")
         if known[name].type is tuple:
@@ -286,7 +286,7 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
         values["schema"], declared = read_declarations(values["schema"])
         values.setdefault("class_column", declared)
     parts = [
-        {option.name: values[option.name] for option in options_of(kind) if option.name in values}
+        {option.name: values[option.name] for option in field_options(kind) if option.name in values}
         for kind in (Coding, Dialect, Reading)
     ]
     return Reading(Coding(**parts[0]), Dialect(**parts[1]), **parts[2])

@@ -33,7 +33,7 @@ class Subtable:
         columns: columns to keep, in the requested order.
         weights: shape (rows,), multiplicity of each row, in counts of `unit`; None for 1.
         classes: class column for discretisation, kept or not, or None.
-        remarks: what was done, for the provenance.
+        remarks: the changes made, for the provenance.
         unit: see `DataTable`.
     """
 
@@ -65,14 +65,14 @@ def selected(
 
     Args:
         raw: the columns as read.
-        coding: what the user has chosen.
+        coding: the user's choices.
         source: the file, for messages.
         treatments: of missing values that suit the columns, the first of them advised.
     """
-    return without_gaps(chosen(raw, coding, source), coding, source, treatments)
+    return without_gaps(kept_columns(raw, coding, source), coding, source, treatments)
 
 
-def chosen(raw: RawTable, coding: Coding, source: str) -> Subtable:
+def kept_columns(raw: RawTable, coding: Coding, source: str) -> Subtable:
     """Returns the columns to keep, with gaps marked but not treated, and the weights of the rows.
 
     Args:
@@ -189,7 +189,7 @@ def in_units(weights: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
 
 
 def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: Sequence[str]) -> Subtable:
-    """Treats missing values as the coding says; the remarks record their number by column.
+    """Treats missing values by the coding; the remarks record their number by column.
 
     Args:
         selection: the columns, with gaps.
@@ -225,7 +225,7 @@ def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:
     return full
 
 
-def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of them
+def require_treated(  # noqa: PLR0917 - a column's gaps, and the parts of the message
     gaps: Mapping[str, int],
     empty: Sequence[str],
     columns: int,
@@ -233,13 +233,13 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of the
     source: str,
     treatments: Sequence[str] = TREATMENTS[1:],
 ) -> None:
-    """Checks that the coding says what to do with missing values.
+    """Checks that the coding has a treatment of missing values.
 
     Args:
         gaps: their number by column, above 0.
         empty: columns without values.
         columns: the number of columns.
-        coding: what the user has chosen.
+        coding: the user's choices.
         source: the file, for messages.
         treatments: see `selected`.
 
@@ -254,7 +254,7 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and what is said of the
             source,
             "missing values",
             f"there are {listed}",
-            f"say what to do: {ways}, or leave columns out with {DROP}; or name the words for one with "
+            f"choose a treatment: {ways}, or leave columns out with {DROP}; or name the words for one with "
             f"{MISSING_VALUES}",
         )
     if coding.missing == "drop-columns":

@@ -23,7 +23,7 @@ _PIECE = 1 << 23
 _LONGEST_MARK = 3
 """Bytes of the longest byte order mark, that of UTF-8."""
 _LONGEST_LINE = 1 << 28
-"""Bytes; a longer line is taken for binary data."""
+"""Bytes; a longer line is treated as binary data."""
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:
@@ -72,7 +72,7 @@ class Source:
             self.decoder = codecs.getincrementaldecoder(encoding)
         except (LookupError, ValueError):
             raise ChoiceError(
-                f"there is no encoding '{encoding}'; give one that Python knows, such as utf-8 or cp1252"
+                f"there is no encoding '{encoding}'; give one of Python's, such as utf-8 or cp1252"
             ) from None
         self.is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
         self.path = path
@@ -82,7 +82,7 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of the decompressed bytes read so far, as hexadecimal digits."""
+        """Digest of the decompressed bytes read so far, as hexadecimal digits."""
         return self._sha.hexdigest()
 
     def pieces(self) -> Iterator[bytes]:
@@ -135,7 +135,7 @@ class Lines:
         self._held: tuple[int, bytes] | None = None
 
     def __iter__(self) -> Lines:
-        """Returns itself: what has been taken is not repeated."""
+        """Returns itself: consumed lines are not repeated."""
         return self
 
     def __next__(self) -> tuple[int, bytes]:
@@ -203,7 +203,7 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
     pieces = source.pieces()
     begin = next(pieces, b"")
     pieces = chain([begin], pieces)
-    # The mark of UTF-32 begins with one of UTF-16, and goes on with zeros.
+    # The mark of UTF-32 begins with one of UTF-16, followed by zeros.
     is_utf16 = begin[:2] in UTF_16_MARKS and begin[2:4] != b"\0\0"
     if source.is_utf8 and not is_utf16:
         yield from pieces

@@ -19,9 +19,9 @@ from jtsolve.tables.check import examine, plain_finding, report_findings
 from jtsolve.tables.coding import coded_column, kinds_remarks, require_states
 from jtsolve.tables.gatherer import Intake
 from jtsolve.tables.options import DROP, SCHEMA
-from jtsolve.tables.parquet import read_frame, read_slice, require_same
+from jtsolve.tables.parquet import read_frame, read_slice, require_same_columns
 from jtsolve.tables.raw import GAP, RawColumn, RawTable
-from jtsolve.tables.selection import Subtable, chosen, full_rows, name_list, require_treated
+from jtsolve.tables.selection import Subtable, full_rows, kept_columns, name_list, require_treated
 from jtsolve.tables.table import DataTable
 from jtsolve.tables.values import ValueKind, label_of  # msgspec reads the annotation
 
@@ -80,7 +80,7 @@ class CodedColumn:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSurvey:
-    """What the first pass knows of some partitions.
+    """The summary of some partitions by the first pass.
 
     Args:
         part: the name of one of them.
@@ -108,7 +108,7 @@ def _raw(part: Part, frame: Any, coding: Coding) -> RawTable | None:
         assert part.rows, "files without rows make no partition"
         return read_slice(Path(part.path), part.start, part.rows, intake)
     kinds = {label_of(name): str(kind) for name, kind in frame.dtypes.items()}
-    require_same([("the first partition", part.kinds), (part.name, kinds)])
+    require_same_columns([("the first partition", part.kinds), (part.name, kinds)])
     with _named(part.name):
         return read_frame(frame, intake) if len(frame) else None
 
@@ -127,7 +127,7 @@ def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[st
     raw = _raw(part, frame, coding)
     if raw is None:
         return None
-    selection = chosen(raw, coding, part.name)
+    selection = kept_columns(raw, coding, part.name)
     if selection.unit != 1:
         reason = "some weights are fractions, and partitions are counted"
         raise InputError(part.name, f"column '{coding.weights}'", reason, "count how often each row occurs")
@@ -161,7 +161,7 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
     return _bounded(PartitionSurvey(part.name, rows, values, gaps, states, kinds, selection.remarks))
 
 
-def added(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
+def combined_surveys(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
     """Returns the summary of several partitions.
 
     Raises:

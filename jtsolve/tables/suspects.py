@@ -1,4 +1,4 @@
-"""Names and values that are rarely what they seem: codes for a missing value, counts, a row as header."""
+"""Suspicious names and values: codes for a missing value, counts, a row as header."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SURE = re.compile(r"freq|frequency|counts?", re.IGNORECASE)
 
 
 def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[str]:
-    """Returns the labels that as a rule stand for a missing value, such as "don't know", -9 and 99.
+    """Returns the labels that usually mean a missing value, such as "don't know", -9 and 99.
 
     Args:
         labels: that occur in a column.

@@ -42,7 +42,7 @@ class DataTable:
         weights: shape (rows,), positive whole multiplicities, in counts of `unit`; None for 1.
         provenance: remarks on file and coding.
         unit: the weight of one count: 1 unless rows weigh fractions.
-        gaps: shape (columns, rows), which cells are missing, whatever stands in them; None for none.
+        gaps: shape (columns, rows), which cells are missing, whatever their content; None for none.
 
     Raises:
         InputError: the shapes do not fit, a name, state, code or weight is invalid, or there are no rows.
@@ -116,7 +116,7 @@ class DataTable:
         """Checks that no row weighs a fraction.
 
         Args:
-            purpose: what needs whole weights, for the message.
+            purpose: the request that needs whole weights, for the message.
             remedy: for the message.
 
         Raises:
@@ -210,7 +210,7 @@ class ContinuousTable:
         """Checks that there are rows of data.
 
         Args:
-            purpose: what needs them, for the message.
+            purpose: the request that needs them, for the message.
 
         Raises:
             ChoiceError: there is a covariance only.
@@ -318,7 +318,7 @@ class MixedTable:
 Table: TypeAlias = "DataTable | ContinuousTable | MixedTable"
 
 
-def cells_of(table: Table) -> NDArray[np.float64]:
+def stacked_columns(table: Table) -> NDArray[np.float64]:
     """Returns codes and numbers, shape (columns, rows)."""
     if isinstance(table, DataTable):
         return table.codes.astype(np.float64)

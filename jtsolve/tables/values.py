@@ -50,7 +50,7 @@ def is_missing(value: Any) -> bool:
     return type(value).__name__ == "NAType" or (isinstance(same, bool | np.bool_) and not same)
 
 
-def kind_of(value: Any) -> ValueKind:
+def value_kind(value: Any) -> ValueKind:
     """Returns the kind of a value that is not missing."""
     if isinstance(value, bool | np.bool_):
         return "boolean"
@@ -215,7 +215,7 @@ def labels_of(values: pl.Series) -> list[str]:
 
 
 class Words:
-    """Words for a missing value; those that are numbers stand for the number, however it is written."""
+    """Words for a missing value; those that are numbers match the number in any spelling."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(words)
@@ -232,7 +232,7 @@ def distinct_labels(values: Iterable[Any]) -> tuple[list[str], list[int], ValueK
     """
     held = list(values)
     gaps = [is_missing(value) for value in held]
-    kinds = {kind_of(value) for value, gap in zip(held, gaps, strict=True) if not gap}
+    kinds = {value_kind(value) for value, gap in zip(held, gaps, strict=True) if not gap}
     kind: ValueKind | None = kinds.pop() if len(kinds) == 1 else "text" if kinds else None
     read = _READERS.get(kind or "text", str)
     place: dict[Hashable, int] = {}
@@ -306,7 +306,7 @@ class ColumnStates:
         of_kind: dict[ValueKind, list[int]] = defaultdict(list)
         for at, value in enumerate(values):
             if not is_missing(value):
-                of_kind[kind_of(value)].append(at)
+                of_kind[value_kind(value)].append(at)
         for kind, places in of_kind.items():
             labels = [label_of(values[at]) for at in places]
             for at, code in zip(places, self.places(labels, kind), strict=True):

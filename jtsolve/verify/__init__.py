@@ -1,1 +1,1 @@
-"""Independent checks of results, rankings and certificates; no code shared with what makes them."""
+"""Independent checks of results, rankings and certificates; they share no code with the producers."""

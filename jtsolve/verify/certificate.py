@@ -1,4 +1,4 @@
-"""Verifies proofs of bounds: that no junction tree of a problem scores more than a result says.
+"""Verifies proofs of bounds: that no junction tree of a problem scores more than the bound of a result.
 
 docs/certificates.md states the claim, the format and the rules, and proves that they suffice. No code is
 shared with the backend that writes certificates.
@@ -22,7 +22,7 @@ from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.ranking import RankingDocument
 from jtsolve.verify.completions import possible_cliques, target_of, work_of
-from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
+from jtsolve.verify.constraints import declared_constraints, edges_of_result, unasked
 from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
 from jtsolve.verify.table import SetTable
 
@@ -42,7 +42,7 @@ def verify(
     """Returns the faults of a certificate of a result's bound; none if it holds.
 
     `jtsolve.verify.result` verifies the result itself. The certificate proves that no tree under the result's
-    constraints scores more than its bound, or that there is none if the bound is null and the status
+    constraints scores more than its bound, or that none exists if the bound is null and the status
     "infeasible"; for a ranking, no tree other than those listed.
 
     Args:
@@ -64,7 +64,7 @@ def verify(
         require(result.instance.digest == digest, "The result is for other scores.")
         require(certificate.digest == digest, "It is a certificate for other scores.")
         require(tuple(certificate.variables) == problem.names, "Its variables are not the problem's.")
-        graphs = constraints.forbidden_graphs | {graph_of(problem, one) for one in listed}
+        graphs = constraints.forbidden_graphs | {edges_of_result(problem, one) for one in listed}
         bound = -inf if result.bound is None else result.bound
         claims = isfinite(bound) if result.bound is not None else infeasible
         require(claims, "The result claims no bound.")
@@ -122,7 +122,7 @@ class _Verifier:
             self.target = sum(least[: self.n].tolist()) - 1
 
     def _rounded(self) -> tuple[NDArray[np.int64], int]:
-        """Returns u(A) of all sets, 0 for those without a score; and Σ_v of what was subtracted for v."""
+        """Returns u(A) of all sets, 0 for those without a score; and Σ_v of the amounts subtracted for v."""
         table, n = self.table, self.n
         nats = np.zeros(len(table.masks))
         for size, layer in enumerate(table.layers[1:], start=1):
@@ -141,7 +141,7 @@ class _Verifier:
     def _spend(self, steps: int) -> None:
         """Counts steps; refuses a certificate that needs too many."""
         self.work += steps
-        require(self.work <= MOST_WORK, "It would take too much work to verify it.")
+        require(self.work <= MOST_WORK, "Its verification would take too much work.")
 
     def _closed(
         self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]
@@ -196,7 +196,7 @@ class _Verifier:
             value, _, _ = self._bound(state, node.last, f"node {number}")
             require(value <= self.target, f"The bound of node {number} is above the result's.")
         else:
-            self._look_at(state, number)
+            self._check_decided_graph(state, number)
         return []
 
     def _complete(self, state: _Remaining) -> list[VarSet]:
@@ -310,8 +310,8 @@ class _Verifier:
         keep = state.allowed & (gains - best[self.table.member] > self.target - value)
         return _Remaining(*self._closed(state.alive, keep), state.decided)
 
-    def _look_at(self, state: _Remaining, number: int) -> None:
-        """Looks at the one graph of a node in which every pair is decided."""
+    def _check_decided_graph(self, state: _Remaining, number: int) -> None:
+        """Checks the one graph of a node in which every pair is decided."""
         table = self.table
         pairs = table.masks[table.layers[2]] if table.width > 1 else []
         left = [pair for pair in pairs if self._is_alive(state, pair)]

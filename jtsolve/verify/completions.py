@@ -33,7 +33,7 @@ def work_of(n: int, rounds: int) -> int:
         Wrong: they are too many.
     """
     steps = rounds * n * n << n >> 2
-    require(steps <= MOST_WORK, "It would take too much work to verify it.")
+    require(steps <= MOST_WORK, "Its verification would take too much work.")
     return steps
 
 

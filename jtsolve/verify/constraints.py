@@ -26,7 +26,7 @@ _REMEDY = f"give 'jtsolve check' the constraint options of that run, or {_AGAIN}
 
 
 def declared_constraints(problem: Problem, result: ResultDocument | RankingDocument) -> Constraints:
-    """Returns the constraints that a result, or ranking, says it was solved under.
+    """Returns the declared constraints of a result or ranking.
 
     Raises:
         InputError: they name unknown variables or contradict each other.
@@ -34,7 +34,7 @@ def declared_constraints(problem: Problem, result: ResultDocument | RankingDocum
     return constraints_from_document(result.instance.constraints, problem.names, "the result", "constraints")
 
 
-def graph_of(problem: Problem, result: ResultDocument) -> frozenset[VarSet]:
+def edges_of_result(problem: Problem, result: ResultDocument) -> frozenset[VarSet]:
     """Returns the edges of a result's tree, in which the members of a clique are adjacent.
 
     Raises:

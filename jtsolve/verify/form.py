@@ -18,7 +18,7 @@ ROOM = 1 << 61
 MOST_WORK = 1 << 32
 """Bound on the steps of a verification: a few minutes."""
 DEEPEST = 1 << 26
-"""Bound on the decided pairs of a node, times the entries of the table: nodes that wait take memory."""
+"""Bound on the decided pairs of a node, times the entries of the table: waiting nodes need memory."""
 _LARGEST_SHIFT = 2000
 
 

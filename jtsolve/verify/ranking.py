@@ -11,7 +11,7 @@ from jtsolve.core.ranking import Ranking
 from jtsolve.core.result import Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
-from jtsolve.verify.constraints import declared_constraints, graph_of, unasked
+from jtsolve.verify.constraints import declared_constraints, edges_of_result, unasked
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -52,12 +52,12 @@ def _sequence(problem: Problem, ranking: RankingDocument) -> Iterator[str]:
     for number, result in enumerate(ranking.results, 1):
         if declared_constraints(problem, result) != expected:
             yield f"Result {number} was not made with the graphs of those before it forbidden, and no others."
-        graphs = expected.forbidden_graphs | {graph_of(problem, result)}
+        graphs = expected.forbidden_graphs | {edges_of_result(problem, result)}
         expected = replace(expected, forbidden_graphs=graphs)
 
 
 def _claims(ranking: RankingDocument) -> Iterator[str]:
-    """Checks the number of results, their scores and bounds, and the claim of what is proved."""
+    """Checks the number of results, their scores and bounds, and the claimed proofs."""
     scores = [-inf if result.score is None else result.score for result in ranking.results]
     bounds = [inf if result.bound is None else result.bound for result in ranking.results]
     bound = -inf if ranking.bound is None else ranking.bound

@@ -1,6 +1,6 @@
 """An independent check of a result, from its lists and the problem's scores alone.
 
-No code is shared with what builds or finds trees: cliques are plain sets, running intersection is tested for
+No code is shared with the solvers: cliques are plain sets, running intersection is tested for
 each variable with union-find, and scores are summed exactly. Cliques that pass form a junction tree, and the
 graph in which two variables are adjacent if a clique holds both is chordal (Blair and Peyton, An introduction
 to chordal graphs and clique trees, 1993, theorem 3.1).
@@ -37,7 +37,7 @@ def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
     (`jtsolve.verify.certificate`); here it is only compared with the score, gap, status and trace.
 
     Args:
-        problem: what was to be solved; the result's constraints may be tighter (`unasked`).
+        problem: the problem; the result's constraints may be tighter (`unasked`).
         result: as returned by `solve`, or as read from a file.
     """
     if isinstance(result, Result):
@@ -136,7 +136,7 @@ def _trace(result: ResultDocument) -> Iterator[str]:
 
 
 def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> Iterator[str]:
-    """Checks the junction tree, then what rests on it: constraints, treewidth and score."""
+    """Checks the junction tree, then the claims that rest on it: constraints, treewidth and score."""
     names = problem.names
     index = {name: v for v, name in enumerate(names)}
     faults = [*_lists("clique", result.cliques, index), *_lists("separator", result.separators, index)]
@@ -216,7 +216,7 @@ def _separators(
 ) -> Iterator[str]:
     if len(separators) != len(edges):
         yield f"There are {len(separators)} separators for {len(edges)} tree edges."
-    # Unequal counts are a fault already; the pairs that there are get checked.
+    # Unequal counts are a fault already; the existing pairs are still checked.
     for number, (separator, (i, j)) in enumerate(zip(separators, edges, strict=False)):
         if separator != cliques[i] & cliques[j]:
             yield f"Separator {number} is not the intersection of the cliques {i} and {j}."
@@ -245,7 +245,7 @@ class _Partition:
         self._parent: dict[Hashable, Hashable] = {}
 
     def root(self, element: Hashable) -> Hashable:
-        """Returns the element that stands for the class."""
+        """Returns the element that represents the class."""
         path = []
         while (parent := self._parent.get(element, element)) != element:
             path.append(element)

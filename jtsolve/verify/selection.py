@@ -25,7 +25,7 @@ def check_selection(document: GraphDocument) -> tuple[str, ...]:
     What the data say is not checked: that would be selecting again.
 
     Args:
-        document: as read; its graph is known to be one.
+        document: as read, with a valid graph.
     """
     selection = document.selection
     if selection is None:
@@ -55,7 +55,7 @@ def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iter
 
 
 def _decided_once(document: GraphDocument, selection: SelectionDocument) -> Iterator[str]:
-    """Checks that the superset is decided exactly once, and the graph is what was kept."""
+    """Checks that each pair of the superset is decided exactly once, and that the graph has the kept ones."""
     superset = set(map(frozenset, selection.superset))
     decided: set[frozenset[str]] = set()
     kept: set[frozenset[str]] = set()

@@ -1,4 +1,4 @@
-"""The sets that may be complete, as a table: what the verification of certificates computes on.
+"""The sets that may be complete, as a table, on which certificates are verified.
 
 See docs/certificates.md, "Table" and "Nodes".
 """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.averaging.device.source import TEAMS
-from jtsolve.core.cuda import CONTEXT_SECONDS, LANES, Launch, cells_of, groups_of
+from jtsolve.core.cuda import CONTEXT_SECONDS, LANES, Launch, cells_of_tables, groups_of
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _PAIR, _PRODUCT = 0.58e-9, 0.26e-12
 """Seconds of an H100 for a pair (S, R) in one kernel, and for a term; fitted to all sums of 16, 18 and 20
 variables: 0.13, 0.92 and 8.6 s."""
 _ATTACHED = 0.05
-"""Of a pair, for each variable of `attach`."""
+"""Cost relative to a pair, for each variable of `attach`."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class SumsPlan:
 
     @cached_property
     def words(self) -> tuple[int, int, int]:
-        """The words of F, of L as of P, and of X, whose place P° takes."""
-        cells = [cells_of(self.n, size) for size in range(self.width + 1)]
+        """The words of F, of L as of P, and of X, which P° replaces."""
+        cells = [cells_of_tables(self.n, size) for size in range(self.width + 1)]
         begin, row = self.rows[-1]
         return sum(cells[:-1]), sum(cells), max(begin + row, sum(cells))
 

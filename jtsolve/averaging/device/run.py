@@ -1,4 +1,4 @@
-"""The sums on a device: which run there, their tables, and what is read from these."""
+"""The sums on a device: which ones run there, their tables, and the results read from them."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from jtsolve.averaging.device.plan import THREADS, SumsPlan
 from jtsolve.averaging.device.source import ARGUMENTS, source
-from jtsolve.averaging.features import GraphFeatures, ratio, shares
+from jtsolve.averaging.features import GraphFeatures, ratio, shares_of_total
 from jtsolve.averaging.plan import LANES as HOST_LANES
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import (
     Sums,
     compute,
-    layout_of,
+    kernel_layout,
     local_of,
     log_of,
+    mantissas_and_exponents,
     number_of,
     require_room,
-    split,
     word_format,
 )
-from jtsolve.core.cuda import LANES, cells_of, choose_device, launch_all, places_of
+from jtsolve.core.cuda import LANES, cells_of_tables, choose_device, launch_all, table_offsets_of_sets
 from jtsolve.core.machine import resident_memory
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def summed(
     """Runs the recurrence on the processor or on a device.
 
     Args:
-        weights: of what.
+        weights: weights of the sets.
         run: limits and progress.
-        asked: the option `device`.
+        asked: value of the option `device`.
         plain: whether a device accepts the problem; see `weights.ON_DEVICE`.
         drawn: whether graphs are to be drawn, for which the tables have to fit the memory of the process.
 
@@ -75,7 +75,7 @@ class DeviceSums:
     """The finished tables on a device; see `Sums`.
 
     Args:
-        weights: of what.
+        weights: weights of the sets.
         plan: its sizes.
         device: where.
         run: for progress.
@@ -88,7 +88,7 @@ class DeviceSums:
         began = time.perf_counter()
         self.weights, self.plan, self.device, self.run = weights, plan, device, run
         self.format = word_format(weights)
-        self.local = (*split(weights.clique), *split(-weights.separator))
+        self.local = (*mantissas_and_exponents(weights.clique), *mantissas_and_exponents(-weights.separator))
         self.launch = device.compile(source(bounded=plan.width < plan.n))
         self.arrays = self._by_set()
         smaller, cells, across = plan.words
@@ -126,7 +126,7 @@ class DeviceSums:
         alone = self._shares(self._gather("P", self.last), exponent) * clique
         self.arrays.clear()
         self.device.free()
-        # P of what is no separator has no full component: a maximal clique.
+        # P of a set that is no separator has no full component: a maximal clique.
         bounded = inverse == 0.0
         alone = np.where(bounded, complete, np.minimum(alone, complete))
         separator = np.where(bounded, 0.0, np.maximum(0.0, full - (complete - alone)))
@@ -140,7 +140,7 @@ class DeviceSums:
         from jtsolve.averaging.kernels.sums import Tables
 
         plan = TableSizes(self.plan.n, self.plan.width)
-        layout, local = layout_of(plan, self.weights), local_of(self.weights)
+        layout, local = kernel_layout(plan, self.weights), local_of(self.weights)
         f, links, parts = (
             self._table(name, plan, most)
             for name, most in (("F", plan.width - 1), ("L", plan.width), ("P", plan.width))
@@ -150,7 +150,7 @@ class DeviceSums:
         return Sums(self.weights, layout, local, tables, excluded, self.seconds)
 
     def _by_set(self) -> dict[str, Any]:
-        """Uploads what the kernels know of sets, and the sizes."""
+        """Uploads the tables of sets, and the sizes."""
         plan = self.plan
         n, width = plan.n, plan.width
         masks = np.arange(1 << n, dtype=np.uint32)
@@ -159,11 +159,11 @@ class DeviceSums:
         position = np.empty(1 << n, np.int32)
         position[sets] = masks
         start = np.searchsorted(sizes[sets], np.arange(34))
-        self.begins = np.cumsum([0, *(cells_of(n, size) for size in range(width + 1))])
+        self.begins = np.cumsum([0, *(cells_of_tables(n, size) for size in range(width + 1))])
         self.masks = sets[: start[width + 1]].astype(np.int64)
         size = np.bitwise_count(self.masks).astype(np.int64)
         rest = np.where(size, LANES, 1) * ((1 << (n - size)) - 1)
-        self.last = self.begins[size] + places_of(n, self.masks) + rest  # the cells of S and V∖S
+        self.last = self.begins[size] + table_offsets_of_sets(n, self.masks) + rest  # the cells of S and V∖S
         sizes_of = np.zeros((4, 32), np.int64)
         sizes_of[0, : width + 1] = self.begins[:-1]
         sizes_of[1:3, : n + 1] = np.array(plan.rows).T
@@ -198,7 +198,7 @@ class DeviceSums:
         return number_of(int(self._gather(table, self.last[:1])[0]), *self.format)
 
     def _shares(self, words: NDArray[np.uint64], exponents: Any = 0) -> NDArray[np.float64]:
-        return shares(words, self.format, self.total, exponents)
+        return shares_of_total(words, self.format, self.total, exponents)
 
     def _table(self, name: str, plan: TableSizes, most: int) -> NDArray[np.uint64]:
         """Returns a table over the pairs (S, R) with |S| ≤ most as `kernels.sums` has it."""

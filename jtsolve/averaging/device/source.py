@@ -1,10 +1,10 @@
 """CUDA C++ of the recurrence of `averaging.sums` where c = s for all sets that may be separators.
 
 *Layers.* For each size of R: B (`count_full`), F (`connect`), L (`attach`, a launch a variable), P and X
-(`divide`). Then L° takes the place of L (`leave_proper`), and `divide` forms P° of it where X was.
+(`divide`). Then L° replaces L (`leave_proper`), and `divide` forms P° from it in the place of X.
 
-*Tables.* F, L and P lie as `core.cuda` says. X and B lie by W = S ∪ R, since B sums within one W; of the sets
-S ⊆ W of at most w members, renamed within W, in increasing order:
+*Tables.* F, L and P are laid out as in `core.cuda`. X and B lie by W = S ∪ R, since B sums within one W; of
+the sets S ⊆ W of at most w members, renamed within W, in increasing order:
 
     cell(S,R) = rows[|W|] + rank(W) · (number of such S) + rank(S).
 
@@ -172,7 +172,7 @@ connect(u64 *F, u64 *L, const u64 *P, u64 *X, const u32 *sets, const int *positi
             taken += scaled(x, bits, code - top) * scaled(y, bits, 0);
         }
         const double all = scaled(B, bits, 0);
-        if (B && all - taken > all * 1e-15)  // below that it is rounding
+        if (B && all - taken > all * 1e-15)  // smaller values are rounding errors
             word = pack({all - taken, top + t->base}, t);
     }
     if (row.c < t->width) F[at] = word;

@@ -3,10 +3,10 @@
 Before the first draw, the tables are rearranged so that the terms of one choice lie side by side: parts of R
 by the clique C below which they are, neighbourhoods Q by the part K, cliques by S ∪ R.
 
-A choice of which the total is known is looked for term by term, small and large sets in turn. Once as many
-terms have been looked at as a pair (S, R) has, they are listed with the sums of all up to each, and looked up
-from then on: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are new; then
-half of the time goes into listing the cliques of S ∪ R that hold S.
+A choice with a known total is found by a scan of its terms, small and large sets in turn. Once the scans of a
+pair (S, R) have read as many terms as it has, the terms are listed with their cumulative sums, and later
+choices are looked up: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are
+new, and listing the cliques of S ∪ R that hold S costs half of the time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy as np
 from numba import int64, uint64
 
 from jtsolve.averaging.kernels.random import uniform
-from jtsolve.averaging.kernels.sums import cell_of, divide_properly, size_of
-from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, pack, power
+from jtsolve.averaging.kernels.sums import cell_at, divide_properly, mask_size
+from jtsolve.averaging.kernels.words import LANES, exponent_of, mantissa, power, to_word
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.copying import copy_onto
 from jtsolve.core.kernels.renaming import rename, unname
@@ -27,17 +27,17 @@ PART, NEIGHBOURHOOD, CLIQUE = 0, 1, 2
 """Kinds of choices for a pair (S, R): see `_scan` and `_list_cliques`."""
 
 SLOTS = 1 << 14
-"""Pairs that are remembered."""
+"""Capacity of the table of pairs."""
 
 KEY, BEGIN, END, SPENT = 0, 1, 2, 3
-"""A pair and what is chosen, plus 1, or 0 for none; its first choice, or 0 if they are not listed; behind its
-last; how many terms have been looked at."""
+"""A pair and its kind of choice, plus 1, or 0 for none; the first entry of its list, or 0 without a list; the
+end of the list; the number of terms read so far."""
 
 NEGLIGIBLE = 2.0**-60
 """Choices of a smaller share, of the scale of their sum, are left out of lists."""
 
 UNLIKELY = 1e-15
-"""Groups of sets of which none is a clique with this probability are never drawn."""
+"""Groups of sets without a clique of this probability are never drawn."""
 
 Terms = namedtuple(
     "Terms",
@@ -53,7 +53,7 @@ Terms = namedtuple(
         "bounded",  # shape (2^n,): the position of a set among those of at most w members; -1 of others
     ],
 )
-"""The words of the terms, by what is chosen."""
+"""The words of the terms, by kind of choice."""
 
 Memory = namedtuple(
     "Memory",
@@ -71,7 +71,7 @@ Memory = namedtuple(
 def arrange_parts(size, first_group, last_group, total, layout, weights, tables, terms):
     """Puts L°(C,·) and P°(C,·) in the place of L and P, for groups of sets C of one size; see `Terms`.
 
-    `total` is (number, exponent) of Z. Of C that are hardly ever cliques, P° is 0.
+    `total` is (number, exponent) of Z. P° is 0 for C that are hardly ever cliques.
     """
     n, bits, base = layout.n, layout.bits, layout.base
     begins = layout.first[n, size]
@@ -82,7 +82,7 @@ def arrange_parts(size, first_group, last_group, total, layout, weights, tables,
     for group in range(first_group, last_group):
         start = layout.offset[layout.masks[begins + group * LANES]]
         links, parts = terms.links[start : start + cells], terms.parts[start : start + cells]
-        # A clique is complete: groups of which no set is likely to be need no P°.
+        # A clique is complete: groups without a set that is likely to be complete need no P°.
         highest = 0.0
         for lane in range(min(LANES, sets - group * LANES)):
             s = layout.masks[begins + group * LANES + lane]
@@ -111,12 +111,12 @@ def arrange_joints(first, last, layout, weights, tables, joints, joint_offset, s
     for k in range(max(1, first), last):
         others = everything ^ k
         q = 0
-        for name in range(1 << size_of(others, layout)):
-            if size_of(name, layout) < layout.width:
-                word = np.int64(tables.f[cell_of(q, k, layout)])
+        for name in range(1 << mask_size(others, layout)):
+            if mask_size(name, layout) < layout.width:
+                word = np.int64(tables.f[cell_at(q, k, layout)])
                 exponent = exponent_of(word, bits, base) + weights.inverse_exponent[q]
                 number = mantissa(word, bits) * weights.inverse[q]
-                joints[joint_offset[k] + small[name]] = uint64(pack(number, exponent, bits, base, lowest))
+                joints[joint_offset[k] + small[name]] = uint64(to_word(number, exponent, bits, base, lowest))
             q = (q - others) & others
 
 
@@ -135,7 +135,7 @@ def arrange_cliques(size, first, last, layout, weights, terms):
         r = 0
         for name in range(1 << (n - size)):
             word = np.int64(terms.parts[begins + name])
-            word = pack(
+            word = to_word(
                 mantissa(word, bits) * factor, exponent_of(word, bits, base) + shift, bits, base, lowest
             )
             whole = c | r
@@ -145,7 +145,7 @@ def arrange_cliques(size, first, last, layout, weights, terms):
 
 @kernel(allocates=False)
 def _around(kind, s, r, layout):
-    """Returns the set within which what is chosen is renamed."""
+    """Returns the set within which a choice is renamed."""
     if kind == CLIQUE:
         return s | r
     return ((1 << layout.n) - 1) ^ (s if kind == PART else r)
@@ -156,8 +156,8 @@ def _total(kind, s, r, layout, terms):
     """Returns the number of choices for a pair, and the word of the sum of their terms."""
     at = terms.part_offset[s] + rename(r, ((1 << layout.n) - 1) ^ s, layout)
     if kind == NEIGHBOURHOOD:
-        return 1 << size_of(s, layout), np.int64(terms.links[at])
-    return 1 << (size_of(r, layout) - 1), np.int64(terms.parts[at])
+        return 1 << mask_size(s, layout), np.int64(terms.links[at])
+    return 1 << (mask_size(r, layout) - 1), np.int64(terms.parts[at])
 
 
 @kernel(allocates=False)
@@ -168,7 +168,7 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
     NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q). Terms are divided by 2^scale.
 
     Returns:
-        The choice, and how many terms were looked at.
+        The choice, and the number of terms read.
     """
     bits, base = layout.bits, layout.base
     links, parts, joints, small = terms.links, terms.parts, terms.joints, terms.small
@@ -179,7 +179,7 @@ def _scan(kind, s, r, aim, scale, layout, terms, memory):
     begins = terms.part_offset[s] if kind == PART else terms.joint_offset[r]
     low = among & -among if kind == PART else 0
     rest = among ^ low
-    count = 1 << size_of(rest, layout)
+    count = 1 << mask_size(rest, layout)
     # `part` counts up through the subsets of `rest`, and its complement down: small and large sets in turn.
     part = 0
     for nth in range(count):
@@ -269,7 +269,7 @@ def _choose(kind, s, r, state, layout, terms, memory):
             _list_cliques(s, r, layout, terms, memory)
         else:
             count, word = _total(kind, s, r, layout, terms)
-            # Term by term until as many were looked at as there are; then it pays to list them.
+            # Scans until they have read as many terms as the pair has; then a list pays.
             aim = mantissa(word, layout.bits) * uniform(state) if slots[at, SPENT] < count else -1.0
             scale = exponent_of(word, layout.bits, layout.base)
             found, looked = _scan(kind, s, r, aim, scale, layout, terms, memory)
@@ -292,8 +292,8 @@ def _choose(kind, s, r, state, layout, terms, memory):
 def _partition(c, r, s, mark, luck, parts, seps, state, layout, terms, memory):
     """Partitions R below the clique C, and draws the neighbourhood of each part; returns how many there are.
 
-    Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. The
-    parts of which some cliques hold `mark` come first; second, their number.
+    Returns -1 as soon as a neighbourhood is within `s`, or more cliques hold `mark` than `luck` allows. Parts
+    with a clique that holds `mark` come first; the second value is their number.
     """
     count, front = 0, 0
     while r:
@@ -361,10 +361,10 @@ def _draw(state, connected, layout, terms, memory, frames, pieces, luck, cliques
             if counts[top] < 0:
                 continue
             stage[top], following[top] = GROWING, 0
-        # Of the cliques that hold S, those so far and at least one for each part that may have one: as soon
-        # as they exceed 1 / luck, the proposal is given up.
+        # Counts the cliques that hold S: those so far and at least one for each part that may have one. Once
+        # they exceed 1 / luck, the proposal is rejected.
         if top and 0 < following[top] <= checked[top]:
-            holding = checked[top] - following[top]  # one at least in each
+            holding = checked[top] - following[top]  # at least one in each
             for j in range(begins[top], size):
                 holding += cliques[j] & mark == mark
             if luck[top] * holding >= 1.0:
@@ -392,9 +392,8 @@ def draw_graphs(state, connected, layout, terms, graphs):
 
     Args:
         state: see `random`.
-        connected: whether all graphs are.
-        layout: see `sums`.
-        terms: see there.
+        connected: whether all graphs are connected.
+        layout, terms: see `sums`.
         graphs: shape (count, n), int64: the neighbours of each vertex, 0 as yet; written.
     """
     n = layout.n

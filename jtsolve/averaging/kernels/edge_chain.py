@@ -16,12 +16,12 @@ C itself may be too large by one: where the treewidth is bounded, single edges l
 only by losing all that an edge is worth, and tempering does not bring chains over thousands of nats. The
 weight changes by [c(S) c(C∖x) c(C∖y) / (c(S∪u) c(S∪v) c(C∖xy))].
 
-Pairs are drawn uniformly or, as often, from a list of fixed frequencies, of pairs that are worth much by
-themselves; where a move begins with one pair and its return with another, their chances correct for it.
+Pairs are drawn uniformly or, as often, from a list of fixed frequencies, of pairs with a large gain of their
+own; where a move begins with one pair and its return with another, their chances correct for it.
 
-*Scores on demand.* A score that is not known is written down and taken for NaN, with which no proposal is
-accepted. The graph waits there, and the others go on; when the scores are known, the proposal is made again
-with the same random numbers. Each temperature has its own, so that the chain is the same as with a table.
+*Scores on demand.* An unknown score is requested and read as NaN, with which no proposal is accepted. The
+graph waits, and the others continue; once the scores are known, the proposal is repeated with the same random
+numbers. Each temperature has its own, so that the chain is the same as with a table.
 
 *Marks* (`core.marks`). The star is a vertex whose edges never change, and which no pair is drawn from: of
 two strongly decomposable graphs, one within the other, edges lead from one to the other one by one. Sets
@@ -32,8 +32,8 @@ References:
     one edge). Geyer, Markov chain Monte Carlo maximum likelihood, Interface 1991 (exchange of states between
     temperatures). Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering, J. Roy.
     Statist. Soc. B 84, 2022 (exchanges of even and odd pairs in turn). Hukushima and Iba, Population
-    annealing and its application to a spin glass, AIP Conf. Proc. 690, 2003 (graphs drawn anew while they
-    cool down).
+    annealing and its application to a spin glass, AIP Conf. Proc. 690, 2003 (graphs resampled while they cool
+    down).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from jtsolve.averaging.kernels.random import below, uniform
-from jtsolve.averaging.kernels.score_table import find
+from jtsolve.averaging.kernels.score_table import slot_of
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.copying import copy_onto
 
@@ -77,7 +77,7 @@ def _size(words):
 
 
 @kernel(allocates=False)
-def score_of(words, scores):
+def score_of_set(words, scores):
     """Returns the score of a set; -1e300 above `largest` members; NaN if it is not known."""
     members = _size(words)
     if scores.star >= 0 and _has(words, scores.star):  # the last: the loop ends before it
@@ -93,10 +93,10 @@ def score_of(words, scores):
             members -= 1
     if scores.ranks.size == 0:  # a table, in colex order
         return scores.values[rank]
-    slot = find(rank, scores.ranks)
+    slot = slot_of(rank, scores.ranks)
     if scores.ranks[slot] == rank:
         return scores.values[slot]
-    # More sets than `wanted` has room for are counted only: they are asked for again.
+    # Sets beyond the capacity of `wanted` are only counted: they are requested again.
     scores.wanted[0] += 1
     if scores.wanted[0] < scores.wanted.size:
         scores.wanted[scores.wanted[0]] = rank
@@ -105,20 +105,20 @@ def score_of(words, scores):
 
 @kernel(allocates=False)
 def _copy(words, other):
-    """Makes a set the same as another."""
+    """Copies a set onto another."""
     for w in range(words.size):
         words[w] = other[w]
 
 
 @kernel(allocates=False)
 def _flip(words, v):
-    """Takes v into a set, or out of it."""
+    """Adds v to a set, or removes it."""
     words[v // WORD] ^= 1 << v % WORD
 
 
 @kernel(allocates=False)
 def _has(words, v):
-    """Tells whether v is in a set."""
+    """Returns whether v is in a set."""
     return np.int64(words[v // WORD]) >> v % WORD & 1
 
 
@@ -136,7 +136,7 @@ def _reach(rows, words, reached):
 
 @kernel(allocates=False)
 def _separates(rows, between, u, v, seen, frontier, reached):
-    """Tells whether every path from u to v meets `between`; the last three are written."""
+    """Returns whether every path from u to v meets `between`; the last three are written."""
     # A search by layers from u, which does not enter `between`.
     _copy(seen, between)
     frontier[:] = 0
@@ -158,7 +158,7 @@ def _separates(rows, between, u, v, seen, frontier, reached):
 
 @kernel(allocates=False)
 def _complete(rows, words):
-    """Tells whether the vertices of a set are all adjacent to each other."""
+    """Returns whether the vertices of a set are all adjacent to each other."""
     for w in range(words.size):
         rest = words[w]
         while rest:
@@ -173,7 +173,7 @@ def _complete(rows, words):
 
 @kernel(allocates=False)
 def _toggle(rows, ones, others):
-    """Makes each of one set adjacent to all of another, or to none."""
+    """Joins every member of one set to all of another, or to none."""
     for w in range(ones.size):
         rest = ones[w]
         while rest:
@@ -207,7 +207,7 @@ def _member(words, nth):
 
 @kernel(allocates=False)
 def _accepts(log_ratio, state):
-    """Tells whether a proposal of this ratio is accepted."""
+    """Returns whether a proposal of this ratio is accepted."""
     return log_ratio >= 0.0 or uniform(state) < exp(log_ratio)
 
 
@@ -224,7 +224,7 @@ def _draw_pair(n, proposals, state):
 
 @kernel(allocates=False)
 def _branch(rows, b, c, common, inside, hung, frontier, reached):
-    """Writes K, given one vertex of it, and N(K) ∩ A; tells whether K may move from b to c."""
+    """Writes K, given one vertex of it, and N(K) ∩ A; returns whether K may move from b to c."""
     # K grows by layers in G without b and A; what it touches of A is N(K) ∩ A.
     hung[:] = 0
     _copy(frontier, inside)
@@ -248,7 +248,7 @@ def _branch(rows, b, c, common, inside, hung, frontier, reached):
 
 @kernel(allocates=False)
 def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
-    """Returns what ln of the weight gains if c takes the place of b towards `inside`; `hung` is changed.
+    """Returns the change of ln weight if c replaces b next to `inside`; overwrites `hung`.
 
     The cliques that hold b, and a vertex of `inside`, come from a perfect elimination order of their other
     vertices, the reverse of a maximum cardinality search that begins with `hung`.
@@ -256,7 +256,7 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
     _copy(left, inside)
     gain = 0.0
     for _ in range(_size(inside)):
-        # Maximum cardinality search: next is the vertex with most neighbours among those passed, `hung`.
+        # Maximum cardinality search: next comes the vertex with most visited neighbours, counted in `hung`.
         most, last = -1, 0
         for w in range(left.size):
             rest = left[w]
@@ -275,20 +275,20 @@ def _branch_gain(rows, b, c, inside, hung, scores, left, whole):
         _flip(left, last)
         _flip(hung, last)
         _flip(whole, b)
-        gain += score_of(whole, scores)  # the separator with b
+        gain += score_of_set(whole, scores)  # the separator with b
         _flip(whole, last)
-        gain -= score_of(whole, scores)  # the clique with b
+        gain -= score_of_set(whole, scores)  # the clique with b
         _flip(whole, b)
         _flip(whole, c)
-        gain += score_of(whole, scores)
+        gain += score_of_set(whole, scores)
         _flip(whole, last)
-        gain -= score_of(whole, scores)
+        gain -= score_of_set(whole, scores)
     return gain
 
 
 @kernel(allocates=False)
 def _move_branch(rows, b, c, beta, scores, scratch, state):
-    """Proposes to move a branch from b to c; returns what ln of the weight gained, and whether it moved."""
+    """Proposes to move a branch from b to c; returns the change of ln weight, and whether it moved."""
     common, inside, hung, frontier, reached, left, whole, alone = scratch
     words = common.size
     for w in range(words):  # A, and the neighbours of b alone, from which x is drawn
@@ -310,7 +310,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
         if inside[w] & np.int64(scores.forbidden[b, w] | scores.forbidden[c, w]):
             return 0.0, False
         alone[w] = np.int64(rows[c, w]) & ~common[w]
-    # The return draws its x from those of c alone afterwards: these, those that move, but never b.
+    # The reverse move draws its x from the neighbours of c alone: the old ones and the moved ones, never b.
     back = _size(inside) + _size(alone) - adjacent
     gain = _branch_gain(rows, b, c, inside, hung, scores, left, whole)
     if not _accepts(beta * gain + log(choices / back), state):
@@ -326,7 +326,7 @@ def _move_branch(rows, b, c, beta, scores, scratch, state):
 
 @kernel(allocates=False)
 def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
-    """Proposes uv for another edge of its clique; returns what ln of the weight gained, and whether."""
+    """Proposes uv for another edge of its clique; returns the change of ln weight, and whether it moved."""
     common, clique, whole, seen = scratch[0], scratch[1], scratch[2], scratch[5]
     frontier, reached = scratch[6], scratch[7]
     words = common.size
@@ -346,26 +346,26 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     x, y = _member(clique, i), _member(clique, j + (j >= i))
     for w in range(words):
         whole[w] = np.int64(rows[x, w]) & np.int64(rows[y, w]) & ~clique[w]
-    # uv itself, of the star, or in another clique
+    # uv itself, an edge of the star, or in another clique
     if not _has(rows[x], y) or _has(scores.forbidden[x], y) or _size(whole) > 0:
         return 0.0, False
     # c(S) / (c(S∪u) c(S∪v)): uv is added.
-    gain = score_of(common, scores)
+    gain = score_of_set(common, scores)
     for z in (u, v):
         _flip(common, z)
-        gain -= score_of(common, scores)
+        gain -= score_of_set(common, scores)
         _flip(common, z)
     # c(C∖x) c(C∖y) / c(C∖xy): xy is removed; c(C) cancels.
     for z in (x, y):
         _flip(clique, z)
-        gain += score_of(clique, scores)
+        gain += score_of_set(clique, scores)
         _flip(clique, z)
     _flip(clique, x)
     _flip(clique, y)
-    gain -= score_of(clique, scores)
+    gain -= score_of_set(clique, scores)
     # The return begins with xy, draws uv from the same C, and so differs by the chance of the pair only.
     ratio = proposals.chances[x, y] - proposals.chances[u, v]
-    # The separation is asked for last: it takes the longest, and most proposals are rejected before.
+    # Separation is tested last: it is the slowest test, and most proposals are rejected before it.
     accepted = _accepts(beta * gain + ratio, state)
     if not accepted or not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
@@ -376,7 +376,7 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
 
 @kernel(allocates=False)
 def _change_edge(rows, u, v, beta, scores, scratch, state):
-    """Proposes to add or remove uv; returns what ln of the weight gained, and whether the graph changed."""
+    """Proposes to add or remove uv; returns the change of ln weight, and whether the graph changed."""
     common, seen, frontier, reached = scratch[0], scratch[5], scratch[6], scratch[7]
     if _has(scores.forbidden[u], v):
         return 0.0, False
@@ -390,15 +390,15 @@ def _change_edge(rows, u, v, beta, scores, scratch, state):
     elif not _separates(rows, common, u, v, seen, frontier, reached):
         return 0.0, False
     # ln of [c(S∪uv) c(S) / (c(S∪u) c(S∪v))] · odds, with its sign turned for a removal.
-    gain = scores.log_odds + score_of(common, scores)
+    gain = scores.log_odds + score_of_set(common, scores)
     _flip(common, u)
-    gain -= score_of(common, scores)
+    gain -= score_of_set(common, scores)
     _flip(common, v)
-    joint = score_of(common, scores)
+    joint = score_of_set(common, scores)
     if joint == -1e300:  # more than `largest` members
         return 0.0, False
     _flip(common, u)
-    gain += joint - score_of(common, scores)
+    gain += joint - score_of_set(common, scores)
     if present:
         gain = -gain
     if not _accepts(beta * gain, state):
@@ -409,9 +409,9 @@ def _change_edge(rows, u, v, beta, scores, scratch, state):
 
 @kernel
 def resample(rows, logs, order, count, rise, state):
-    """Draws the graphs of the first `count` temperatures anew, in proportion to w^rise: systematically.
+    """Resamples the graphs of the first `count` temperatures in proportion to w^rise, systematically.
 
-    Each has its share of them, rounded up or down.
+    The copies of a graph are its share of `count`, rounded up or down.
     """
     most = logs[order[0]]
     for t in range(1, count):
@@ -453,9 +453,9 @@ def run_chain(
             five.
         rows: shape (T, n, words), uint32: the graphs.
         logs: shape (T,): ln of their weights, up to a constant.
-        order: shape (T,): which graph is at which temperature.
+        order: shape (T,): the graph at each temperature.
         clock: [round, c]: in the rounds below c, the last of betas, ε, bounds beta by ε^(1 - round / c), so
-            that all graphs cool down together; those at the bound are drawn anew when it rises.
+            that all graphs cool down together; those at the bound are resampled when it rises.
         left: shape (T,): the proposals left in the round at each temperature; -1 before it begins.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
@@ -463,13 +463,13 @@ def run_chain(
         scores: see `moves.ChainScores`.
         proposals: see `tempering.ProposalMix`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
-        heights: shape (rounds,): its ln of the weight; written.
+        heights: shape (rounds,): its ln weight; written.
         counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1; added to, the
             others not while they cool. Its last T entries tell which graphs were at the highest temperature
             since they were at the lowest.
 
     Returns:
-        The rounds done: all, or those before one for which scores are wanted.
+        The number of rounds done: all, or those before one that waits for scores.
     """
     temperatures, n, words = rows.shape
     drawn_from = n - (scores.star >= 0)
@@ -488,7 +488,7 @@ def run_chain(
             rise = bound - betas[-1] ** (1 - (clock[0] - 1) / clock[1])
             if clock[0] > 0 and left[0] < 0:
                 resample(rows, logs, order, cool, rise, states)
-        if left[0] < 0:  # a new round; else one goes on that had waited for scores
+        if left[0] < 0:  # a new round; otherwise one that waited for scores continues
             left[:] = steps
             if not cooling:
                 left[0] *= max(1, temperatures - 1)
@@ -508,7 +508,7 @@ def run_chain(
                     gain, moved = _exchange(graph, u, v, beta, scores, proposals, scratch, state)
                 else:
                     gain, moved = _change_edge(graph, u, v, beta, scores, scratch, state)
-                if scores.wanted[0] > asked:  # undo the draws, and wait: the proposal is made again
+                if scores.wanted[0] > asked:  # undo the draws, and wait: the proposal is repeated
                     state[0] = drawn
                     break
                 logs[order[t]] += gain

@@ -20,21 +20,18 @@ def describe_sets(
     and B = Σ_{∅≠K⊆R} F(S,K) P(S,R∖K).
 
     *The star of marks.* Without it, a discrete A is a maximal clique iff A ∪ star is one and no real
-    component is full for A; so the P° of A ∪ star sums the partitions without these. With the probability q
-    of that, the multiplicity of A as a separator is the sum of B − A/Z for A, as the component of the star is
-    always full, and B − (A/Z − q) for A ∪ star.
+    component is full for A; so the P° of A ∪ star sums the partitions without these. With q the probability
+    of such a clique, the multiplicity of A as a separator is the sum of B − A/Z for A, as the component of
+    the star is always full, and B − (A/Z − q) for A ∪ star.
 
     Args:
         size: |S|, at least 1.
-        first_group: groups first_group to last_group - 1 are done.
-        last_group: see there.
+        first_group, last_group: groups first_group to last_group - 1 are done.
         negligible: a group in which no S is complete with this probability is skipped: zeros.
         star: whether the last variable is the star of marks, without which the S that hold it are described.
         total: (number, exponent) of Z.
         excluded: shape (2^n,): the words of P¹(S,V∖S) of `sums.exclude`; else 0.
-        layout: as for weights and tables, see `sums`.
-        weights: see there.
-        tables: see there.
+        layout, weights, tables: see `sums`.
         out: shape (3, K): the probabilities, by position in `layout.masks`; written.
     """
     n, bits, base = layout.n, layout.bits, layout.base
@@ -55,7 +52,7 @@ def describe_sets(
             sum_products(tables.f, tables.parts, at, at, uint64(everything), uint64(bits), sums, codes)
             for lane in range(lanes):
                 full[lane] = sums[lane] / total[0] * power(min(codes[lane] + 2 * base - total[1], 64))
-        # A/Z, A = c P(S, V∖S): S is complete. What may not be a clique has a full component then: A = s P¹.
+        # A/Z, A = c P(S, V∖S): S is complete. If S may not be a clique, it has a full component: A = s P¹.
         highest = 0.0
         for lane in range(lanes):
             i = begins + group * LANES + lane

@@ -17,7 +17,7 @@ from jtsolve.core.compiling import kernel
 
 Items = namedtuple("Items", ("mask", "weight", "log", "bare", "tail"))
 Blocks = namedtuple("Blocks", ("T", "H", "P", "active", "floor"))
-"""Where the items of T(i,k), H(s,k) and P(s,k) begin and end, shape (·, n + 1, 2); the slots with any; and
+"""Begin and end of the items of T(i,k), H(s,k) and P(s,k), shape (·, n + 1, 2); the slots with items; and
 the least weight of products, shape (slots, n + 1)."""
 Outsides = namedtuple("Outsides", ("marked", "T", "P"))
 """Adjoints of `kernels.relaxed.outside` for marked vertices, or -1 alone: of T, shape
@@ -86,7 +86,7 @@ def _sum_tails(items, first, past):
 
 @kernel
 def _least(marked, adjoints, mask):
-    """The least adjoint over the marked vertices, each known to be in the set or not."""
+    """Returns the least adjoint over the marked vertices, each in the set or outside."""
     least = inf
     for x in range(marked.size):
         b = 0 if marked[x] < 0 else mask >> marked[x] & 1
@@ -108,13 +108,13 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
         outsides: of the relaxed sum.
         threshold: items whose weight times its outside is less are dropped.
         loose: the threshold of products before they are summed, as a share of that.
-        most: number of items at which to give up.
+        most: number of items at which to stop.
         items: `Items`; those used are kept.
-        used: how many are.
+        used: their number.
         blocks: `Blocks`; written.
 
     Returns:
-        The items, the number of those used, the mass of the graphs that are lost, inf if it gave up; and the
+        The items, the number of those used, the mass of the dropped graphs, inf if it stopped early; and the
         number of terms of the longest sum.
     """
     m = weights.size
@@ -266,14 +266,12 @@ def _position(order, masks, mask):
 
 
 @kernel
-def shares(n, states, items, blocks, share):
+def spread_shares(n, states, items, blocks, share):
     """Spreads the shares of the ends of graphs over the items that make them, in place.
 
     Args:
         n: the number of variables.
-        states: see `extend`.
-        items: see there.
-        blocks: see there.
+        states, items, blocks: see `extend`.
         share: shape (items,): on entry the probability that a graph ends with each item; on return that its
             tree has the item.
     """
@@ -332,17 +330,14 @@ def shares(n, states, items, blocks, share):
 
 
 @kernel
-def draw(count, state, n, states, within, items, blocks, ends, cumulative):
+def draw_labelled(count, state, n, states, within, items, blocks, ends, cumulative):
     """Draws graphs that stay, in proportion to their weights; returns S of each vertex's family (u,S).
 
     Args:
         count: the number of graphs.
         state: of `kernels.random`.
         n: the number of variables.
-        states: see `extend`.
-        within: see there.
-        items: see there.
-        blocks: see there.
+        states, within, items, blocks: see `extend`.
         ends: the pairs of items that make graphs: of the root's component, and of the others.
         cumulative: shape (pairs,): the sums of their shares.
     """
@@ -373,7 +368,7 @@ def draw(count, state, n, states, within, items, blocks, ends, cumulative):
                     for g in range(P[s, k, 0], P[s, k, 1]):
                         if items.mask[g] == left:
                             p = g
-            # Item p of P(s,k): which product of the slots up to s it is.
+            # Item p of P(s,k) is a product over the slots up to s: finds which.
             while k > 0:
                 if s > first and P[s, k, 0] == P[s - 1, k, 0] and P[s, k, 1] == P[s - 1, k, 1]:
                     s -= 1

@@ -22,7 +22,7 @@ NEGLIGIBLE = -1000
 
 @kernel(allocates=False)
 def _set(out, a, i, factor):
-    """Makes a row factor · a[i]."""
+    """Sets a row to factor · a[i]."""
     for t in range(out.shape[1]):
         out[0, t] = factor * a[i, t]
 

@@ -41,7 +41,7 @@ def inside(n, states, weights, x):
     for s in range(slots):
         P[s, 0, 0] = 1.0
     forest[0, 0] = 1.0
-    # By k: what T(·,k) needs of slots is of fewer introductions, whatever states they belong to.
+    # By k: T(·,k) depends on slots with fewer introductions only, whatever their states.
     for k in range(1, n):
         for i in range(m + 1):
             last = -1
@@ -87,12 +87,8 @@ def outside(n, states, weights, x, sums, forest):
     """Returns the adjoints of T and P: R is the sum over k and b of T times its adjoint, for any one tree.
 
     Args:
-        n: see `inside`, as for the other arguments; `sums` and `forest` are what it returned.
-        states: see there.
-        weights: see there.
-        x: see there.
-        sums: see there.
-        forest: see there.
+        n, states, weights, x: see `inside`.
+        sums, forest: its results.
 
     Returns:
         The adjoint of T, of its shape, and that of P, of its shape.

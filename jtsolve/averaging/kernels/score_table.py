@@ -1,4 +1,4 @@
-"""A hash table from places of sets in colex order to scores, with linear probing."""
+"""A hash table from colex ranks of sets to scores, with linear probing."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from jtsolve.core.compiling import kernel
 
 
 @kernel(allocates=False)
-def find(rank, ranks):
-    """Returns the slot of a set, or else the free one, -1, where it would be.
+def slot_of(rank, ranks):
+    """Returns the slot of a set, or the free one, marked -1, where it belongs.
 
     Args:
         rank: its place in colex order.
@@ -24,8 +24,8 @@ def find(rank, ranks):
 
 @kernel
 def insert(added, scores, ranks, values):
-    """Writes sets that are not there, by their places, and their scores."""
+    """Inserts absent sets, by colex rank, with their scores."""
     for i in range(added.size):
-        slot = find(added[i], ranks)
+        slot = slot_of(added[i], ranks)
         ranks[slot] = added[i]
         values[slot] = scores[i]

@@ -1,4 +1,4 @@
-"""States of the certified sums: families with the thresholds that make each graph one tree of them.
+"""States of the certified sums: families with thresholds, by which each graph is one tree of states.
 
 Sets are positions, families are numbers; `averaging.relaxed` has the definitions and proofs.
 """
@@ -31,7 +31,7 @@ def _grown(array, size):
 def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, n, most):
     """Returns for each family (u,S) those (x,Q) with u ∈ Q ⊆ S∪u and x ∉ S∪u, by x, as starts and list.
 
-    Of more than `most`, it returns no starts.
+    Beyond `most`, it returns no starts.
 
     Args:
         vertex: shape (families,): u.
@@ -43,7 +43,6 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
         first: shape (sets + 1,): families with the parents Q are by_parents[first[Q] : first[Q + 1]].
         by_parents: shape (families,).
         n: the number of variables.
-        most: see above.
     """
     families = vertex.size
     starts = np.zeros(families + 1, np.int64)
@@ -58,7 +57,7 @@ def children_of(vertex, union, slot, members, facets, sizes, first, by_parents, 
             if removed >> slot[f] & 1:
                 continue
             Q = A
-            for j in range(size - 1, -1, -1):  # from the last: the places of those before it stay
+            for j in range(size - 1, -1, -1):  # backwards: earlier positions stay valid
                 if removed >> j & 1:
                     Q = facets[Q, j]
             for i in range(first[Q], first[Q + 1]):
@@ -106,10 +105,10 @@ def _numbered(table, keys, count, a, b, c):
 
 
 @kernel
-def states_of(vertex, union, parents, starts, children, masks, rank, root, tops, thresholds, most, room):
+def reached(vertex, union, parents, starts, children, masks, rank, root, tops, thresholds, most, room):
     """Returns the states that are reached from the root and from the heads of other components.
 
-    A state is a family with thresholds (S,t): whoever below it has parents that contain S ranks above t.
+    A state is a family with thresholds (S,t): every vertex below it whose parents contain S ranks above t.
 
     Args:
         vertex: shape (families,): u of the family (u,S).
@@ -121,9 +120,9 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
         rank: shape (n,): the rank of each vertex, the root's the least.
         root: the family of the root.
         tops: the families (u,∅) of the other vertices.
-        thresholds: whether states pass thresholds on; without, each family is a state.
-        most: no more states than this; beyond, an empty result.
-        room: no more children than this.
+        thresholds: whether states pass thresholds on; otherwise each family is a state.
+        most: maximum number of states; beyond, the result is empty.
+        room: maximum number of children.
     """
     # A state is (family, list of thresholds, 0); a list is (the list without its last one, S, t), and list 0
     # is empty.
@@ -175,7 +174,7 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
                         S, t = masks[own_set[e]], own_rank[e]
                         if S & ~Q or t < 0:
                             continue
-                        # A threshold that a subset's implies says nothing.
+                        # A threshold implied by that of a subset is redundant.
                         implied = False
                         for d in range(own):
                             R = masks[own_set[d]]
@@ -229,7 +228,7 @@ def states_of(vertex, union, parents, starts, children, masks, rank, root, tops,
 
 @kernel
 def restrict_states(states, kept):
-    """Returns the states that are kept, with the children that are; the root's has to be among them."""
+    """Returns the kept states with their kept children; the root's state must be one of them."""
     count = states.family.size
     position = np.cumsum(kept) - 1
     first_slot = np.zeros(int(kept.sum()) + 2, np.int64)

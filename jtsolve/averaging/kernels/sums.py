@@ -22,11 +22,11 @@ from jtsolve.averaging.kernels.words import (
     add,
     exponent_of,
     mantissa,
-    pack,
     power,
     sum_listed,
     sum_products,
     sum_products_below,
+    to_word,
 )
 from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.renaming import rename, unname
@@ -36,7 +36,7 @@ NORMAL, NO_SEPARATOR, NO_CLIQUE = 0, 1, 2
 """Kinds of sets: both weights or neither; 1/s(S) = 0; c(S) = 0 but 1/s(S) > 0."""
 
 NOWHERE, IN_S, IN_R = 0, 1, 2
-"""Where the last variable is."""
+"""The side of the last variable."""
 
 Layout = namedtuple(
     "Layout",
@@ -45,7 +45,7 @@ Layout = namedtuple(
         "width",  # w, the largest size of a clique
         "bits",  # see `words`
         "base",
-        "lowest",  # no number that is not 0 is below 2^lowest
+        "lowest",  # every non-zero number is at least 2^lowest
         "masks",  # shape (K,): the sets of at most w variables by size, then by mask
         "first",  # shape (n + 1, w + 2): [m, k] is the number of sets of less than k of m variables
         "rank",  # shape (2^n,): the position of a set among those of its size
@@ -74,7 +74,7 @@ Tables = namedtuple("Tables", ["f", "links", "parts", "x"])
 
 
 @kernel(inline="always")
-def size_of(mask, layout):
+def mask_size(mask, layout):
     """Returns |mask|."""
     return (
         layout.ones[mask & 511]
@@ -84,15 +84,15 @@ def size_of(mask, layout):
 
 
 @kernel(inline="always")
-def cell_of(s, r, layout):
-    """Returns where F(S,R), L(S,R) and P(S,R) are."""
+def cell_at(s, r, layout):
+    """Returns the position of F(S,R), L(S,R) and P(S,R)."""
     everything = (1 << layout.n) - 1
     return layout.offset[s] + LANES * rename(r, everything ^ s, layout)
 
 
 @kernel(inline="always")
 def across_of(s, size, r, members, layout):
-    """Returns where X(S,R) is; `size` = |S|, `members` = |R|."""
+    """Returns the position of X(S,R); `size` = |S|, `members` = |R|."""
     z = layout.n - 1
     below = (1 << z) - 1
     own, whole = s & below, (s | r) & below
@@ -108,7 +108,7 @@ def across_of(s, size, r, members, layout):
 
 @kernel(inline="always")
 def _misses_required(s, r, weights):
-    """Tells whether some required neighbour of R is neither in R nor in S."""
+    """Returns whether some required neighbour of R is neither in R nor in S."""
     rest, v = r, 0
     outside = ~(s | r)
     while rest:
@@ -125,17 +125,17 @@ def begin(size, first_group, last_group, layout, weights, tables):
     sets = layout.first[layout.n, size + 1] - layout.first[layout.n, size]
     for nth in range(first_group * LANES, min(last_group * LANES, sets)):
         s = layout.masks[layout.first[layout.n, size] + nth]
-        tables.parts[layout.offset[s]] = uint64(pack(1.0, 0, layout.bits, layout.base, layout.lowest))
-        x = pack(weights.clique[s], weights.clique_exponent[s], layout.bits, layout.base, layout.lowest)
+        tables.parts[layout.offset[s]] = uint64(to_word(1.0, 0, layout.bits, layout.base, layout.lowest))
+        x = to_word(weights.clique[s], weights.clique_exponent[s], layout.bits, layout.base, layout.lowest)
         tables.x[across_of(s, size, 0, 0, layout)] = uint64(x & ~1)
 
 
 @kernel
 def count_full(m, size, last, first_group, last_group, first_set, last_set, layout, tables):
-    """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) for |S| < w; B goes where X will be.
+    """B(S,R) = Σ_{∅≠D⊆R} X(S∪D, R∖D) for |S| < w; B is stored in the place of X.
 
     Without the last variable z, S ∪ R has m members and S has `size`; of these S within m members, those from
-    first_set to last_set - 1 are done. `last` tells where z is: NOWHERE, IN_S or IN_R.
+    first_set to last_set - 1 are done. `last` is the side of z: NOWHERE, IN_S or IN_R.
     """
     everything = (1 << m) - 1
     with_last = layout.first[m, layout.width + 1]  # where the S with z begin in a row
@@ -147,11 +147,11 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
     for nth in range(first_set, last_set):
         s = layout.masks[layout.first[layout.n, size] + nth]
         rest = everything ^ s
-        # The places of X(S∪D, R∖D) in a row are the same for all U of m members: listed once.
+        # All U of m members have the same positions of X(S∪D, R∖D) in a row: listed once.
         count = 0
         part = rest
         while True:
-            bigger = size + size_of(part, layout)
+            bigger = size + mask_size(part, layout)
             if bigger <= layout.width:
                 position = layout.first[m, bigger] + layout.rank[s | part]
                 if part and bigger <= largest:
@@ -168,7 +168,7 @@ def count_full(m, size, last, first_group, last_group, first_set, last_set, layo
             sum_listed(tables.x, uint64(start), positions, uint64(count), uint64(layout.bits), sums, codes)
             goal = LANES * (start + begins + layout.first[m, size] + nth)
             for lane in range(LANES):
-                word = pack(sums[lane], codes[lane] + layout.base, layout.bits, layout.base, layout.lowest)
+                word = to_word(sums[lane], codes[lane] + layout.base, layout.bits, layout.base, layout.lowest)
                 tables.x[goal + lane] = uint64(word & ~1)
 
 
@@ -196,7 +196,7 @@ def connect(size, phase, first_group, last_group, parts, layout, weights, tables
                 words[lane] = 0
                 if (r >> (n - 1)) & 1 != phase:
                     continue
-                here = across_of(s, size, r, size_of(r, layout), layout)
+                here = across_of(s, size, r, mask_size(r, layout), layout)
                 if _misses_required(s, r, weights):
                     tables.x[here] = uint64(0)
                 words[lane] = np.int64(tables.x[here])
@@ -208,9 +208,11 @@ def connect(size, phase, first_group, last_group, parts, layout, weights, tables
             for lane in range(lanes):
                 number = mantissa(words[lane], bits)
                 left = number - sums[lane]
-                if words[lane] and left > number * 1e-15:  # below that it is rounding
+                if words[lane] and left > number * 1e-15:  # smaller values are rounding errors
                     exponent = exponent_of(words[lane], bits, base)
-                    tables.f[LANES * (start + part) + lane] = uint64(pack(left, exponent, bits, base, lowest))
+                    tables.f[LANES * (start + part) + lane] = uint64(
+                        to_word(left, exponent, bits, base, lowest)
+                    )
 
 
 @kernel
@@ -220,16 +222,16 @@ def attach(sets, layout, weights, tables):
     everything = (1 << n) - 1
     for r in sets:
         others = everything ^ r
-        count = n - size_of(r, layout)
+        count = n - mask_size(r, layout)
         numbers = np.zeros(1 << count)
         exponents = np.zeros(1 << count, np.int64)
         for name in range(1 << count):
-            if size_of(name, layout) >= width:
+            if mask_size(name, layout) >= width:
                 continue
             s = unname(name, others, layout)
             if weights.inverse[s] == 0.0:
                 continue
-            word = np.int64(tables.f[cell_of(s, r, layout)])
+            word = np.int64(tables.f[cell_at(s, r, layout)])
             if word:
                 numbers[name] = mantissa(word, bits) * weights.inverse[s]
                 exponents[name] = exponent_of(word, bits, base) + weights.inverse_exponent[s]
@@ -245,10 +247,10 @@ def attach(sets, layout, weights, tables):
                             numbers[low | step], exponents[low | step], number, exponent
                         )
         for name in range(1 << count):
-            if numbers[name] != 0.0 and size_of(name, layout) <= width:
+            if numbers[name] != 0.0 and mask_size(name, layout) <= width:
                 s = unname(name, others, layout)
-                word = pack(numbers[name], exponents[name], bits, base, lowest)
-                tables.links[cell_of(s, r, layout)] = uint64(word)
+                word = to_word(numbers[name], exponents[name], bits, base, lowest)
+                tables.links[cell_at(s, r, layout)] = uint64(word)
 
 
 @kernel
@@ -257,8 +259,8 @@ def _net(weight, weight_exponent, parts, full, bits, base, lowest):
     number, exponent = mantissa(parts, bits) * weight, exponent_of(parts, bits, base) + weight_exponent
     number, exponent = add(number, exponent, -mantissa(full, bits), exponent_of(full, bits, base))
     if number < 0.0:
-        return pack(-number, exponent, bits, base, lowest) | 1
-    return pack(number, exponent, bits, base, lowest) & ~1
+        return to_word(-number, exponent, bits, base, lowest) | 1
+    return to_word(number, exponent, bits, base, lowest) & ~1
 
 
 @kernel
@@ -292,12 +294,12 @@ def divide(size, phase, first_group, last_group, parts, layout, weights, tables)
                 r = unname(part, everything ^ s, layout)
                 if (r >> (n - 1)) & 1 != phase:
                     continue
-                word = pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
+                word = to_word(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
                 tables.parts[LANES * (start + part) + lane] = uint64(word)
                 kind = weights.kind[s]
                 if kind == NO_CLIQUE:
                     continue
-                here = across_of(s, size, r, size_of(r, layout), layout)
+                here = across_of(s, size, r, mask_size(r, layout), layout)
                 bounded = kind == NO_SEPARATOR or size == layout.width  # no full component: B = 0
                 full = 0 if bounded else np.int64(tables.x[here])
                 x = _net(weights.clique[s], weights.clique_exponent[s], word, full, bits, base, lowest)
@@ -316,13 +318,11 @@ def exclude(s, sets, proper, some, layout, weights, tables):
         sets: the R.
         proper: shape (2^(n-|S|),): words of L°(S,·), by renamed set; written.
         some: likewise for P¹(S,·).
-        layout: see there, as for weights and tables.
-        weights: see there.
-        tables: see there.
+        layout, weights, tables: see `sums`.
     """
     bits, base, lowest = layout.bits, layout.base, layout.lowest
     others = ((1 << layout.n) - 1) ^ s
-    size = size_of(s, layout)
+    size = mask_size(s, layout)
     begins = layout.offset[s]
     # L°(S,R), a sum over the Q ⊊ S.
     for r in sets:
@@ -331,7 +331,7 @@ def exclude(s, sets, proper, some, layout, weights, tables):
         q = s
         while q:
             q = (q - 1) & s
-            word = np.int64(tables.f[cell_of(q, r, layout)])
+            word = np.int64(tables.f[cell_at(q, r, layout)])
             if word and weights.inverse[q] != 0.0:
                 number, exponent = add(
                     number,
@@ -339,8 +339,8 @@ def exclude(s, sets, proper, some, layout, weights, tables):
                     mantissa(word, bits) * weights.inverse[q],
                     exponent_of(word, bits, base) + weights.inverse_exponent[q],
                 )
-        proper[goal] = uint64(pack(number, exponent, bits, base, lowest))
-    # P¹(S,R): the part K ∋ min R is full, and the rest anything; or it is not, and the rest has a full part.
+        proper[goal] = uint64(to_word(number, exponent, bits, base, lowest))
+    # P¹(S,R): the part K ∋ min R is full and the rest is free; or K is not, and the rest has a full part.
     for r in sets:
         goal = rename(r, others, layout)
         low = goal & -goal
@@ -371,9 +371,9 @@ def exclude(s, sets, proper, some, layout, weights, tables):
             if part == 0:
                 break
             part = (part - 1) & rest
-        word = pack(number, exponent, bits, base, lowest)
+        word = to_word(number, exponent, bits, base, lowest)
         some[goal] = uint64(word)
-        here = across_of(s, size, r, size_of(r, layout), layout)
+        here = across_of(s, size, r, mask_size(r, layout), layout)
         separator = 1.0 / weights.inverse[s]
         x = _net(separator, -weights.inverse_exponent[s], word, np.int64(tables.x[here]), bits, base, lowest)
         tables.x[here] = uint64(x)
@@ -391,9 +391,9 @@ def divide_properly(size, group, star, layout, weights, tables, proper, none):
     lanes = min(LANES, layout.first[n, size + 1] - begins - group * LANES)
     start = layout.offset[layout.masks[begins + group * LANES]] // LANES
     sums, codes = np.empty(LANES), np.empty(LANES, np.int64)
-    # P°(S,∅) = 1; R in increasing order, so that P°(S,R∖K) is there for every K.
+    # P°(S,∅) = 1; R in increasing order, so that P°(S,R∖K) is known for every K.
     for lane in range(lanes):
-        none[lane] = uint64(pack(1.0, 0, bits, base, lowest))
+        none[lane] = uint64(to_word(1.0, 0, bits, base, lowest))
     for part in range(1, 1 << (n - size)):
         for lane in range(lanes):
             s = layout.masks[begins + group * LANES + lane]
@@ -404,14 +404,16 @@ def divide_properly(size, group, star, layout, weights, tables, proper, none):
                 if not r & weights.required[n - 1]:  # all real: F(A ∪ star,K) = 0, and K may be full for A
                     s ^= 1 << (n - 1)
                     at = layout.offset[s] + LANES * part
-            own = np.int64(tables.f[at]) if size_of(s, layout) < layout.width else 0
+            own = np.int64(tables.f[at]) if mask_size(s, layout) < layout.width else 0
             number, exponent = proper_link(link, own, s, layout, weights)
-            proper[LANES * part + lane] = uint64(pack(number, exponent, bits, base, lowest))
+            proper[LANES * part + lane] = uint64(to_word(number, exponent, bits, base, lowest))
         low = part & -part
         rest = part ^ low
         sum_products(proper, none, uint64(low), uint64(0), uint64(rest), uint64(bits), sums, codes)
         for lane in range(lanes):
-            none[LANES * part + lane] = uint64(pack(sums[lane], codes[lane] + 2 * base, bits, base, lowest))
+            none[LANES * part + lane] = uint64(
+                to_word(sums[lane], codes[lane] + 2 * base, bits, base, lowest)
+            )
 
 
 @kernel
@@ -425,7 +427,7 @@ def proper_link(link, own, s, layout, weights):
         -mantissa(own, bits) * weights.inverse[s],
         exponent_of(own, bits, base) + weights.inverse_exponent[s],
     )
-    # The rest of equal numbers is rounding.
+    # The difference of equal numbers is a rounding error.
     if link and number * power(max(-1022, exponent - highest)) > 1e-13:
         return number, exponent
     return 0.0, 0

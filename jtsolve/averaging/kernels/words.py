@@ -159,7 +159,7 @@ def sum_products(typing, one, other, left, right, rest, bits, sums, codes):  # n
 
 @intrinsic
 def sum_products_below(typing, one, other, left, right, rest, bits, sums, codes):  # noqa: ARG001
-    """The same in one pass: `codes` are given, and no sum is much above 2^codes."""
+    """The same in one pass: `codes` are given, and no sum far exceeds 2^codes."""
 
     def generate(context, builder, signature, arguments):
         sums, codes = (_data(context, builder, signature.args[i], arguments[i]) for i in (6, 7))
@@ -247,7 +247,7 @@ def power(exponent):
 
 
 @kernel
-def pack(number, exponent, bits, base, lowest):
+def to_word(number, exponent, bits, base, lowest):
     """Returns the word of number · 2^exponent, which is not negative; 0 if it is below 2^lowest.
 
     Below that are only products with 0.

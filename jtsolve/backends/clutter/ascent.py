@@ -80,7 +80,7 @@ def ascend(
     *,
     rough: bool = False,
 ) -> tuple[Bound, NDArray[np.int64] | None]:
-    """Raises multipliers by dual ascent; the subproblem takes them if its bound is no worse then.
+    """Raises multipliers by dual ascent; the subproblem adopts them if they do not worsen its bound.
 
     New cuts are appended to the rows. If it ends early, and no certificate needs the multipliers, they are
     left out: with millions of families, evaluating them takes seconds, and the bound has been reported.
@@ -117,7 +117,7 @@ def ascend(
     )
     if not goes_on and subproblem.stages is None:
         return start, None
-    # A cut may be a row already: its multiplier then grows by what the ascent raised it.
+    # A cut may be a row already: its multiplier then grows by the raise of the ascent.
     number = {clutter: k for k, clutter in enumerate(subproblem.rows.clutters)}
     fresh = [clutter for clutter in raises if clutter not in number]
     number |= {clutter: len(subproblem.rows.clutters) + k for k, clutter in enumerate(fresh)}
@@ -132,7 +132,7 @@ def ascend(
 def bound_alone(subproblem: Subproblem, proceed: Callable[[int], bool]) -> Stage:
     """Bounds a subproblem by dual ascent, and returns the multipliers: its rows stay as they are.
 
-    For lattices so large that there is no room for a bit for each set and cut.
+    For lattices too large for a bit per set and cut.
 
     Args:
         subproblem: feasible.
@@ -229,7 +229,7 @@ def cuts_raised(
             else:
                 take(k, generators[k], amount)
             fallen += amount
-        # ∅ ∈ F(a): the sink is reached from ∅ by free families, and no cut of it can be raised any more.
+        # ∅ ∈ F(a): the sink is reached from ∅ by free families, and none of its cuts can be raised further.
         if close(k, free):
             k = heapq.heappop(waiting)[1] if waiting else None
         elif waiting:

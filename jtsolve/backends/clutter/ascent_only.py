@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _BYTES_PER_SET, _BYTES_PER_FAMILY = 20, 32
-"""Of a set and of each of its families, beside the families themselves and a bit for each vertex; the lists
-of entering families come on top."""
+"""Memory of a set and of each of its families, beside the families themselves and a bit for each vertex; the
+lists of entering families come on top."""
 _BETWEEN_BOUNDS = 0.2
 """Seconds between two reported bounds."""
 
@@ -44,8 +44,8 @@ def bound_by_ascent(
 ) -> tuple[Outcome, Proof]:
     """Returns the first tree with the bound of an ascent that it guides, and the proof of the bound.
 
-    The outcome stops with "finished" if the bound proves the tree best or that there is none, with "memory"
-    if the ascent ended before: going on takes more of it.
+    The outcome stops with "finished" if the bound proves the tree optimal or the problem infeasible, with
+    "memory" if the ascent ended before: continuing needs more of it.
 
     Args:
         problem: with any scores.
@@ -55,7 +55,7 @@ def bound_by_ascent(
         report: of the run.
 
     Raises:
-        StoppedError: the report asked to end before the families were listed.
+        StoppedError: the report stopped it before the families were listed.
     """
     families = families_of(problem, root, lambda: report.stop is not None)
     search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
@@ -87,7 +87,7 @@ def bound_by_ascent(
 
 
 def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits, report: Report) -> Outcome:
-    """Returns the first tree with the best bound that the scores know; see `core.scores.Bounding`.
+    """Returns the first tree with the best bound of the scores; see `core.scores.Bounding`.
 
     Args:
         problem: whose scores are `Bounding`.
@@ -96,7 +96,7 @@ def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits
         report: receives each bound; ends the computation.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the report stopped it.
     """
 
     def proceed() -> None:

@@ -6,9 +6,9 @@ a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choi
 
 1. A start backend gives the first tree; the root is a vertex with the most neighbours in it or, before
    potentials, in the best tree of treewidth 1. Without a tree, a search with all scores 0 finds one, or
-   proves that there is none, however large the scores are.
+   proves infeasibility, however large the scores are.
 2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
-   the way (`volume`); with large cliques, potentials stand for all cuts at once (`potentials`). All give
+   the way (`volume`); with large cliques, potentials represent all cuts at once (`potentials`). All give
    bounds, and families that a bound rules out are dropped for good. When a better tree comes meanwhile, the
    search may restart with it (`restarts`).
 3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
@@ -22,11 +22,11 @@ binary columns over a list of them (`listed`); where that does not fit either, s
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
 LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
-verifies with code of its own (`jtsolve.verify.certificate`). Guide: docs/clutter.md.
+verifies independently (`jtsolve.verify.certificate`). Guide: docs/clutter.md.
 
 Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case.
 Memory: linear in the number of sets, at most C(n, treewidth + 1) and smaller ones, with a word for 64 cuts
-per set; and in the number of open subproblems. The completion bound takes n + 12 numbers for each of 2^n.
+per set; and in the number of open subproblems. The completion bound needs n + 12 numbers for each of 2^n.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017
@@ -79,21 +79,21 @@ _LIBRARIES = 250_000_000
 _BYTES_PER_SET = 3000
 """For some thousands of cuts, and copies. Measured: 1400 to 3900."""
 _BYTES_PER_PAIR = 150
-"""Of the families of priced bounds, for each pair of columns and number of parents."""
+"""Memory of priced bounds, for each pair of columns and number of parents."""
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
-"""Of the predictions, guesses that no limit relies on. The first rate is of all families at 20 variables, the
-other of those that the first ascent leaves: 29,841 on plants took 14 s."""
+"""Rates of the predictions, guesses on which no limit relies. The first is of all families at 20 variables,
+the other of those that the first ascent leaves: 29,841 on plants took 14 s."""
 _MANY_SETS, _MANY_OF_ALL = 1 << 17, 1 / 8
 """Sets above which the completion bound is tried before they are listed, and their share of all 2^n, each of
 which it visits: of 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
 _FEW_OF_PRUNED = 20_000
-"""Families up to which the simplex method solves what the completion bound leaves at once. On mushroom, with
-7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
+"""Maximum number of families for which the simplex method follows the completion bound directly. On mushroom,
+with 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
 _FAR_MORE = 1 << 23
 """Sets above which few are listed though an ascent over all fits: over 4.2 million (msweb) it was closer."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
-"""For each set and pair of variables: four rounds with 22 variables took 14 s."""
+"""Work per set and pair of variables: four rounds with 22 variables took 14 s."""
 
 
 class ProofForecast(NamedTuple):
@@ -296,11 +296,11 @@ class ClutterCuts:
         """Returns the search with all families before its start, their number, and the problem for restarts.
 
         Where these are too many, it is that of the problem without the sets that no better tree may use.
-        Without a first tree, a flat search reports one; if it proves that there is none, it is returned.
+        Without a first tree, a flat search reports one; a proof of infeasibility is returned.
         Last is the number of rounds of the completion bound.
 
         Raises:
-            StoppedError: the report asked to end before that was done.
+            StoppedError: the report stopped it before that was done.
             LimitError: too many sets are left.
         """
         few, again, completions = self.simplex, problem, 0
@@ -351,7 +351,7 @@ class ClutterCuts:
 
         Scores on demand are tabulated before the first tree is chosen. A good one matters here: on mushroom
         the completion bound leaves 6,392 of four million sets for the optimum, and millions for the forest.
-        So `start` is asked even if there is an incumbent.
+        So `start` runs even if there is an incumbent.
         """
         problem = tabulated(problem, limits, report)
         known = report.incumbent
@@ -426,9 +426,9 @@ class ClutterCuts:
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
         # For potentials, no tree indicates a good root, and it should not depend on the order of events.
-        return first, choose_root(problem, None if self._may_take_potentials(problem) else first)
+        return first, choose_root(problem, None if self._may_use_potentials(problem) else first)
 
-    def _may_take_potentials(self, problem: Problem) -> bool:
+    def _may_use_potentials(self, problem: Problem) -> bool:
         """Returns whether potentials may follow the ascent."""
         width = problem.max_clique_size
         suits = width >= POTENTIALS.least_width and problem.n <= POTENTIALS.most_sinks

@@ -1,4 +1,4 @@
-"""Bounds of the clutter LP in exact arithmetic: any multipliers give one, whoever computed them.
+"""Bounds of the clutter LP in exact arithmetic, from any multipliers.
 
 Every row of the LP is a set function g with a limit: Σ x(v,P) (g(P∪v) − g(P)) ≥ limit holds for the families
 of every tree of the problem. For multipliers λ ≥ 0 and t = s + Σ λ g, the Lagrangian bound

@@ -1,7 +1,7 @@
 """Branch and bound over subproblems of the clutter LP, best bound first.
 
 A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
-little or few families are left, or, with large cliques, by potentials in its place (`potentials`), then by
+little or few families are left, or, with large cliques, by potentials instead (`potentials`), then by
 the simplex method (`simplex`) if the families are few enough. If its bound is still above the best tree's
 score, it branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set
 that is complete in every tree. Children start with the rows and multipliers of their parent. When every pair
@@ -60,7 +60,7 @@ class BranchingConstants:
     and the simplex method then proved the optimum within 5 s."""
     rounded: int = 100_000
     """Families up to which trees are rounded from turns of potentials: of 48 variables of plants, such trees
-    scored 20,000 nats less than the best one, and they take time."""
+    scored 20,000 nats less than the best one, and cost time."""
 
 
 BRANCHING = BranchingConstants()
@@ -74,7 +74,7 @@ _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.z
 
 @dataclass(slots=True)
 class ProofNode:
-    """A node as a certificate has it: what it dropped, and its branches or its last multipliers."""
+    """A node of the certificate: the families that it dropped, and its branches or last multipliers."""
 
     stages: list[Stage] | None
     last: Stage | None = None
@@ -136,7 +136,7 @@ class BranchAndBound:
     ) -> BranchAndBound:
         """Returns the search of a problem, with a cut for every required edge.
 
-        A flat one takes all scores for 0: it ends with any tree, or with the proof that there is none.
+        A flat one treats all scores as 0: it ends with any tree, or with a proof of infeasibility.
 
         Args:
             problem: to solve.
@@ -190,7 +190,7 @@ class BranchAndBound:
         return (self.report.stop or Stop.INTERRUPTED) if self.open else Stop.FINISHED
 
     def relax(self, pool: ThreadPoolExecutor | None) -> None:
-        """Bounds the problem as a whole, and drops what the bound rules out; does not branch."""
+        """Bounds the whole problem, and drops the families that the bound rules out; does not branch."""
         self.root.subproblem.set_centre()
         self._bound(self.root, pool)
         self.root.subproblem.fix()
@@ -218,7 +218,7 @@ class BranchAndBound:
         heapq.heappush(self.open, (-node.subproblem.units, self.made, node))
 
     def _finish(self, node: OpenNode) -> None:
-        """Records the multipliers of a node that is not worked on any more."""
+        """Records the multipliers of a finished node."""
         if node.subproblem.stages is not None:
             feasible = node.subproblem.feasible
             node.proof.last = node.subproblem.stage() if feasible else Stage([], [], [])
@@ -258,12 +258,12 @@ class BranchAndBound:
             return False
         # 2. Potentials where they suit, else the volume algorithm, until the families are few or the gain is
         # small.
-        if self._is_large(subproblem) and not self._take_turns(node, on_point):
+        if self._is_large(subproblem) and not self._run_potentials(node, on_point):
             return False
         takes_steps = self._is_large(subproblem) and not node.turned
-        if takes_steps and not self._take_steps(node, pool, on_point):
+        if takes_steps and not self._run_volume(node, pool, on_point):
             return False
-        # 3. The simplex method, which solves the LP of what is left.
+        # 3. The simplex method, which solves the LP of the remaining families.
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
             simplex = CuttingPlanes(subproblem, pool, polishes=node.turned)
             finished = simplex.run(on_point, self.report)
@@ -276,14 +276,14 @@ class BranchAndBound:
         """Returns whether a subproblem is open, with too many families for the simplex method at once."""
         return not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few
 
-    def _take_turns(
+    def _run_potentials(
         self,
         node: OpenNode,
         on_point: Callable[[Point, Bound], bool],
     ) -> bool:
         """Bounds a node by potentials, if they suit it; returns False if it was interrupted."""
         if node.potentials is None:
-            if not Potentials.suit(node.subproblem):
+            if not Potentials.pay_off(node.subproblem):
                 return True
             node.potentials = Potentials(node.subproblem)
         potentials = node.potentials
@@ -291,12 +291,12 @@ class BranchAndBound:
         finished = potentials.run(BRANCHING.turned * self.few, on_point, self.report)
         self.steps += potentials.turns - turns
         if finished:
-            node.turned, node.potentials = potentials.suited, None
+            node.turned, node.potentials = potentials.still_pay_off, None
             if node.turned and not node.subproblem.closed:
                 potentials.hand_over()
         return finished
 
-    def _take_steps(
+    def _run_volume(
         self,
         node: OpenNode,
         pool: ThreadPoolExecutor | None,
@@ -334,7 +334,7 @@ class BranchAndBound:
             return self.report(bound=self.bound, note="dual ascent")
 
         # Turns of potentials make up for a rough ascent sooner than a fine one ends.
-        rough = Potentials.may_suit(subproblem)
+        rough = Potentials.may_pay_off(subproblem)
         bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, rough=rough)
         node.ascended = self.report.stop is None
         return bound if subproblem.feasible else None

@@ -7,7 +7,7 @@ vertex, then some vertex of the order enters F:
 
     Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1.
 
-The clutter {{a,b}} says that {a,b} is complete: a and b are adjacent.
+The clutter {{a,b}} requires {a,b} to be complete: a and b are adjacent.
 
 *Set rows* give g by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. With sets, they
 state which sets are not separators or not cliques, and limit the number of cliques (`families`); with pairs,
@@ -117,9 +117,9 @@ class CutRows:
         self._written = 0
 
     def moved(self, families: Families, position: NDArray[np.int64]) -> CutRows:
-        """Returns the rows over fewer sets; `position` has shape (K,), -1 for sets that are gone.
+        """Returns the rows over fewer sets; `position` has shape (K,), -1 for dropped sets.
 
-        Generators that are gone are dropped: the sets that contain them are gone too.
+        Dropped generators vanish: the sets that contain them are dropped too.
         """
         # All generators in one array, so that numpy moves them at once.
         ends = list(accumulate(map(len, self.clutters), initial=0))

@@ -63,7 +63,7 @@ _LITTLE = 0.05
 _ROOM = 2_000_000
 """Sets that a search finds; of others, only the best for two columns."""
 _BYTES_PER_PAIR, _BYTES_PER_SET, _SETS = 120, 270, 500_000
-"""Of columns; of a set beside a bit for each vertex; and sets of three for which there is to be room."""
+"""Memory of a pair of columns, and of a set beside a bit for each vertex; and reserved sets of three."""
 _ROUNDING = 1e-12
 """Relative: of a sum over the vertices."""
 
@@ -90,7 +90,7 @@ def bound_by_list(
         report: of the run.
 
     Raises:
-        StoppedError: the report asked to end.
+        StoppedError: the report stopped it.
     """
 
     def proceed() -> None:

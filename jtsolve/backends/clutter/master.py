@@ -40,7 +40,7 @@ _NOTHING = 1e-9
 
 
 class LPFailure(Exception):  # noqa: N818 - the caller continues without the solver
-    """The LP solver failed twice, the second time from scratch; says with which status."""
+    """The LP solver failed twice, the second time from scratch; with its status."""
 
 
 @cache
@@ -237,7 +237,7 @@ class Master:
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
     def follow(self, families: Families, position: NDArray[np.int64]) -> None:
-        """Switches to fewer families; `position`, shape (K,), is -1 for sets that are gone."""
+        """Switches to fewer families; `position`, shape (K,), is -1 for dropped sets."""
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]

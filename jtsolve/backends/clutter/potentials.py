@@ -2,18 +2,18 @@
 
 A sink a is a set that is complete in every tree (`ascent`). Its cuts with their multipliers add up to a
 *potential* π_a(A) = Σ λ_F [A ∈ F], which never falls from a set to a larger one, with π_a(∅) = 0. Any such
-function is a sum of cuts of a: the multipliers of all cuts that there are come down to one number for each
+function is a sum of cuts of a: the multipliers of all possible cuts reduce to one number for each
 sink and set, and
 
     D(π) = Σ_v max_P [t(P∪v) − t(P)] − Σ_a π_a(a),      t = s + Σ_a π_a.
 
 Given the others, the best potential of one sink is known: let r(v,P) be the reduced costs that are left when
-π_a is taken away. Then π_a may grow along the arc from P to P∪v by r(v,P), and not along the free arcs to
+π_a is removed. Then π_a may grow along the arc from P to P∪v by r(v,P), and not along the free arcs to
 subsets, so that π_a(a) is at most the length of the shortest path from ∅ to a. It is as long, with
 
     π_a(A) = min(d, distance from ∅ to A)   or   π_a(A) = d − min(d, distance from A to a),   d = π_a(a),
 
-where the first takes its cuts near ∅, the second near the sink. Of the first, what no shortest path needs is
+where the first has its cuts near ∅, the second near the sink. Of the first, what no shortest path needs is
 given back. In turns, all sinks, in random order, move their cuts to the one end and to the other: what an end
 has to spare is found there by others. In a fixed order, or with the ends mixed, hardly anything is gained.
 
@@ -26,19 +26,19 @@ The bound itself is worse afterwards, but better after some rounds; where it is 
 too high, and falls.
 
 On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, of
-69 variables of plants more than half of the gap is gone after two minutes (docs/benchmarks.md).
+69 variables of plants they close more than half of the gap in two minutes (docs/benchmarks.md).
 At treewidth 2, the steps (`volume`) are better. Potentials are no list of cuts: they fix families and give
 bounds, but no certificate. In the end, levels of theirs, which are cuts, become the rows of the subproblem,
 for the simplex method to begin with; and turns go on from the multipliers of each of its solutions.
 
 References: Werner, Průša and Dlask, Relative interior rule in block-coordinate descent, CVPR 2020 (why a
-minimum inside the face of minima is the one to take). Kolmogorov, Convergent tree-reweighted message passing
+minimum inside the face of minima is the best one). Kolmogorov, Convergent tree-reweighted message passing
 for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov, Smooth minimization of
 non-smooth functions, Mathematical Programming 2005 (stretching). Ours: the blocks are the sinks of a directed
 cut relaxation over a lattice of sets; the turns between the two ends; the stretching; the levels as rows. All
 bounds are in exact integers.
 
-Time: a sink takes 10 to 20 passes over the families. Memory: 4 bytes for each sink and set, and
+Time: 10 to 20 passes over the families per sink. Memory: 4 bytes for each sink and set, and
 as much again while families are dropped.
 """
 
@@ -72,10 +72,10 @@ class PotentialsConstants:
 
     least_width: int = 4
     least_gap: float = 0.01
-    """Members of the largest sets, and share of what cuts can gain that the ascent leaves, from which on
-    potentials take the place of steps. On plants at treewidth 3 it leaves 7 %, on 25 of its variables 2.8 %,
-    and at treewidth 2 0.5 %. On insurance at treewidth 4, where nothing is left but a better tree to be
-    found, steps with their rounding ended in 2 s, and turns in 7 s."""
+    """Members of the largest sets, and share of the possible gain of cuts left by the ascent, from which on
+    potentials replace steps. On plants at treewidth 3 it leaves 7 %, on 25 of its variables 2.8 %, and at
+    treewidth 2 0.5 %. On insurance at treewidth 4, where nothing is left but a better tree to be found, steps
+    with their rounding ended in 2 s, and turns in 7 s."""
     most_sinks: int = 250
     """The memory of more sinks is not in the prediction of `clutter`."""
     little: float = 0.02
@@ -87,7 +87,7 @@ class PotentialsConstants:
     slopes: int = 5000
     iterations: int = 30
     memory: int = 20
-    """Of the quasi-Newton method, and the pairs that it remembers."""
+    """Iterations of the quasi-Newton method, and the pairs in its memory."""
     temperature: float = 0.3
     """For each vertex at first, as a share of the gap."""
     cooling: float = 0.7
@@ -101,7 +101,7 @@ class PotentialsConstants:
 
 POTENTIALS = PotentialsConstants()
 _BITS = 26
-"""Of the distance between the bound without cuts and the best tree, in steps of the potentials."""
+"""Resolution of potentials: bits of the distance between the bound without cuts and the best tree."""
 _ROUND = (True, False, False)
 """Whether a turn moves cuts towards ∅. The second of those towards the sinks gains most: of three seeds on 34
 variables of plants at treewidth 3, rounds with two of them had 383 nats left after 4 s, and with one 428."""
@@ -115,7 +115,7 @@ class Potentials:
         turns: number done.
         gap: of the present potentials, in nats.
         temperature: of the next stretching, as in `POTENTIALS`.
-        position: where the sets are that were there at first, -1 for those that are gone; None if none is.
+        position: positions of the initial sets, -1 for dropped ones; None if none is dropped.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Potentials:
         self._evaluate_and_fix()
 
     @staticmethod
-    def may_suit(subproblem: Subproblem) -> bool:
+    def may_pay_off(subproblem: Subproblem) -> bool:
         """Returns whether to use them if the ascent leaves a large gap: no certificate, and large cliques."""
         return (
             subproblem.stages is None
@@ -151,15 +151,15 @@ class Potentials:
         )
 
     @staticmethod
-    def suit(subproblem: Subproblem) -> bool:
+    def pay_off(subproblem: Subproblem) -> bool:
         """Returns whether to use them, after the ascent."""
-        return Potentials.may_suit(subproblem) and _leaves_much(
+        return Potentials.may_pay_off(subproblem) and _leaves_much(
             subproblem, subproblem.units, _without_cuts(subproblem)
         )
 
     @property
-    def suited(self) -> bool:
-        """Whether they would still be taken if the best tree had been known after the ascent."""
+    def still_pay_off(self) -> bool:
+        """Whether they would still be used if the best tree had been known after the ascent."""
         return _leaves_much(self.subproblem, self.start, self.top)
 
     def run(
@@ -182,10 +182,10 @@ class Potentials:
         subproblem = self.subproblem
         before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
-            if not self.suited:  # a better tree has come, which was all that was missing
+            if not self.still_pay_off:  # a better tree has come, which was all that was missing
                 return True
             gap = self.gap
-            if not self._take_round(report):
+            if not self._do_round(report):
                 return subproblem.closed
             if not on_point(self.point, self.bound):
                 return False
@@ -215,7 +215,7 @@ class Potentials:
         gap = inf
         while not self.subproblem.closed and self.gap < (1 - POTENTIALS.little) * gap:
             gap = self.gap
-            if not self._take_round(report):
+            if not self._do_round(report):
                 return
 
     def hand_over(self) -> None:
@@ -226,7 +226,7 @@ class Potentials:
             multipliers, CutRows(subproblem.families, list(cuts), subproblem.rows.set_rows)
         )
 
-    def _take_round(self, report: Stoppable) -> bool:
+    def _do_round(self, report: Stoppable) -> bool:
         """Does a round of turns; returns False if it was interrupted."""
         finished = all(self._turn(report, from_empty=kind) for kind in _ROUND)
         self._evaluate_and_fix()
@@ -328,7 +328,7 @@ class Potentials:
             subproblem.units = min(subproblem.units, self.bound.units)
 
     def _evaluate(self) -> None:
-        """Sets the bound of the potentials, and what belongs to the families.
+        """Sets the bound of the potentials, and the arrays of the families.
 
         Raises:
             InternalError: a potential falls somewhere, so that it is no sum of cuts.
@@ -363,7 +363,7 @@ class Potentials:
         families = self.subproblem.families
         runs = self.runs
         room = (np.empty_like(self.reduced), np.empty(families.sizes.size, dtype=np.int32))
-        # Invariant: `reduced` is what all potentials but that of the sink in hand leave of the reduced costs.
+        # Invariant: `reduced` has the reduced costs after all potentials except that of the current sink.
         # Taking the last one's share and giving back the next one's is one pass.
         last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
@@ -433,7 +433,7 @@ class Stretching:
             families.n,
             self.temperature,
         )
-        # ∂/∂slope_k of Σ_v smoothed maximum is Σ_A (what families bring to A − take from it) · |[0, π(A)] ∩
+        # ∂/∂slope_k of Σ_v smoothed maximum is Σ_A (inflow of A − outflow) · |[0, π(A)] ∩
         # interval k|; the price Σ π_a(a) has the derivative `lengths`.
         cover = covered(self.potentials, self.bits, self.ends, gathered(share, families.facets))
         gradient = cover * self.step_unit - self.lengths
@@ -468,6 +468,6 @@ def _without_cuts(subproblem: Subproblem) -> int:
 
 
 def _leaves_much(subproblem: Subproblem, units: int, top: int) -> bool:
-    """Returns whether a bound leaves much of what cuts can gain at most, from the bound without cuts."""
+    """Returns whether a bound leaves much of the largest possible gain over the bound without cuts."""
     target = subproblem.best.target
     return units - target > POTENTIALS.least_gap * (top - target)

@@ -1,6 +1,6 @@
 """Restarts of a search from better trees.
 
-The best tree at the beginning decides much: the root has the most neighbours in it, and it guides the dual
+The initial best tree matters: the root has the most neighbours in it, and it guides the dual
 ascent (`ascent`). The steps after the ascent make up for a poor tree only slowly: on accidents (111
 variables, treewidth 2), the ascent from the optimum takes 4 s and ends where steps that began with an early
 tree arrive after a minute. So when a better tree has come while the first node is being bounded, a new search
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
 
 _WAIT = 2.0
-"""A restart waits until the search took this multiple of the time of its beginning."""
+"""A restart waits until the search has run for this multiple of the time of its first phase."""
 
 
 @dataclass(slots=True)
@@ -69,13 +69,13 @@ class _Course:
         try:
             fresh = begin()
             if self.search is not None and self.search.best.tree is not None:
-                # Rounding in the present search may have found a tree that nobody else has.
+                # Rounding in the present search may have found a better tree than all others.
                 fresh.best.offer(self.search.best.tree)
             fresh.ascend()
-            # Bounds are of the same problem: the lower one wins, whatever work the other has done.
+            # Both bounds hold for the same problem: the lower one wins.
             if self.search is None or fresh.bound < self.search.bound:
                 self.search = fresh
-        except (StoppedError, LimitError):  # the present search stands
+        except (StoppedError, LimitError):  # the present search continues
             if self.search is None:
                 raise
             room = False

@@ -67,7 +67,7 @@ class Point(NamedTuple):
     value: NDArray[np.float64]
 
     def restricted_to(self, families: Families, position: NDArray[np.int64]) -> Point:
-        """Returns the part among fewer families; `position`, shape (K,), is -1 for sets that are gone."""
+        """Returns the part among fewer families; `position`, shape (K,), is -1 for dropped sets."""
         union = position[self.union]
         there = (union >= 0) & (self.slot < families.width)
         there[there] = families.allowed[union[there], self.slot[there]]
@@ -189,7 +189,7 @@ def _violated_set_rows(families: Families, point: Point, tolerance: float) -> li
     # b(A) = Σ x of families that make A − Σ x of families that build on A: of a tree, 1 for a clique, and
     # minus its multiplicity for a separator.
     balance = np.bincount(point.union, point.value, count) - np.bincount(parents, point.value, count)
-    balance[0] = 0.0  # ∅ as a separator is a matter of which families there are
+    balance[0] = 0.0  # the families decide whether ∅ may be a separator
     found = [
         SetRow(((int(at), 1),), (), 0)
         for at in np.flatnonzero(families.not_separator & (balance < -tolerance))
@@ -198,8 +198,8 @@ def _violated_set_rows(families: Families, point: Point, tolerance: float) -> li
         SetRow(((int(at), -1),), (), 0) for at in np.flatnonzero(families.not_clique & (balance > tolerance))
     ]
     if most is not None:
-        # max Σ_{A ∈ S} b(A) over all S takes the sets of positive balance: the most violated row of this
-        # kind.
+        # max Σ_{A ∈ S} b(A) over all S is attained by the sets of positive balance: the most violated row of
+        # this kind.
         positive = np.flatnonzero(balance > SEPARATION.support)
         if balance[positive].sum() > most + tolerance:
             found.append(SetRow(tuple((int(at), -1) for at in positive), (), -most))
@@ -271,7 +271,7 @@ def violated(
         return [tuple(at[first:last]) for first, last in pairwise([0, *ends.tolist()])]
 
     # Every k-th sink in a share: neighbours in the order have networks of similar size. Sorting makes the
-    # rows independent of which thread was first.
+    # rows independent of the order of the threads.
     if nodes.size * len(sinks) < SEPARATION.parallel_threshold:
         return sorted(set(part(sinks)))
     shares = [sinks[k :: SEPARATION.shares] for k in range(min(SEPARATION.shares, len(sinks)))]

@@ -4,12 +4,12 @@ Solve the LP over the current rows (`master`); evaluate its multipliers in exact
 bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When
 none is violated, the LP is solved, and its bound is the best that its rows give.
 
-Of many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten and
-Shanno, Operations Research 1992). Exact evaluation covers all, and those that gain more than the best
+With many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten
+and Shanno, Operations Research 1992). Exact evaluation covers all, and those that gain more than the best
 column of their vertex join. As long as the bound is not the best yet, the LP is then solved again before rows
 are sought.
 
-The steps leave thousands of rows, some hundreds of which have a multiplier in a solution. The LP begins with
+The steps leave thousands of rows, but only hundreds have a multiplier in a solution. The LP begins with
 the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
 
 After turns of potentials (`potentials`), the rows are cuts of theirs. Turns then go on from the multipliers
@@ -49,7 +49,7 @@ class SimplexConstants:
     """Rounds, in which rows are sought, after which a slack row leaves."""
     support: float = 1e-9
     tolerance: float = 1e-6
-    """Of violations: a thousand times that of the solver."""
+    """Tolerance of violations: a thousand times that of the solver."""
     points: tuple[InOutPoint, ...] = (
         InOutPoint(0.5, 1e-3, 1e-4),
         InOutPoint(0.1, 1e-4, 1e-5),
@@ -119,7 +119,7 @@ class CuttingPlanes:
             master = Master(families, columns, CutRows(families, first, rows.set_rows), SIMPLEX.escape)
             master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
             return self._rounds(master, bound.units, on_point, report)
-        except LPFailure:  # the best multipliers stay, and branching goes on from them
+        except LPFailure:  # the best multipliers stay, and branching continues from them
             self.failures += 1
             return True
 
@@ -132,7 +132,7 @@ class CuttingPlanes:
     ) -> bool:
         """Solves and adds rows until none is violated; returns False if it was interrupted.
 
-        `least` is the bound, in units, of the multipliers at the beginning.
+        `least` is the bound, in units, of the initial multipliers.
         """
         subproblem = self.subproblem
         gaps: list[float] = []
@@ -197,7 +197,7 @@ class CuttingPlanes:
         return bound
 
     def _follow(self, master: Master, position: NDArray[np.int64]) -> None:
-        """Switches to fewer families; `position` is where the sets are now, -1 for those that are gone."""
+        """Switches to fewer families; `position` has the new positions of the sets, -1 for dropped ones."""
         master.follow(self.subproblem.families, position)
         self.waiting = self.waiting.moved(self.subproblem.families, position)
 

@@ -1,4 +1,4 @@
-"""The sparsest of the best trees: branch and bound once more, on what the proof of the best score left.
+"""The sparsest optimal tree: a second branch and bound, on the families left by the proof of optimality.
 
 A tree's number of edges and that of its parameters decompose like its score (`core.sparsity`), and so does
 
@@ -31,7 +31,7 @@ from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.support.report import DerivedReport
 from jtsolve.core.result import RELATIVE_TOLERANCE, Stop, optimality_tolerance
 from jtsolve.core.scores import SparseScores
-from jtsolve.core.sparsity import SetSizes, arities_of, size_of
+from jtsolve.core.sparsity import SetSizes, arities_of, tree_size
 from jtsolve.families.families import families_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _TIED = 0.1
-"""Of the tolerance of "optimal": by no more may trees of the best score differ."""
+"""Share of the tolerance of "optimal" by which trees of the best score may differ."""
 _FIRST_WORTH = 4
 """The sizes of the best tree that a nat is worth at first: no set of real data gains so little."""
 _RAISE = 1 << 10
@@ -68,7 +68,7 @@ def _largest(families: Families) -> float:
 def sparsest(
     problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
 ) -> tuple[JunctionTree, str]:
-    """Returns the sparsest tree of the best score, and what decided: "edges, parameters", "edges" or nothing.
+    """Returns the sparsest optimal tree, and the criteria: "edges, parameters", "edges" or none.
 
     Args:
         problem: the scores and constraints.
@@ -88,9 +88,9 @@ def sparsest(
     least = score - ties_with(families)(score)
     largest = _largest(families)
     for sizes, ties in _sizes(problem, families):
-        edges, parameters = size_of(problem, tree)
+        edges, parameters = tree_size(problem, tree)
         worth = 2.0 ** frexp(_FIRST_WORTH * (sizes.edge * edges + parameters))[1]
-        # If the tree found scores less than the best, the best trees are larger, and what they gain in score
+        # If the tree found scores less than the best, the best trees are larger, and their gain in score
         # counts too little: the worth of a nat is raised.
         while worth * largest * problem.n <= _ROOM:
             sized = _sized(problem, families, sizes, worth)

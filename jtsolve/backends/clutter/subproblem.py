@@ -51,7 +51,7 @@ class BestTree:
         close: a subproblem with no larger bound is done.
         margin: by the best tree's score, the nats below it down to which other trees are kept.
         near: nats above it within which a bound counts as met; None for half the tolerance of "optimal".
-        flat: whether every tree counts as 0, to find one or to prove that there is none.
+        flat: whether every tree counts as 0, to find one or to prove infeasibility.
     """
 
     problem: Problem
@@ -76,7 +76,7 @@ class BestTree:
             return False
         self.tree, self.score = tree, score
         # Two thresholds: families of trees at or below `target` are dropped, and a bound at or below `close`
-        # proves the tree within half of what "optimal" tolerates.
+        # proves the tree within half of the tolerance of "optimal".
         self.target = self.scale.target(score - self.margin(score))
         near = _CLOSE * optimality_tolerance(score) if self.near is None else self.near
         self.close = max(self.target, self.scale.target(score + near))
@@ -94,15 +94,16 @@ class Subproblem:
         scores: shape (sets,), in units.
         rows: clutter inequalities and set rows.
         multipliers: of the rows, in nats.
-        sinks: positions of the sets that are complete in every tree of it; -1 for one that is gone.
+        sinks: positions of the sets that are complete in all of its trees; -1 for a dropped one.
         stages: the multipliers that justified each fixing, for a certificate; None without one.
         inherited: the parent's bound; None for the root.
         units: the best bound. That of the multipliers is no larger, unless `potentials` gave a better one.
         centre: the stability centre of in-out separation: the best tree's families (positions, slots), or
             None if some are not here.
         listed: the cuts of the last stage, by members, under their present positions. The next stage has them
-            in the same form, though some of their sets are gone, so that a certificate lists each only once.
-        feasible: False if a vertex has no family left, or a sink is gone: there is no tree.
+            in the same form, though some of their sets are dropped, so that a certificate lists each only
+            once.
+        feasible: False if a vertex has no family left, or a sink is dropped: there is no tree.
     """
 
     best: BestTree
@@ -167,11 +168,11 @@ class Subproblem:
         Args:
             bound: of the multipliers (`evaluate`).
             multipliers: of the rows, in nats.
-            rows: their rows, where they are not the subproblem's own; the subproblem then takes these.
+            rows: their rows, where they are not the subproblem's own; the subproblem then adopts these.
             fix_all: drop families even if they are few.
 
         Returns: The bound of the multipliers over the families left, and the new position of every set, shape
-            (K,), -1 if it is gone; None if no family is dropped.
+            (K,), -1 if it is dropped; None if no family is.
         """
         if bound.units > self.units:
             return bound, None
@@ -182,7 +183,7 @@ class Subproblem:
             return bound, None
         if self.stages is not None:
             self.stages.append(self.stage())
-        # The stage above justifies what is dropped here; a checker repeats both in this order.
+        # The stage above justifies the families dropped here; a checker repeats both in this order.
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
@@ -190,7 +191,7 @@ class Subproblem:
         return bound, position
 
     def set_multipliers(self, multipliers: RowVector, rows: CutRows) -> None:
-        """Sets the rows and their multipliers without computing their bound: that of `potentials` stands."""
+        """Sets the rows and their multipliers without computing their bound: that of `potentials` remains."""
         self.multipliers, self.rows = multipliers, rows
 
     def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
@@ -255,13 +256,13 @@ class Subproblem:
         )
         if not present:
             u, v = families.members[pair, :2]
-            # Absent: no set with both ends is complete. Dropping them may take all families of a vertex.
+            # Absent: no set with both ends is complete. This may drop all families of a vertex.
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child
 
     def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Switches to fewer families; returns the new positions of the sets, -1 for those that are gone."""
+        """Switches to fewer families; returns the new positions of the sets, -1 for dropped ones."""
         families, position = self.families.restricted(allowed)
         self.families = families
         self.scores = self.scores[position >= 0]
@@ -302,7 +303,7 @@ def stage_of(
         set_rows: the other rows.
         weights: the multipliers.
         names: lists the members of a row's set.
-        listed: cuts by members, as an earlier stage has them; takes those of this one.
+        listed: cuts by members, as in an earlier stage; receives those of this one.
     """
     found = Stage([], [], [])
     for clutter, weight in zip(clutters, weights.cuts.tolist(), strict=True):
@@ -319,7 +320,7 @@ def stage_of(
 
 
 def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
-    """Returns the positions of those of the wanted sets, as bit masks, that are there.
+    """Returns the positions of the given sets, as bit masks, that exist.
 
     Sets of one size are in the order of their masks: of their last members, then of the last but one, …
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
 
 _BYTES = 8
-"""Of a score."""
+"""Bytes of a score."""
 
 
 def bytes_of_table(problem: Problem) -> int:
@@ -35,7 +35,7 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
         need: bytes that have to be left.
 
     Raises:
-        StoppedError: the report asked to end before that was done.
+        StoppedError: the report stopped it before that was done.
     """
     # The report is polled on the way, since a member of a portfolio hands over when it polls.
     scores, size = problem.guarded(report).scores, problem.max_clique_size
@@ -49,7 +49,7 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
 def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need: int) -> Problem:
     """Returns `tabulated`, and reports the bound of its best families, long before all sets are listed.
 
-    The bound may take half of the time that is left.
+    The bound may use half of the remaining time.
 
     Args:
         problem: to tabulate.

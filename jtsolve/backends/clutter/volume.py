@@ -134,7 +134,7 @@ class Volume:
             False if it was interrupted.
         """
         subproblem = self.subproblem
-        # The first bound fixes families too, whoever computed the multipliers.
+        # The first bound fixes families too.
         self._follow(*subproblem.improve(self.last, subproblem.multipliers))
         before = stalled = inf
         check = 0
@@ -284,7 +284,7 @@ class Volume:
         families = subproblem.families
         union, slot, value = self.point.restricted_to(families, position)
         vertex = families.members[union, slot]
-        # Σ_P x̄(v,P) = 1 has to hold again for every vertex: what is left is scaled up.
+        # Rescales so that Σ_P x̄(v,P) = 1 holds again for every vertex.
         total = np.bincount(vertex, value, families.n)
         # The average of a vertex that lost most of its weight restarts at the vertex's best family.
         lost = total < _HALF

@@ -2,7 +2,7 @@
 
 Given a set S of k variables, the others fall into components that are independent of one another as far as
 tests of at most q variables with the threshold δ tell (LTCI, Algorithm 2: `ltci`). A junction tree is
-consistent if what hangs on each of its separators S is a component of S; one is put together from the
+consistent if each subtree below one of its separators S is a component of S; one is put together from the
 components by dynamic programming (Algorithm 4: `kernels/decompose`). The lazy search of section 5 (`search`)
 finds the least δ at which there is one: δ starts below all strengths and rises to the weakest edge that is
 left. Every tree on the way is an incumbent; the answer is that of the highest score. See docs/lpacjt.md.
@@ -22,7 +22,7 @@ the neighbours of each; larger sets are tested only for the separators of trees 
 
 Departures from the paper. All pairs of all separators are tested, and kept as a spanning tree; only larger
 sets wait until a tree uses their separator, and then all components of this separator are checked. Of the
-greedy decompositions at a threshold, the tree of the highest score is taken. After a rise, only what it can
+greedy decompositions at a threshold, the tree of the highest score is kept. After a rise, only what it can
 have changed is decomposed again, with the same result. Smaller treewidths are searched too (`smaller`), the
 smallest first. The threshold starts at −∞ instead of 0, for measures that may be negative.
 
@@ -181,7 +181,7 @@ class _Run:
     Args:
         backend: the options.
         problem: the problem.
-        report: takes the trees.
+        report: receives the trees.
     """
 
     def __init__(self, backend: FindConsistentTree, problem: Problem, report: Report) -> None:

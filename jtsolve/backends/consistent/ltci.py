@@ -136,7 +136,7 @@ class LTCI:
             The sets that merged components, and their strengths.
 
         Raises:
-            StoppedError: the report asked to stop.
+            StoppedError: the report stopped it.
         """
         merged: list[tuple[list[int], float]] = []
         values = np.empty(0)
@@ -182,7 +182,7 @@ class LTCI:
             size: of B.
 
         Raises:
-            StoppedError: the report asked to stop.
+            StoppedError: the report stopped it.
         """
         values = np.empty(comb(others.size, size))
         for first in range(0, values.size, PIECES.scores):
@@ -222,7 +222,7 @@ class HyperedgeGraphs:
         clique_scores: s(C) for all sets C of k + 1, in colex order, in nats.
 
     Raises:
-        StoppedError: the report asked to stop.
+        StoppedError: the report stopped it.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI) -> None:

@@ -2,7 +2,7 @@
 
 At a threshold δ, Algorithm 4 (`kernels/decompose`) tells whether the components form a junction tree. If they
 do not, δ rises to the strength of the weakest hyper-edge that is left. If they do, the separators of the tree
-are tested with larger sets (`ltci`). Where these merge components, the search goes on with the merged ones;
+are tested with larger sets (`ltci`). Where these merge components, the search continues with the merged ones;
 otherwise the tree is consistent at δ.
 
 References:
@@ -44,7 +44,7 @@ class ConsistentTrees:
         retested: how many separators were tested with larger sets.
 
     Raises:
-        StoppedError: the report asked to stop.
+        StoppedError: the report stopped it.
     """
 
     def __init__(self, problem: Problem, k: int, ltci: LTCI, report: Report) -> None:
@@ -68,7 +68,7 @@ class ConsistentTrees:
         """Yields the trees found and whether they are consistent, which ends it; δ never falls.
 
         Raises:
-            StoppedError: the report asked to stop.
+            StoppedError: the report stopped it.
         """
         self._make_components(-inf)
         while True:
@@ -86,7 +86,7 @@ class ConsistentTrees:
         """Returns a consistent tree at one threshold, or None: Algorithm 3.
 
         Raises:
-            StoppedError: the report asked to stop.
+            StoppedError: the report stopped it.
         """
         self._make_components(threshold)
         self._retest(self.permitted.tolist())
@@ -133,7 +133,7 @@ class ConsistentTrees:
 
     def _advance(self) -> bool:
         """Raises the threshold until there is a root, and returns whether there is one."""
-        while not kernel.advance(self.state, PIECES.covers):
+        while not kernel.remove_weakest_edges(self.state, PIECES.covers):
             self._check()
         return bool(self.state.progress["roots"][0] > 0)
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
-from jtsolve.backends.support.worker import Call, run
+from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
+from jtsolve.backends.support.worker import Call, in_worker
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.encodings import balancing, family
 from jtsolve.errors import ChoiceError
@@ -78,7 +78,7 @@ class ConstraintProgramming:
         start: the backend that finds the first tree, or None: then nothing is pruned.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Its pruning
             rests on its own proof, not on CP-SAT's: see `support.prepare`.
-        prune: whether to drop what no tree at least as good as the first uses.
+        prune: whether to drop the sets that no tree at least as good as the first uses.
         model: the formulation.
         parameters: of CP-SAT, each "name:value", such as "cp_model_probing_level:0", overriding those set
             here; or None.
@@ -124,7 +124,7 @@ class ConstraintProgramming:
 
         How many pairs of cliques pruning leaves is unknown beforehand, so they count only if nothing prunes.
         """
-        estimate = estimated(self, problem, limits)
+        estimate = estimated_cost(self, problem, limits)
         if self.model != "balancing" or (self.prune and self.start is not None):
             return estimate
         return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
@@ -145,9 +145,9 @@ class ConstraintProgramming:
     def _require_parameters(self, limits: Limits, report: Report) -> None:
         """Refuses parameters unknown to CP-SAT; only its own process can ask it."""
         call = Call(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
-        text, _ = run(call, lambda _nothing: None, report, limits)
+        text, _ = in_worker(call, lambda _nothing: None, report, limits)
         if text is not None:
             raise ChoiceError(
                 f"the option 'parameters' of backend 'cpsat' cannot be '{text}': CP-SAT has no such "
-                "parameter, or it takes no such value; its parameters are those of OR-Tools' SatParameters"
+                "parameter, or refuses the value; its parameters are those of OR-Tools' SatParameters"
             )

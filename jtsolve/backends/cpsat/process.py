@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _BATCH = 8
-"""Units of work between two exchanges of what the threads learned."""
+"""Units of work between two exchanges of learned clauses between the threads."""
 _FEW = 1000
 """Families up to which one thread is used: with 43 to 651 of them it took 0.2 to 4 s, and two threads were no
 faster (2 shared cores of an Intel Xeon, 2.5 GHz)."""
@@ -54,7 +54,7 @@ def solve(send: Send, work: SolverInput) -> float:
     """
     encoding, unit = encoded(work, _finest(work.families))
     weights = unit.whole(encoding.formula.weights)
-    model, variables = model_of(encoding.formula, weights)
+    model, variables = cpsat_model(encoding.formula, weights)
     known = None if work.tree is None else encoding.values_of(work.tree)
     for variable, value in zip(variables, () if known is None else known.tolist(), strict=known is not None):
         model.add_hint(variable, value)
@@ -95,7 +95,7 @@ def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
         parameters.merge_text_format(text)
 
 
-def model_of(formula: Formula, weights: list[int]) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
+def cpsat_model(formula: Formula, weights: list[int]) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
     """Returns the model of a formula that maximises whole weights, and its variables in order."""
     model = cp_model.CpModel()
     variables = [

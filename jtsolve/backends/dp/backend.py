@@ -99,11 +99,11 @@ class DynamicProgramming:
 
     def __post_init__(self) -> None:
         if self.precision == "int48" and self.device == "cpu":
-            raise ChoiceError("backend 'dp' has int48 on a device only: take int64 or int32, or device=cuda")
+            raise ChoiceError("backend 'dp' has int48 on a device only: use int64 or int32, or device=cuda")
 
     @property
     def capabilities(self) -> Capabilities:
-        """All local constraints, on a device those that need one table; any size where `forest` takes it."""
+        """All local constraints, on a device those that need one table; any size if `forest` accepts it."""
         rules = (lacks_device, not_on_device(_SECOND_TABLE), _lacks_subsets)
         return Capabilities(
             features=LOCAL_FEATURES,
@@ -203,7 +203,7 @@ class DynamicProgramming:
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
-        # int64 takes the memory of float64, and replaces it later where the slack asks for it.
+        # int64 needs the memory of float64, and replaces it later where the slack requires it.
         choices: tuple[Precision, ...] = ("float64", "int32")
         if self.precision != "auto":
             choices = (self.precision,) if self.precision != "int48" else ()
@@ -296,7 +296,7 @@ class _LayeredRun:
             value, tree = self._timed("tree", self._tree)
         except StoppedError:
             stop = self.report.stop
-            assert stop is not None, "the report asked to stop without a reason"
+            assert stop is not None, "the report stopped without a reason"
             return Outcome(None, inf, stop, self._stats(), self.seconds)
         finally:
             pool.shutdown(cancel_futures=True)
@@ -368,14 +368,14 @@ class _LayeredRun:
         The cells of one layer and one 2·|U ∩ block| + |C| do not depend on one another.
         """
         from jtsolve.backends.dp.kernels.partition import best_splits
-        from jtsolve.backends.dp.kernels.recurrence import finish
+        from jtsolve.backends.dp.kernels.recurrence import finish_g
 
         plan, local = self.plan, self.local
         empty = np.array_split(self.offset[self.offset >= 0], 8 * self.workers)
         self._run(pool, [_Chunk(0.0, partial(setitem, self.g, cells, 0)) for cells in empty], "clearing")
         high_masks = np.arange(1 << (plan.m - plan.block), dtype=np.int64)
         high_sizes = np.bitwise_count(high_masks)
-        current, at = self.g, self.offset  # F, and where it begins; g stands in where F has no table
+        current, at = self.g, self.offset  # F, and where it begins; g where F has no table
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
@@ -401,7 +401,7 @@ class _LayeredRun:
                 for low in range(entry.bits + 1):
                     level = levels.setdefault(2 * low + entry.inner + entry.outer, [])
                     for seconds, arguments in self._cell_tasks(entry, high, low, sets):
-                        level.append(_Chunk(seconds, partial(finish, *arguments, *tables, *layers)))
+                        level.append(_Chunk(seconds, partial(finish_g, *arguments, *tables, *layers)))
             for _, tasks in sorted(levels.items()):
                 self._run(pool, tasks, note)
 

@@ -1,4 +1,4 @@
-"""The plan of a run: where its tables lie, how large they are, and how long it should take.
+"""The plan of a run: the layout and sizes of its tables, and its predicted time.
 
 Everything follows from n and w by counting; nothing is allocated here, and the compiler is not loaded.
 """
@@ -27,9 +27,9 @@ class Costs:
     of a thread: a few hundredths of a second, so that Ctrl-C and limits act at once.
     """
 
-    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is taken for as fast
+    float64: float = 2.2e-10  # seconds of one addition in `kernels.partition`; int64 is assumed as fast
     int32: float = 1.2e-10  # the same: twice the lanes in a register
-    neighbour: float = 6e-9  # seconds to read one number in `kernels.recurrence.finish`; on an Intel Xeon
+    neighbour: float = 6e-9  # seconds to read one number in `kernels.recurrence.finish_g`; on an Intel Xeon
     start: float = 0.3  # seconds before the first layer
     compiler: int = 130_000_000  # bytes of numba and the kernels in the process
     chunk_additions: float = 1e8
@@ -161,7 +161,7 @@ class TablePlan:
 
     @cached_property
     def neighbours(self) -> int:
-        """How many numbers `kernels.recurrence.finish` reads: one for each member of U and C, roughly."""
+        """Numbers read by `kernels.recurrence.finish_g`: about one for each member of U and C."""
         return sum(
             (entry.cells >> entry.elements) * ((k << k) // 2 + ((1 << k) - 1) * (self.m - k))
             for entry in self.classes

@@ -55,7 +55,7 @@ class ScoreScale:
         constant: nats that normalising subtracted from the score of every tree.
         slack: nats by which rounding may have lowered the optimum.
         penalties: units that the edges and parameters of a tree cost it, at most.
-        ties: what decides between trees of equal score.
+        ties: the measure that decides between trees of equal score.
         decisive: whether that is all that is known of their sizes.
         grid: units that divide the score of every tree before penalties.
         least: units below which no tree has all required edges.
@@ -204,7 +204,7 @@ class _SizeCounts:
     """What of a tree's size is to decide ties.
 
     Attributes:
-        ties: what the ties count, in words.
+        ties: the measure that breaks ties, in words.
         room: nats that all of it may cost.
         sizes: of sets.
         most: no tree is larger.

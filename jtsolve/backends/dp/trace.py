@@ -1,4 +1,4 @@
-"""The way back from a finished g to an optimal tree: recomputes each maximum, takes its first maximiser."""
+"""Traces an optimal tree back from a finished g: recomputes each maximum, and follows its first maximiser."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ from jtsolve.backends.forward.pairs import (
     gaining_pairs,
 )
 from jtsolve.backends.support.remembered import KnownScores, remembered
-from jtsolve.backends.support.required_edges import triangulated
+from jtsolve.backends.support.required_edges import chordal_neighbours
 from jtsolve.backends.support.starts import best_start
 from jtsolve.core.backend import Backend, Capabilities, Estimate
 from jtsolve.core.machine import resident_memory
@@ -75,7 +75,7 @@ class Forward:
 
     Args:
         start: backends whose trees it reports first; it returns the best of these and its own. With
-            `significance` they are not asked, since nobody has tested their edges.
+            `significance` none is tried, since their edges are not tested.
         significance: the level α, above 0 and below 1, of the likelihood-ratio test that an edge has to pass,
             for all pairs of a step together: with 0.05, at most one step in twenty adds an edge between
             independent variables. Exact for the score ml only. None for no test.
@@ -111,7 +111,7 @@ class Forward:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""
         self.estimate(problem, limits).require_memory(self.name, limits)
-        required = triangulated(problem)
+        required = chordal_neighbours(problem)
         if required is None:
             return Outcome(
                 None, stats={"note": "the required edges could not be completed to a chordal graph"}
@@ -161,7 +161,7 @@ class _EdgeSelection:
             for u in members(start[v]):
                 self.leader[self.leader_of(u)] = self.leader_of(v)
         self.key = key_of(problem.n)
-        self.cliques: set[int | bytes] = set()  # by their keys, as everything that is looked up by set
+        self.cliques: set[int | bytes] = set()  # by key, like every look-up by set
         self.separators: Counter[int | bytes] = Counter()
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
         self.good_clique = remembered(problem.permits_clique, problem.n)

@@ -59,7 +59,7 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> SortedPair
     Args:
         scores: a variable without a score counts as 0; a pair without one is left out.
         width: below 2, there are no pairs.
-        report: is asked whether to continue.
+        report: decides whether to continue.
     """
     n = scores.n
     own = scores.batch(np.arange(n)[:, None])

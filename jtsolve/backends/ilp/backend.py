@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
-from jtsolve.backends.support.worker import Call, run
+from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
+from jtsolve.backends.support.worker import Call, in_worker
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.temporary import temporary_folder
@@ -50,7 +50,8 @@ class IntegerProgramming:
         start: the backend that finds the first tree, or None.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
-        prune: whether to drop what the relaxation, or without one the completion bound, rules out.
+        prune: whether to drop the families that the relaxation, or without one the completion bound, rules
+        out.
 
     Raises:
         ChoiceError: `relaxation` does not relax problems.
@@ -75,7 +76,7 @@ class IntegerProgramming:
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`."""
-        return estimated(self, problem, limits)
+        return estimated_cost(self, problem, limits)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`.
@@ -95,11 +96,11 @@ class IntegerProgramming:
     def _installed_solver(self, limits: Limits, report: Report) -> str | None:
         """Returns PuLP's name of the solver; None if the run was stopped before it was known.
 
-        PuLP is asked in the solver's process, since libraries of solvers cannot share one.
+        PuLP runs in the solver's process, since libraries of solvers cannot share one.
         """
         if self.solver.lower() == _HIGHS.lower():
             return _HIGHS
-        names, _ = run(Call(_KIND, f"{_PROCESS}:installed", ()), lambda _message: None, report, limits)
+        names, _ = in_worker(Call(_KIND, f"{_PROCESS}:installed", ()), lambda _message: None, report, limits)
         if names is None:
             return None
         spelled = {name.lower(): name for name in names}

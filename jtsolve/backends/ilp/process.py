@@ -5,7 +5,7 @@ of the objective. The objective is scaled by a power of two to a largest coeffic
 for usual scores a tolerance of HiGHS is some 10^-9 nats, and relative to the largest weight some 10^-14. The
 gap limits are set to 0, and every bound is raised by the tolerances that the solver still has. A gap above
 the tolerance of "optimal" is left where large scores cancel to a tree's score some thirty times smaller, or
-by solvers with coarser tolerances; then the solver is asked again (`support.solver`).
+by solvers with coarser tolerances; then the solver runs again (`support.solver`).
 
 *Messages.* HiGHS reports every better tree and bound by callbacks. PuLP's common interface to the others has
 neither: their tree comes at the end, and a bound only with a proof of optimality. So a solver gets a little
@@ -264,7 +264,7 @@ def configured(name: str, **options: Any) -> tuple[Any, bool]:
         The solver, and whether its relative gap limit was set: without that, "optimal" may mean within a gap.
     """
     with catch_warnings():
-        simplefilter("ignore", DeprecationWarning)  # PuLP 4 will no longer bring CBC
+        simplefilter("ignore", DeprecationWarning)  # PuLP 4 drops CBC
         known = signature(type(pulp.getSolver(name, msg=False))).parameters
         accepted = {key: value for key, value in options.items() if key in known}
         if name in _THREADS:

@@ -1,6 +1,6 @@
 """`lns`: large-neighbourhood search, which improves a tree by exact solves of its parts. A heuristic.
 
-It starts from the best tree of some other backends. Each step takes a region, a connected part of the tree
+It starts from the best tree of some other backends. Each step picks a region, a connected part of the tree
 with a bounded number of variables; an exact backend finds a best junction tree over them to which the rest of
 the tree can be attached (`region`); and it replaces the region if it scores more. The optimum of a region
 depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
@@ -72,15 +72,15 @@ class _Tuning:
     smallest: int = 4
     """Variables of the smallest regions worth a solve."""
     at_once: int = 7
-    """Variables of the largest problems that are solved as one region: that takes no longer than a search."""
+    """Maximum number of variables solved as one region, which is as fast as a search."""
     patience: int = 20
     patience_per_clique: int = 4
     """Consecutive failures before the next size: a constant, and a number per new clique, at each of which
     some regions start. On plants at treewidth 2, two seeds, no worse than 40 and 2 per clique."""
     usual: int = 10
-    """Variables of the largest regions that are tried without restraint; 12 take ten times as long."""
+    """Maximum number of variables of regions that are tried freely; 12 take ten times as long."""
     rarer: int = 8
-    """Divisor of the number of larger regions: all sizes then take about as long."""
+    """Divisor of the number of larger regions, so that all sizes take about as long."""
     most_groups: int = 8
     """Groups of regions solved at a time: enough for as many threads."""
     most_large_groups: int = 2
@@ -113,7 +113,7 @@ def _leaves_room_for_bonuses(problem: Problem) -> str | None:
     """Objects to scores so large that adding a region's bonuses would leave the range of scores."""
     if max(map(abs, problem.scores.extremes())) <= _TUNING.largest_score:
         return None
-    return f"It adds bonuses to scores, and takes none beyond ±{_TUNING.largest_score:g} nats."
+    return f"It adds bonuses to scores, and accepts none beyond ±{_TUNING.largest_score:g} nats."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +121,12 @@ class LargeNeighbourhoodSearch:
     """Large-neighbourhood search: exact solves of parts of a tree. Heuristic, the strongest one here.
 
     It returns a tree that meets all constraints or none at all. Without a first tree, it solves problems that
-    fit into one region; only there can it prove that there is none.
+    fit into one region; only then can it prove infeasibility.
 
     Args:
         exact: solves the regions.
         start: backends whose best tree is the first tree.
-        region: the largest number of variables of a region, at least 4, and at most what `exact` takes.
+        region: the largest number of variables of a region, at least 4, and at most the limit of `exact`.
         kicks: the largest number of consecutive kicks without a better tree.
         strength: of the first kick: the largest standard deviation of its noise, as a multiple of the gain of
             a region's tree over the empty graph per variable. It adapts, by a factor of at most 16 each way.
@@ -295,9 +295,9 @@ class _RegionSearch:
         most = self.batch_size()
         # Other junction trees of the same graph have other regions.
         for _ in range(most):
-            self.current.rehang(self.random)
+            self.current.move_tree_edge(self.random)
         fresh = self.new_nodes()
-        # Twice as many draws as solves: some regions are known to be optimal, or drawn twice.
+        # Twice as many draws as solves: some regions are optimal already, or drawn twice.
         for _ in range(2 * most):
             region = self.draw(fresh, self.sizes[self.level])
             self.failures += 1
@@ -323,7 +323,7 @@ class _RegionSearch:
         if self.improvements >= self.saved + self.problem.n // _TUNING.per_copy:
             self.save_best()
         if optima[0] is not None and not regions[0].boundary:  # the region holds all variables
-            # An optimum below the tolerance is left untaken, and is a bound all the same.
+            # An optimum below the tolerance is not adopted, but is still a bound.
             self.bound = max(self.best_value, optima[0].value) + optima[0].gap
 
     def patience(self) -> int:
@@ -390,7 +390,7 @@ class _RegionSearch:
     def adapted(self) -> float:
         """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
         first = self.options.strength
-        # Back at the best tree: the kick did not leave its basin. Elsewhere it went too far.
+        # Back at the best tree: the kick did not leave its basin. Elsewhere it was too strong.
         if self.value > self.best_value - self.tolerance:
             return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
         return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)

@@ -1,7 +1,7 @@
-"""Regions of a junction tree, solved exactly: in groups where the exact backend can, else one by one.
+"""Regions of a junction tree, solved exactly: in batches where the exact backend can, else singly.
 
 Groups are possible if the only constraint is a bound on the treewidth and the exact backend has a solver for
-groups of small problems. Each thread takes a group; the groups do not depend on the number of threads.
+groups of small problems. Each thread solves a batch; the batches do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class RegionSolver:
 
         Args:
             regions: to optimise.
-            targets: scores in nats above which the tree of a region is wanted.
+            targets: scores, in nats, above which the tree of a region is returned.
             noises: added to the scores of each region; None for none.
         """
         if self.small is None:

@@ -127,7 +127,7 @@ def splice(
     fresh = [tree.add(clique) for clique in cliques]
     for i, j in edges:
         tree.link(fresh[i], fresh[j])
-    # The new tree covers every boundary separator, so that there is a clique to choose.
+    # The new tree covers every boundary separator, so that such a clique exists.
     for _, other, separator in region.boundary:
         tree.link(other, random.choice([q for q in fresh if is_subset(separator, tree.cliques[q])]))
     # At most one of the two is left: the new clique that equals a boundary separator is a subset of o.

@@ -2,7 +2,7 @@
 
 The formulation is that of Berg, Järvisalo and Malone (`encodings.family`), with clutter cuts as clauses. The
 other algorithms of python-sat are not offered: FM and RC2 without stratification keep splitting such fine
-weights and take seconds to minutes for five variables, and LSU takes no weights.
+weights and take seconds to minutes for five variables, and LSU supports no weights.
 
 The solver runs in its own process (`support.solver`, `support.worker`), since it ignores our clock. Weights
 are whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are recomputed.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated, require_relaxation, solve_prepared
+from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
 from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.encodings.family import FEATURES
 
@@ -39,7 +39,8 @@ class MaximumSatisfiability:
         start: the backend that finds the first tree, or None.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
-        prune: whether to drop what the relaxation, or without one the completion bound, rules out.
+        prune: whether to drop the families that the relaxation, or without one the completion bound, rules
+        out.
     """
 
     start: Backend | None = None
@@ -64,7 +65,7 @@ class MaximumSatisfiability:
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`."""
-        return estimated(self, problem, limits)
+        return estimated_cost(self, problem, limits)
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`."""

@@ -77,7 +77,7 @@ class _Tuning:
     forest: float = 4.0
     """Seconds of its thread for the forest, which is then that of the pairs scored so far."""
     seconds: float = 3.0
-    """Of its thread, after which a merge is abandoned: one that takes longer rarely has a better tree."""
+    """Processor seconds after which a merge is abandoned: a longer one rarely has a better tree."""
     easy: float = 1.0
     """Seconds within which a merge is easy, so that the next uses the cliques of more trees."""
     large: int = 80
@@ -164,7 +164,7 @@ class Merging:
 
         def objection(problem: Problem) -> str | None:
             rules = (part.capabilities for part in (self.descent, self.improve, self.exact))
-            # The features are those of all parts together, and objected to by ours.
+            # The features are those of all parts together; ours objects to them.
             reasons = [r for one in rules for r in replace(one, features=ALL_FEATURES).objections(problem)]
             return " ".join(dict.fromkeys(reasons)) or None
 
@@ -253,7 +253,7 @@ class _Rounds:
         return self.limits.elapsed - self.began
 
     def is_stalled(self) -> bool:
-        """Returns whether the active search has found nothing for as long as all work before it took."""
+        """Returns whether the active search has found nothing for as long as all earlier work took."""
         least = max(self.last_gain, _TUNING.least_patience * self.group)
         return self.elapsed > self.last_gain + least
 
@@ -387,7 +387,7 @@ class _Rounds:
 
     def start(self, current: JunctionTree) -> JunctionTree | None:
         """Returns a tree to descend from, or None if it violates the constraints."""
-        return self.shaken(current) if self.has_trajectories else self.far_start()
+        return self.descend_perturbed(current) if self.has_trajectories else self.far_start()
 
     def far_start(self) -> JunctionTree | None:
         """Returns a narrow tree that is far from others, or None if it violates the constraints."""
@@ -424,7 +424,7 @@ class _Rounds:
             tree = max((end for end in ends if end is not None), key=self.value, default=None)
         return tree
 
-    def shaken(self, current: JunctionTree) -> JunctionTree | None:
+    def descend_perturbed(self, current: JunctionTree) -> JunctionTree | None:
         """Returns where a descent from a tree ends with perturbed scores, by little or by much."""
         # The noising method: the local optimum of noisy scores is the start of the next descent.
         problem = replace(self.problem, scores=self.favouring())
@@ -451,14 +451,14 @@ class _Rounds:
         return tree if tree is not None and self.problem.permits(tree) else None
 
     def descend(self, search: Any, tree: JunctionTree) -> Outcome:
-        """Runs a local search from a tree, and offers what it finds.
+        """Runs a local search from a tree, and offers its result.
 
         It does not see the incumbent: it would continue from there, and all descents would end alike.
         """
         return self.improve(search, tree, self.part())
 
     def improve(self, search: Any, tree: JunctionTree, report: Report) -> Outcome:
-        """Runs a local search from a tree, and offers what it finds."""
+        """Runs a local search from a tree, and offers its result."""
         outcome = self.search(search, tree, self.problem, report)
         self.offer(outcome.tree)
         return outcome
@@ -470,7 +470,7 @@ class _Rounds:
         return outcome
 
     def inner(self) -> Limits:
-        """Returns the limits of a part, with a seed of its own."""
+        """Returns the limits of a part, with its own seed."""
         seed = int(self.generator.integers(1 << 31))
         return replace(self.limits, seed=seed)
 
@@ -494,7 +494,7 @@ class _Rounds:
         return DerivedReport(self.report, self.offer_news, ends, same_problem=False)
 
     def silent(self) -> DerivedReport:
-        """Returns a report that only says whether to stop."""
+        """Returns a report that only passes on the request to stop."""
         return DerivedReport(self.report, lambda _news: None, same_problem=False)
 
     def offer_news(self, news: News) -> None:

@@ -4,12 +4,12 @@ Good trees of treewidth 3 have hubs: on plants, two or three variables have 18 t
 the best tree of treewidth 2 none has more than 8. A local search that widens a tree by a few cliques at a
 time mostly ends with poor hubs; a lift chooses them for all cliques at once.
 
-Let each clique C_i take a label: no variable, or one outside it. The sets with their labels have running
-intersection if and only if, for every variable v, the nodes that contain or take it are connected. Those
-that contain it are, so this is to say: on the way from a node that takes v to those that contain it, the next
-node contains or takes v. That is a condition on two neighbours, and so is what their separator is, C_i ∩ C_j
-with a label that the other contains or takes as well. Hence, the best labels are found by dynamic
-programming from the leaves of the tree to a root.
+Let each clique C_i have a label: no variable, or one outside it. The sets with their labels have running
+intersection if and only if, for every variable v, the nodes that contain v or are labelled v are connected.
+Those that contain it are; hence, on the path from a node labelled v to those that contain v, the next node
+contains v or is labelled v. That is a condition on two neighbours, and so is their separator: C_i ∩ C_j with
+a label that the other contains or has as well. Hence, the best labels are found by dynamic programming from
+the leaves of the tree to a root.
 
 Two labels, neither in the other node, add to the separator only if they are equal, so that all pairs
 of labels of two neighbours take a time linear in n. Time: n scores and some operations on arrays of n for
@@ -38,7 +38,7 @@ def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTre
     Args:
         scores: of sets of up to `largest` variables.
         tree: the tree to lift.
-        largest: the size of the largest cliques; a clique of that size takes no label.
+        largest: the size of the largest cliques; a clique of that size has no label.
     """
     n, sets = tree.n, tree.cliques
     neighbours = adjacency(len(sets), tree.edges)
@@ -48,7 +48,7 @@ def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTre
             if j != parent[i]:
                 parent[j] = i
                 order.append(j)
-    best = [_extended(scores, one, largest) for one in sets]  # of what is below, by label
+    best = [_extended(scores, one, largest) for one in sets]  # of the subtree below, by label
     chosen: list[NDArray[np.intp]] = [np.empty(0, dtype=np.intp)] * len(sets)  # by label of the parent
     # From the leaves to the root. Invariant: best[i] covers i and the children of i that are done.
     for j in reversed(order[1:]):
@@ -56,7 +56,7 @@ def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTre
         gain, chosen[j] = _child(scores, sets[i], sets[j], below[j], best[j])
         best[i] = best[i] + gain
         below[i] |= below[j]
-    # Back from the root: each child takes its best label, given that of its parent.
+    # Back from the root: each child gets its best label, given that of its parent.
     labels = [int(best[0].argmax())] * len(sets)
     for j in order[1:]:
         labels[j] = int(chosen[j][labels[parent[j]]])
@@ -67,7 +67,7 @@ def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTre
 def _child(
     scores: LocalScores, upper: VarSet, lower: VarSet, below: VarSet, best: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Returns, by label of a node, what a child adds at most and the child's label; label n is none.
+    """Returns, by label of a node, the most that a child adds and the child's label; label n is none.
 
     Args:
         scores: of the sets.
@@ -81,7 +81,7 @@ def _child(
     joint = upper & lower
     shared = _extended(scores, joint, scores.max_size)
     # A label that the other contains is in the separator. Where the home of a label is on the other side, and
-    # not the other itself, the other has to take it, too.
+    # not the other itself, the other must have it, too.
     in_upper, in_lower, in_below = (_indicator(n, one) for one in (upper, lower, below))
     separators = np.where(in_upper & ~_indicator(n, joint), shared, shared[n])
     may_differ = in_upper | in_below

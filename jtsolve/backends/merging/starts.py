@@ -121,7 +121,7 @@ def grown_tree(
         report: polled for a reason to stop; None for no stop.
 
     Raises:
-        StoppedError: the report says stop.
+        StoppedError: the report stops it.
 
     Reference:
         Scanagatta, Corani, de Campos and Zaffalon, Learning treewidth-bounded Bayesian networks with

@@ -1,30 +1,30 @@
 """`portfolio`: search and proof as one: several backends side by side, which share trees and bounds.
 
 By default they are `merging`, which finds the trees, and `clutter`, which proves bounds, fixes families by
-the best tree of all, and branches. On several threads members run in processes, on one they take turns
+the best tree of all, and branches. On several threads members run in processes, on one they run in turns
 (`turns`); the first two start at once, more on more threads, but on one thread a proof that has no prospect
 of ending waits for the search before it. When one ends, the next starts. If there are more threads than
 members, the heuristic members run again with other seeds: member i has the seed of the run
-plus i. Every tree and bound goes to the parent, which verifies the trees: a tree that breaks a constraint
+plus i. Every tree and bound is sent to the parent, which verifies the trees: a tree that breaks a constraint
 fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
 of every member's report: those that improve trees continue from it when they restart.
 
 Each member runs in a separate interpreter (`member`), so that scripts need no guard and a crash harms one
 member only. Large arrays of scores are in one file that all processes map. The memory limit is divided by
-predicted need. At the end, members are asked to stop, and those that do not stop at once are killed with all
+predicted need. At the end, members are told to stop, and those that do not stop at once are killed with all
 their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
 
 With few variables, members run one after the other in this process, one that searches first: they end
 sooner than a process starts.
 
-A proof may take for ever. Without a time limit, exact members get `patience` times the time that the
+A proof may never end. Without a time limit, exact members get `patience` times the time that the
 heuristic ones took, from the first bound on, and ten times as long for that; then the run ends with the
 best tree and its gap.
 
-A member that fails is named in the stats under `failed`, and the answer of the others stands; if all fail, it
-is an error.
+A member that fails is named in the stats under `failed`, and the answer of the others is kept; if all fail,
+it is an error.
 
-Members side by side are not deterministic: when one learns of another's tree, and so what it finds from
+Members side by side are not deterministic: when one receives another's tree, and so its results from
 there, is a matter of timing, as is which one is stopped when. See docs/heuristics.md.
 
 Time: that of the members, and about a second to start processes.
@@ -58,7 +58,7 @@ _MOST_IN_PROCESS = 12
 _SIDE_BY_SIDE = 2
 """Members that run at a time even on one thread: one that searches and one that proves."""
 _HOPELESS = 1e5
-"""Times the time left that a proof is predicted to take, from which on it waits for the search on one thread.
+"""Ratio of a proof's predicted time to the time left from which on, on one thread, it waits for the search.
 With 1,000 variables and 60 s, where `clutter` had no bound after half a minute of its own, it is 2 million;
 with 500 and 600 s, where it has one, 8,000."""
 
@@ -151,7 +151,7 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
     for number, i in enumerate(order):
         if not jobs or (costs[i].memory if in_process else own + costs[i].memory) <= limits.memory_bytes:
             jobs.append(Job(number, taking[i], limits.seed + number, costs[i].memory))
-    # In turns, a proof takes its time from the search; without hope of one, the best search has it all.
+    # In turns, a proof costs the search time; if it is out of reach, the best search gets all of it.
     left = inf if limits.time is None else limits.time - limits.elapsed
     exact = [i for i, one in enumerate(taking) if one.capabilities.exact]
     fitting = [job.member for job in jobs]
@@ -172,7 +172,7 @@ def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedu
 def _side_by_side(jobs: list[Job], count: int, own: int, problem: Problem, limits: Limits) -> list[Job]:
     """Returns the jobs so that `count` of them fit the memory, if the most demanding one can do with less.
 
-    A member may predict what it would take of all that there is: `clutter` ascends over all families if they
+    A member may predict its use of all resources: `clutter` ascends over all families if they
     fit, and lists fewer at a time otherwise.
     """
     hungry = max(jobs, key=lambda job: job.memory)

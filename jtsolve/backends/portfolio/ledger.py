@@ -42,7 +42,7 @@ class Job:
 
 
 class Ledger:
-    """Verifies the members' trees, keeps the best, passes news on, and says when all may stop.
+    """Verifies the members' trees, keeps the best, passes news on, and decides when all stop.
 
     Members may be in several threads.
     """
@@ -155,7 +155,7 @@ class Ledger:
         """Returns the best tree and bound.
 
         Raises:
-            LimitError: all members failed for want of memory.
+            LimitError: all members ran out of memory.
             InternalError: all members failed.
         """
         order = [job.label for job in jobs]

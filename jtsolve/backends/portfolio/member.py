@@ -46,10 +46,10 @@ class Assignment:
     best: str
 
 
-def pack(problem: Problem, file: Path) -> bytes:
+def pack_problem(problem: Problem, file: Path) -> bytes:
     """Writes the problem to a file, and returns the place of each part, as bytes."""
     buffers: list[pickle.PickleBuffer] = []
-    bare = replace(problem, provenance={})  # of no use to a solver; readers put anything there
+    bare = replace(problem, provenance={})  # useless to a solver; readers store anything there
     head = pickle.dumps(bare, protocol=5, buffer_callback=buffers.append)
     lengths = []
     with file.open("wb") as stream:
@@ -61,7 +61,7 @@ def pack(problem: Problem, file: Path) -> bytes:
 
 
 def unpack(packed: bytes) -> Problem:
-    """Returns the problem that `pack` wrote."""
+    """Returns the problem that `pack_problem` wrote."""
     lengths, file = pickle.loads(packed)  # noqa: S301 - from our parent
     with Path(file).open("rb") as stream:
         view = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
@@ -116,16 +116,16 @@ class _MemberReport:
         tree, bound = news.get("tree"), news.get("bound")
         if tree is not None:
             self._learn(tree)
-        if tree is not None or bound is not None:  # a member's progress says little of the whole
+        if tree is not None or bound is not None:  # a member's progress is not that of the whole
             self.say("news", {"tree": tree, "bound": bound})
         return self.stop is None
 
     def say(self, kind: str, content: Any) -> None:
-        """Sends a message; if the parent is gone, the process is about to be killed (`end_with_parent`)."""
+        """Sends a message; without a parent, the process is about to be killed (`end_with_parent`)."""
         with self._lock, contextlib.suppress(ConnectionError):
             self._connection.send((kind, content))
 
-    def obey(self) -> None:
+    def await_stop(self) -> None:
         """Waits for the parent's reasons to stop, until the connection closes."""
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
@@ -143,7 +143,7 @@ def main(connection: Connection) -> None:
         return
     limits = Limits(assignment.time, assignment.memory, assignment.threads, assignment.seed)
     report = _MemberReport(connection, problem, limits, Path(assignment.best))
-    threading.Thread(target=report.obey, daemon=True).start()
+    threading.Thread(target=report.await_stop, daemon=True).start()
     guarded = problem.guarded(report)
     try:
         report.say("ended", assignment.member.solve(guarded, limits, report))

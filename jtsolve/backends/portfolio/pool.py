@@ -10,7 +10,7 @@ from multiprocessing.connection import wait
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from jtsolve.backends.portfolio.member import Assignment, pack
+from jtsolve.backends.portfolio.member import Assignment, pack_problem
 from jtsolve.core.machine import resident_memory
 from jtsolve.core.processes import start_python
 from jtsolve.core.temporary import temporary_folder
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 _POLL = 0.05
 """Polling interval for messages and the reason to stop, in seconds."""
 _SHARE = 0.2
-"""Least seconds between two best trees written for the members, which look only now and then."""
+"""Minimum seconds between two best trees written for the members, which poll only now and then."""
 _GRACE = 0.4
-"""Seconds that members have to stop when asked to; with the rest, a run ends within a second."""
+"""Grace period of members that are told to stop, in seconds; in all, a run ends within a second."""
 _WRITING = 30.0
 """The same where one writes a certificate: 47 MB of jester."""
 
@@ -59,9 +59,9 @@ class Pool:
         self.next_share = 0.0
 
     def run(self, ledger: Ledger) -> None:
-        """Runs until all jobs have ended or the ledger says stop; leaves no process."""
+        """Runs until all jobs have ended or the ledger stops them; leaves no process."""
         with temporary_folder() as folder:
-            packed = pack(self.problem, folder / "scores")
+            packed = pack_problem(self.problem, folder / "scores")
             best = folder / "incumbent"
             room = self.limits.memory_bytes - resident_memory()
             try:
@@ -84,7 +84,7 @@ class Pool:
             return
         fresh = file.with_suffix(".new")
         fresh.write_bytes(pickle.dumps(tree))
-        fresh.replace(file)  # atomically: nobody reads half a tree
+        fresh.replace(file)  # atomically, so that no reader sees half a tree
         self.shared, self.next_share = tree, monotonic() + _SHARE
 
     def start(self, job: Job, packed: bytes, room: int, best: Path) -> None:
@@ -92,7 +92,7 @@ class Pool:
 
         Args:
             job: the member and its need.
-            packed: the problem, as `member.pack` wrote it.
+            packed: the problem, as `member.pack_problem` wrote it.
             room: bytes for all members that run at a time.
             best: the file of the best tree.
         """

@@ -1,4 +1,4 @@
-"""Members of a portfolio in threads of this process, which take turns: one runs at a time.
+"""Members of a portfolio in threads of this process, in turns: one runs at a time.
 
 A member hands over where it reports or asks whether to stop, which every backend does all the time; so none
 has to be written for it, and none loses its state. What one reports, the others can read at once.
@@ -28,7 +28,7 @@ _TURN = 0.5
 
 
 class Turns:
-    """Runs jobs in turns, at most `at_a_time` begun and not ended.
+    """Runs jobs in turns, at most `at_a_time` in progress.
 
     Args:
         problem: for all.
@@ -45,7 +45,7 @@ class Turns:
         self.abandoned = False
 
     def run(self, ledger: Ledger) -> None:
-        """Runs until all jobs have ended or the ledger says stop."""
+        """Runs until all jobs have ended or the ledger stops them."""
         try:
             while self.waiting and ledger.stop is None:
                 self.running.append(_Member(self, self.waiting.pop(0), ledger))
@@ -60,7 +60,7 @@ class Turns:
             raise
 
     def take_turns(self) -> None:
-        """Lets the members take turns until one ends."""
+        """Runs the members in turns until one ends."""
         first = self.running[0]
         with self.changed:
             for member in self.running:
@@ -105,7 +105,7 @@ class _Member:
                 self.ledger.ended(self.job, self.job.member.solve(self.turns.problem, limits, self))
         except StoppedError:
             self.ledger.ended(self.job, Outcome(None, stop=self.stop or Stop.TIME))
-        except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer stands
+        except Exception as error:  # noqa: BLE001 - it is in the stats; the others' answer remains
             self.ledger.fail(self.job, error)
         finally:
             with self.turns.changed:

@@ -64,8 +64,8 @@ class _Tuning:
     tabu: int = 20
     """Samples for which a removed clique may not come back."""
     noise: float = 0.2
-    """Of the perturbed data: the largest standard deviation, as a multiple of the first tree's gain over the
-    empty graph per variable."""
+    """Perturbation of the data: the largest standard deviation, as a multiple of the first tree's gain over
+    the empty graph per variable."""
     partners: int = 12
     """Partners of each variable that moves prefer."""
     most_paired: int = 512
@@ -83,7 +83,7 @@ class LocalSearch:
 
     It supports all constraints but `forbidden_graphs`.
 
-    It returns a tree that meets all constraints or none at all, and never claims that there is none.
+    It returns a tree that meets all constraints or none at all, and never claims infeasibility.
 
     Args:
         start: backends whose best tree is the first tree.
@@ -260,7 +260,7 @@ class _MoveSearch:
             return []
         self.samples += 1
         for _ in range(_TUNING.rehung):
-            self.tree.rehang(self.random)
+            self.tree.move_tree_edge(self.random)
         moves: list[Move] = []
         for _ in range(size):
             move = MOVES[int(self.random.random() * len(MOVES))](self.tree, self.proposals)

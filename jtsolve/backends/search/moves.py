@@ -86,7 +86,7 @@ class Move(NamedTuple):
     change: Change
 
 
-def draw(mask: VarSet, random: Random) -> int:
+def random_member(mask: VarSet, random: Random) -> int:
     """Returns a random member of a nonempty set."""
     index = int(random.random() * mask.bit_count())
     for _ in range(index):
@@ -103,8 +103,8 @@ def join(tree: MutableTree, by: MoveProposals) -> Move | None:
     b, separator = random.choice(list(tree.adjacent[a].items()))
     if separator.bit_count() + 2 > by.width:
         return None
-    one = separator | 1 << draw(tree.cliques[a] & ~separator, random)
-    other = separator | 1 << draw(tree.cliques[b] & ~separator, random)
+    one = separator | 1 << random_member(tree.cliques[a] & ~separator, random)
+    other = separator | 1 << random_member(tree.cliques[b] & ~separator, random)
     change = Change(fresh=one | other, cut=((a, b),), links=(a, b))
     return Move([one | other, separator], [one, other], change)
 
@@ -116,8 +116,8 @@ def split(tree: MutableTree, by: MoveProposals) -> Move | None:
     clique = tree.cliques[node]
     if clique & (clique - 1) == 0:
         return None
-    u = 1 << draw(clique, random)
-    v = 1 << draw(clique ^ u, random)
+    u = 1 << random_member(clique, random)
+    v = 1 << random_member(clique ^ u, random)
     moved = []
     for other, separator in tree.adjacent[node].items():
         if separator & u:
@@ -134,7 +134,7 @@ def relocate(tree: MutableTree, by: MoveProposals) -> Move | None:
     """Returns the move of a random variable to a random place."""
     random = by.random
     start = tree.random_node(random)
-    v = draw(tree.cliques[start], random)
+    v = random_member(tree.cliques[start], random)
     nodes = tree.nodes_with(start, v, by.most)
     if len(nodes) > by.most:
         return None
@@ -150,7 +150,7 @@ def regraft(tree: MutableTree, by: MoveProposals) -> Move | None:
         own &= ~separator
     if not own:
         return None
-    return _moved(tree, by, [node], own if random.random() < by.all_own else 1 << draw(own, random))
+    return _moved(tree, by, [node], own if random.random() < by.all_own else 1 << random_member(own, random))
 
 
 def _moved(tree: MutableTree, by: MoveProposals, nodes: list[int], rest: VarSet) -> Move | None:
@@ -164,7 +164,7 @@ def _moved(tree: MutableTree, by: MoveProposals, nodes: list[int], rest: VarSet)
     for index, node in enumerate(nodes):
         for other in nodes[:index]:
             separator = tree.adjacent[node].get(other)
-            # The old separator is no longer subtracted; the rest of it is.
+            # The old separator loses v.
             if separator is not None:
                 plus.append(separator)
                 minus.append(separator & ~rest)
@@ -176,7 +176,7 @@ def _host(tree: MutableTree, start: int, rest: VarSet, by: MoveProposals) -> int
     random = by.random
     turn = random.random()
     if turn < by.partner and by.partners:
-        partners = by.partners[draw(rest, random)]
+        partners = by.partners[random_member(rest, random)]
         # The square favours the first partners, which gain most.
         partner = partners[int(len(partners) * random.random() ** 2)]
         return random.choice(tree.nodes_with(tree.holder(partner), partner, by.most))
@@ -194,9 +194,9 @@ def _some(mask: VarSet, most: int, by: MoveProposals) -> VarSet:
     """Returns a random subset of at most `most` members; large ones are more likely."""
     random = by.random
     while mask.bit_count() > most:
-        mask ^= 1 << draw(mask, random)
+        mask ^= 1 << random_member(mask, random)
     while mask and random.random() < by.smaller:
-        mask ^= 1 << draw(mask, random)
+        mask ^= 1 << random_member(mask, random)
     return mask
 
 
@@ -213,7 +213,7 @@ def replace(tree: MutableTree, by: MoveProposals) -> Move | None:
     if turn < 1 - by.enters:
         if not separator:
             return None
-        x = draw(separator, random)
+        x = random_member(separator, random)
         leaving = 1 << x
         part = tree.nodes_with(b, x, by.most, barred=a)
         if len(part) > by.most:
@@ -237,7 +237,7 @@ def _entering(tree: MutableTree, by: MoveProposals, part: list[int], a: int) -> 
         node = random.choice(part)
         a = random.choice([other for other in tree.adjacent[node] if other not in part] or [a])
     outside = tree.cliques[a] & ~inside
-    return 1 << draw(outside, random) if outside else 0
+    return 1 << random_member(outside, random) if outside else 0
 
 
 def _changed(tree: MutableTree, part: list[int], leaving: VarSet, entering: VarSet) -> Move:

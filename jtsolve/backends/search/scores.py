@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CACHED_SCORES = 1 << 20
 BYTES_PER_SCORE = 150
-"""Of a score in a dictionary: two numbers and the entry, measured with up to a few hundred variables."""
+"""Memory of a score in a dictionary: two numbers and the entry, measured up to a few hundred variables."""
 
 
 class CachedScores:

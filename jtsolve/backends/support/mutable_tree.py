@@ -155,7 +155,7 @@ class MutableTree:
                 self.cliques[node], self.adjacent[node] = before
         self.touched = {}
 
-    def rehang(self, random: Random) -> None:
+    def move_tree_edge(self, random: Random) -> None:
         """Moves a random tree edge between other cliques that contain its separator, by random walks.
 
         The graph and the score stay the same, but another junction tree of the graph has other moves.
@@ -234,7 +234,7 @@ class MutableTree:
         self._order.append(node)
 
     def _discard(self, node: int) -> None:
-        """Removes a node; the last in order takes its place."""
+        """Removes a node; the last in order replaces it."""
         place = self._place.pop(node)
         last = self._order.pop()
         if last != node:

@@ -7,7 +7,7 @@
 4. Without a relaxation, the completion bound (`core.pruning`) drops sets, if there are few enough variables.
 
 Who proves optimality? Where the relaxation's bound meets T's score, that bound is the proof, and little more
-than T is left. The solver still runs on the rest and confirms the encoding and the score, but what was pruned
+than T remains. The solver still runs on the rest and confirms the encoding and the score, but the pruned sets
 rests on the relaxation. Without a relaxation the proof is the solver's, apart from the completion bound;
 without pruning it is entirely the solver's.
 """
@@ -67,7 +67,7 @@ def relaxes(relaxation: Backend | None, problem: Problem) -> TypeGuard[Relaxes]:
 
 
 def prepared_memory(problem: Problem, relaxation: Backend | None) -> int:
-    """Returns the bytes that this process holds at most while a problem is prepared, but for the start's."""
+    """Returns the peak memory of preparing a problem in this process, without that of the start."""
     needed = predicted_memory(problem)
     if relaxes(relaxation, problem):
         needed += relaxation.relaxation_memory(problem)
@@ -88,16 +88,16 @@ def prepare(
     """Returns the problem pruned, with the best tree; reports trees and bounds as they come.
 
     Args:
-        problem: what to solve.
+        problem: the problem to solve.
         limits: of the whole run.
-        report: is asked whether to continue.
+        report: decides whether to continue.
         tree: the first one; None for none, and then neither relaxation nor pruning.
         relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
         prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
             there is one, else by the completion bound with at most `MOST_PRUNED` variables.
 
     Raises:
-        StoppedError: the report asked to end before the families were listed.
+        StoppedError: the report stopped it before the families were listed.
     """
     stats: dict[str, float] = {}
     completes = prune and not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED

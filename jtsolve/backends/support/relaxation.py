@@ -58,7 +58,7 @@ class Relaxes(Protocol):
     def sparsest(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> tuple[JunctionTree, str]:
-        """Returns the sparsest of the best trees, and by what: "edges, parameters", "edges" or nothing.
+        """Returns the sparsest optimal tree, and the criteria: "edges, parameters", "edges" or none.
 
         Args:
             problem: `tree` is one of its best trees, by proof.

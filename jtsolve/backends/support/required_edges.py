@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 
-def triangulated(problem: Problem) -> list[VarSet] | None:
+def chordal_neighbours(problem: Problem) -> list[VarSet] | None:
     """Returns the neighbours of each vertex in a chordal graph that contains the required edges.
 
     Eliminates the vertex that needs the fewest fill edges, the lowest on a tie (min-fill; Rose, 1972), among

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from jtsolve.backends.support.prepare import prepare, prepared_memory, relaxes
 from jtsolve.backends.support.relaxation import Relaxes
-from jtsolve.backends.support.worker import BASE_MEMORY, Call, run
+from jtsolve.backends.support.worker import BASE_MEMORY, Call, in_worker
 from jtsolve.core.backend import Backend, Estimate
 from jtsolve.core.estimates import estimate_of, objections_of
 from jtsolve.core.result import Outcome, Stop, optimality_tolerance
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class _SolverCosts:
     """Predicted costs of encoding and solving."""
 
-    family: int = 2500  # bytes: the formula as Python objects, the solver's copy, and room for what it learns
+    family: int = 2500  # bytes: the formula as Python objects, the solver's copy, and learned clauses
     triple: int = 300  # bytes per three variables: their two transitivity clauses
     most_proved: int = 20  # variables beyond which no proof is expected
     start: float = 3.0  # seconds
@@ -52,7 +52,7 @@ class _SolverCosts:
 _COSTS = _SolverCosts()
 
 _MOST_ASKED = 10
-"""Times that a solver is asked, where rounding leaves a gap."""
+"""Maximum number of solver runs where rounding leaves a gap."""
 
 Clutters: TypeAlias = "tuple[tuple[VarSet, ...], ...]"
 
@@ -76,7 +76,7 @@ class SolverBackend(Backend, Protocol):
 
     @property
     def prune(self) -> bool:
-        """Whether to drop what no tree at least as good as the first one uses."""
+        """Whether to drop the sets that no tree at least as good as the first one uses."""
 
 
 class SolverMessage(NamedTuple):
@@ -147,8 +147,8 @@ def require_relaxation(backend: SolverBackend) -> None:
     relaxation = backend.relaxation
     if relaxation is not None and not isinstance(relaxation, Relaxes):
         raise ChoiceError(
-            f"backend '{backend.name}' cannot take '{relaxation.name}' as its relaxation, since that only "
-            "solves whole problems; give relaxation=clutter or relaxation=none"
+            f"backend '{backend.name}' does not support '{relaxation.name}' as its relaxation, since that "
+            "only solves whole problems; give relaxation=clutter or relaxation=none"
         )
 
 
@@ -186,7 +186,7 @@ def solve_prepared(
 def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, report: Report) -> Outcome:
     """Runs a solver on a prepared problem; reports trees and bounds as it finds them.
 
-    The bound of a solver that finished exceeds its best tree by what rounding may hide. Where large scores
+    The bound of a finished solver exceeds its best tree by the possible rounding error. Where large scores
     cancel, that is more than the tolerance of "optimal": the solver runs again without the trees found, as
     their scores are known, and the best of the rest is worse by more than rounding, or tied.
 
@@ -223,7 +223,7 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
         left = None if limits.time is None else limits.time - limits.elapsed
         known = families, prepared.clutters, prepared.tree
         work = SolverInput(*known, call.model, call.options, limits.workers, limits.seed, left)
-        final, stop = run(Call(call.kind, call.function, (work,)), record, report, limits)
+        final, stop = in_worker(Call(call.kind, call.function, (work,)), record, report, limits)
         if final is None:
             break
         if final == inf:
@@ -241,7 +241,7 @@ def hand_over(call: SolverCall, prepared: PreparedProblem, limits: Limits, repor
     return Outcome(best, bound, stop or Stop.FINISHED, prepared.stats)
 
 
-def estimated(backend: SolverBackend, problem: Problem, limits: Limits) -> Estimate:
+def estimated_cost(backend: SolverBackend, problem: Problem, limits: Limits) -> Estimate:
     """Returns the predicted cost of a run, in this process and the solver's.
 
     The seconds are a rough guess, above those of the relaxation alone: the time for a proof depends on the

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _AT_LEAST = 1.0
-"""Seconds that every start may take."""
+"""Seconds granted to every start."""
 _TOLERANCE = 1e-7
 """Nats."""
 _ROUNDING = 1e-14
-"""Of the magnitudes of a tree's scores: above the rounding of their sum."""
+"""Share of the magnitudes of a tree's scores, above the rounding error of their sum."""
 
 
 def least_gain(problem: Problem, tree: JunctionTree) -> float:

@@ -4,7 +4,7 @@ Starting a process takes longer than many solves, so there is one for each kind 
 problem. Kinds are kept apart because libraries do not mix: OR-tools and highspy, for one, cannot be loaded
 into the same process. Messages are pickled; the output of the process is discarded.
 
-While a worker is busy, the report is asked ten times a second whether to stop. If so, the worker is killed
+While a worker is busy, the report is polled ten times a second. If so, the worker is killed
 with its descendants, and the messages sent so far count.
 """
 
@@ -40,7 +40,7 @@ class _Worker:
     """A running worker, and the pipe to it."""
 
     def __init__(self) -> None:
-        self.tree, self.pipe = start_python(f"{__name__}:serve", stderr=subprocess.DEVNULL)
+        self.tree, self.pipe = start_python(f"{__name__}:answer_calls", stderr=subprocess.DEVNULL)
 
     def close(self) -> None:
         """Kills the worker and its descendants."""
@@ -74,13 +74,15 @@ class Call(NamedTuple):
     arguments: tuple[Any, ...]
 
 
-def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits) -> tuple[Any, Stop | None]:
+def in_worker(
+    call: Call, receive: Callable[[Any], None], report: Report, limits: Limits
+) -> tuple[Any, Stop | None]:
     """Calls a function in a worker.
 
     Args:
         call: the function and its arguments.
-        heard: is given every message.
-        report: is asked whether to stop.
+        receive: called with every message.
+        report: decides whether to stop.
         limits: the memory is that of this process and the worker together.
 
     Returns:
@@ -93,7 +95,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
     worker = _alive(waiting) or _Worker()
     try:
         worker.pipe.send((call.function, call.arguments))
-        next_look = monotonic() + _POLL
+        next_reading = monotonic() + _POLL
         while True:
             if worker.pipe.poll(_POLL):
                 kind, content = worker.pipe.recv()
@@ -102,10 +104,10 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
                     return content, None
                 if kind == "failed":
                     raise InternalError(f"the solver '{call.kind}' failed:\n{content}")  # noqa: TRY301 - closes below
-                heard(content)
+                receive(content)
             stop = report.stop
-            if stop is None and monotonic() >= next_look:  # a look takes longer than many solves
-                next_look = monotonic() + _POLL
+            if stop is None and monotonic() >= next_reading:  # reading it takes longer than many solves
+                next_reading = monotonic() + _POLL
                 if worker.tree.memory() + resident_memory() > limits.memory_bytes:
                     stop = Stop.MEMORY
             if stop is not None:
@@ -115,7 +117,7 @@ def run(call: Call, heard: Callable[[Any], None], report: Report, limits: Limits
         worker.close()
         raise InternalError(
             f"the process of the solver '{call.kind}' died (exit code {worker.tree.process.returncode}); if "
-            f"it was killed for want of memory, give {MEMORY}, below what the machine has"
+            f"memory ran out, give {MEMORY}, below that of the machine"
         ) from None
     except BaseException:
         worker.close()
@@ -132,7 +134,7 @@ def _alive(waiting: list[_Worker]) -> _Worker | None:
     return None
 
 
-def serve(pipe: Connection) -> NoReturn:
+def answer_calls(pipe: Connection) -> NoReturn:
     """Runs in the worker: makes the calls that come through the pipe.
 
     Raises:

@@ -169,7 +169,7 @@ def scaling(comparison: Comparison) -> list[Chart]:
 
 
 def _solving(record: Record) -> float:
-    """Returns the seconds of the backend; of the whole process if nobody noted when the backend started."""
+    """Returns the seconds of the backend; of the whole process if the start of the backend is unknown."""
     return record.seconds if record.solving is None else record.solving
 
 

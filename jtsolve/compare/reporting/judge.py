@@ -1,8 +1,8 @@
 """Every tree is checked again from its instance, and every run against the others on the same instance.
 
 A tree of treewidth at most a is feasible for every bound b ≥ a on the treewidth. So scores are compared with
-bounds across treewidths: a score at a may not exceed an upper bound at b ≥ a, and no run may solve at a what
-another proved infeasible at b.
+bounds across treewidths: a score at a may not exceed an upper bound at b ≥ a, and no run may solve at a an
+instance that another proved infeasible at b.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
         if row.result.instance.constraints != asked:
             faults += ("The result is for other constraints than the run.",)
         if row.result.status.value != row.status.value:
-            faults += (f"The row says {row.status.value}, its result {row.result.status.value}.",)
+            faults += (f"The row states {row.status.value}, its result {row.result.status.value}.",)
         for sentence in faults:
             yield Fault("wrong answer", f"{_run(row)}: {sentence}", (row.spec.id,))
 

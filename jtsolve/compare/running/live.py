@@ -1,4 +1,4 @@
-"""The state of a comparison: finished rows, and the time that the others will take."""
+"""The state of a comparison: finished rows, and the predicted time of the others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Board(Watcher):
-    """Writes every finished run to the journal, and says how many are left; any thread may use it.
+    """Writes every finished run to the journal, and reports how many are left; any thread may use it.
 
     Args:
-        journal: takes the rows.
+        journal: receives the rows.
         specs: the runs still to do.
         done: earlier rows.
         jobs: the number of runs at a time.

@@ -17,12 +17,12 @@ import msgspec
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
-from jtsolve.core.machine import describe, memory_bytes, peak_memory
+from jtsolve.core.machine import describe_machine, memory_bytes, peak_memory
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
-from jtsolve.solving import choose, solve
+from jtsolve.solving import choose_backend, solve
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -55,7 +55,7 @@ def row_of(spec: Spec, started: float, console: Console | None = None) -> Row:
         predicted=facts.predicted,
         prepared=facts.prepared,
         peak_memory=peak_memory(),
-        machine=describe(spec.threads),
+        machine=describe_machine(spec.threads),
     )
 
 
@@ -108,7 +108,7 @@ def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
     chosen = None if spec.backend == AUTO else REGISTRY.parse(spec.backend, files=False)
     problem = read_instance(spec, run)
     facts.n = problem.n
-    backend = choose(problem, run).backend if chosen is None else chosen
+    backend = choose_backend(problem, run).backend if chosen is None else chosen
     facts.exact = backend.capabilities.exact
     facts.predicted = _prediction(backend, problem, run.limits)
     facts.prepared = run.elapsed

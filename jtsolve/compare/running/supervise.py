@@ -25,7 +25,7 @@ import msgspec
 from jtsolve.compare.running.run import row_of
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row, read_row, to_json
 from jtsolve.core.files import write_atomically
-from jtsolve.core.machine import describe
+from jtsolve.core.machine import describe_machine
 from jtsolve.core.processes import ProcessTree, end_with_parent
 from jtsolve.core.run import Console
 from jtsolve.core.temporary import temporary_folder
@@ -84,7 +84,7 @@ def supervise(
             return None
         row = _row_of(child, verdict)
     peak = max(row.peak_memory or 0, child.peak) or None
-    machine = row.machine or describe(spec.threads)
+    machine = row.machine or describe_machine(spec.threads)
     return msgspec.structs.replace(
         row, spec=spec, seconds=child.seconds, peak_memory=peak, started=began, machine=machine
     )
@@ -100,7 +100,7 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
         started: `time.monotonic()` at the start of the run.
     """
     end_with_parent()
-    os.dup2(2, 1)  # the output of solvers goes to the log too
+    os.dup2(2, 1)  # the log has the output of solvers too
     with trace.open("a", encoding="utf-8", buffering=1) as stream:
 
         def write(step: Incumbent) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _VARIABLES = 9
 _LARGEST_SET = 4
 _SECONDS = 20.0
-"""More than any backend's kernels take to compile; an anytime search takes all of it."""
+"""Longer than any backend's kernels compile; an anytime search uses all of it."""
 
 
 def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:

@@ -1,4 +1,4 @@
-"""`core.renaming` as kernels, and the way back."""
+"""`core.renaming` as kernels, and its inverse."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ rename = kernel(renaming.rename, inline="always")
 
 @kernel(inline="always")
 def unname(mask, among, tables):
-    """Returns the subset of `among` that `rename` turns into `mask`."""
+    """Returns the subset of `among` whose renaming is `mask`."""
     low, middle, high = among & 511, (among >> PIECE) & 511, among >> (2 * PIECE)
     below = tables.ones[low]
     rest = mask >> below

@@ -1,4 +1,4 @@
-"""The closure of families: which sets may still be complete once some families are gone.
+"""The closure of families: the sets that may still be complete after some families are dropped.
 
 A set is a row of positions of its facets, as in `families`; subsets come before supersets.
 """

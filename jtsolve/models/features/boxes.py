@@ -33,7 +33,7 @@ def boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[C
             labels = tuple(
                 f"{word} {p:.3g}" for word, p in (("no", 1 - node.probability), ("yes", node.probability))
             )
-            found.append(Box((f"{words(columns, node.feature)}?",), node.kids, labels))
+            found.append(Box((f"{feature_text(columns, node.feature)}?",), node.kids, labels))
         elif isinstance(node, Product):
             text = "independent parts" if node.kids else "nothing open"
             found.append(Box((text,), node.kids, ("",) * len(node.kids)))
@@ -52,7 +52,7 @@ def _tree_lines(node: TreeLeaf) -> tuple[str, ...]:
     return (*lines[:_MOST_LINES], *more)
 
 
-def words(columns: Sequence[Column], feature: Feature, sign: str = " ∧ ") -> str:
+def feature_text(columns: Sequence[Column], feature: Feature, sign: str = " ∧ ") -> str:
     """Returns a feature in words.
 
     Args:

@@ -63,7 +63,7 @@ class Circuit:
 
         There are fewer if the others are impossible.
         """
-        from jtsolve.models.features.kernels.circuits import best, trace
+        from jtsolve.models.features.kernels.circuits import best, trace_entry
 
         slots = len(self.arrays.kids)
         require_room((slots + 2 * self.nodes) * k, f"the {k} best configurations", "a smaller k", 16)
@@ -75,7 +75,7 @@ class Circuit:
         found = []
         for rank in range(int(sizes[0])):
             codes = np.zeros(len(self.first) - 1, dtype=np.int64)
-            trace(rank, self.arrays, joined, own, self.first, codes)
+            trace_entry(rank, self.arrays, joined, own, self.first, codes)
             found.append((codes.tolist(), float(values[0, rank])))
         return found
 
@@ -224,7 +224,7 @@ class _CircuitBuilder:
         """Adds nodes with a branch for each joint state of some variables, the last one varying fastest.
 
         Args:
-            logs: shape (nodes × cells,), ln of the branches' probabilities; as many nodes as that takes.
+            logs: shape (nodes × cells,), ln of the branches' probabilities; as many nodes as needed.
             variables: that the branches fix.
             context: the states left to them.
             kids: shape (nodes × cells, kids), of each branch.

@@ -2,7 +2,7 @@
 
 A *literal* is "variable v has state a", a *feature* a conjunction of literals. On a path that assumes F = 1
 the variables of F are fixed; one that assumes F = 0 leaves the *clause* ¬(l1 ∧ … ∧ lr). Units propagate: a
-clause with one literal left takes that state from its variable; a variable with one state left is fixed.
+clause with one literal left removes that state from its variable; a variable with one state left is fixed.
 
 Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010, section 3,
 which leaves the clauses open.

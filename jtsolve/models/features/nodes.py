@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An F-node: a feature, and what follows if it does not hold or holds.
+    """An F-node: a feature, and its subtrees where it fails and where it holds.
 
     Args:
         feature: undecided by the path.

@@ -27,7 +27,7 @@ from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import codes_of
-from jtsolve.models.documents import column_document, packed, parts_document
+from jtsolve.models.documents import base64_of, column_document, parts_document
 from jtsolve.models.features.circuit import circuit_of, clique_nodes, separator_first
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
 from jtsolve.models.features.scopes import common_scopes
@@ -35,10 +35,10 @@ from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, posterior_of, predicted
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, predicted
 from jtsolve.models.inference.sampling import BLOCK
 from jtsolve.models.layout import require_room, table_cells
-from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.model import JunctionTreeModel, array_model
 from jtsolve.models.protocol import (
     Conditioned,
     Configuration,
@@ -76,10 +76,10 @@ class FeatureTree:
         provenance: remarks on the origin.
 
     Attributes:
-        contexts: of each node: what the path to it leaves open.
+        contexts: of each node: the states that its path leaves open.
 
     Raises:
-        ValueError: it is not a distribution: says at which node, by its path, and why.
+        ValueError: it is not a distribution; names the node, by its path, and the reason.
 
     >>> from jtsolve.models.columns import Column
     >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
@@ -239,7 +239,7 @@ class FeatureTree:
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> StatePosterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        return posterior_of(self, groups, evidence, memory=memory, run=run)
+        return group_posteriors(self, groups, evidence, memory=memory, run=run)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -304,7 +304,7 @@ class FeatureTree:
         return -float(share[share > 0] @ logs[share > 0])
 
     def junction_tree(self, what: str, most_cells: int = MOST_CELLS) -> JunctionTreeModel:
-        """Returns the same distribution on one junction tree; `what` needs it, for the refusal.
+        """Returns the same distribution on one junction tree; `what` names the request in the refusal.
 
         The variables of a path and those of a clique at its end have a common factor, so that they are
         adjacent; the graph is triangulated by min-fill. Each table is a marginal of the feature tree.
@@ -374,7 +374,7 @@ class FeatureTree:
         columns = leaf_columns(self.columns, node.variables, self.contexts[i])
         variables = [column_document(column) for column in columns]
         if isinstance(node, TableLeaf):
-            return {"node": "table", "variables": variables, "values": packed(node.values)}
+            return {"node": "table", "variables": variables, "values": base64_of(node.values)}
         model = node.model
         parts = parts_document(model.tree, model.names, model.tables)
         return {"node": "tree", "variables": variables, **parts}
@@ -413,7 +413,7 @@ class FeatureTree:
             found = flow[arrays.branch[places[c]] : arrays.branch[places[c + 1]]]
             dims = [layout.dims(c)[k] for k in axes]
             layout.table(tables, c)[...] = np.transpose(found.reshape(dims), np.argsort(axes))
-        return replace(node, model=model_of(node.model.columns, node.model.tree, tables))
+        return replace(node, model=array_model(node.model.columns, node.model.tree, tables))
 
 
 def _cells(node: Node) -> int:

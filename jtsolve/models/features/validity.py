@@ -36,7 +36,7 @@ def contexts_of(columns: tuple[Column, ...], nodes: tuple[Node, ...]) -> tuple[C
     """Returns the context of each node; checks everything, from the root down.
 
     Raises:
-        ValueError: it is not a distribution: says at which node, by its path, and why.
+        ValueError: it is not a distribution; names the node, by its path, and the reason.
     """
     if not nodes:
         raise ValueError("there is no node")

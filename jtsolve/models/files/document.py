@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from jtsolve.core.files import read_file
-from jtsolve.io.documents import decode, json_bytes
+from jtsolve.io.documents import decode_json, json_bytes
 from jtsolve.models.files.parts import (
     ModelHead,
     TreeDocument,
@@ -125,12 +125,12 @@ def read_model(path: str | Path) -> AnyModel:
     data = read_file(path)
     kind = _kind(data)
     if kind == "mixture":
-        return _mixture(decode(data, MixtureDocument, source), source)
+        return _mixture(decode_json(data, MixtureDocument, source), source)
     if kind == "mixed":
-        mixed = decode(data, MixedDocument, source)
+        mixed = decode_json(data, MixedDocument, source)
         return _mixed(mixed.variables, mixed.cliques, source, "$", mixed.provenance)
     if kind == "mixed-mixture":
-        whole = decode(data, MixedMixtureDocument, source)
+        whole = decode_json(data, MixedMixtureDocument, source)
         parts = [
             _mixed(whole.variables, part.cliques, source, f"$.components[{k}]", {})
             for k, part in enumerate(whole.components)
@@ -140,7 +140,7 @@ def read_model(path: str | Path) -> AnyModel:
         from jtsolve.models.files.features import features_in
 
         return features_in(data, source)
-    document = decode(data, ModelDocument, source)
+    document = decode_json(data, ModelDocument, source)
     part = TreeDocument(document.cliques, document.tree_edges, document.tables)
     columns = columns_from(document.variables, source, "$")
     return tree_model(part, columns, source, "$", document.provenance)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from jtsolve.io.documents import decode
+from jtsolve.io.documents import decode_json
 from jtsolve.models.features.context import Literal as FeatureLiteral
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
@@ -80,7 +80,7 @@ def features_in(data: bytes, source: str) -> FeatureTree:
         InputError: it is not valid; names the place, and the path to the node.
         LimitError: its tables do not fit in memory.
     """
-    document, at = decode(data, FeaturesDocument, source), "$.nodes"
+    document, at = decode_json(data, FeaturesDocument, source), "$.nodes"
     columns = columns_from(document.variables, source, "$")
     if len({column.name for column in columns}) < len(columns):
         raise file_error(source, "$.variables", "a name occurs twice")

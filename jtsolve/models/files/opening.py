@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from jtsolve.core.files import read_file, write_atomically
-from jtsolve.core.formats import MODEL, NETWORK, TABLE, kind_of
+from jtsolve.core.formats import MODEL, NETWORK, TABLE, kind_of_suffix
 from jtsolve.models.layout import require_room
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def open_model(path: str | Path) -> Distribution:
     if kind is None:
         begin = read_file(path)[:_BEGINNING]
         kind = next((one for one, pattern in _BEGINNINGS.items() if pattern.match(begin)), None)
-        if kind is None or kind_of(path) not in (None, TABLE):  # as .txt is
+        if kind is None or kind_of_suffix(path) not in (None, TABLE):  # as .txt is
             raise MODEL.refusal(path)
     if kind in NETWORK.read.values():
         from jtsolve.models.network import NetworkModel
@@ -53,7 +53,7 @@ _BEGINNINGS = {
     "bifxml": re.compile(rb"\s*<(\?xml|!|BIF)", re.IGNORECASE),
     "uai": re.compile(rb"\s*(MARKOV|BAYES)\b", re.IGNORECASE),
 }
-"""Of the content, by format."""
+"""Beginning of the content, by format."""
 _BEGINNING = 4096
 
 

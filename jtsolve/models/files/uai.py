@@ -93,7 +93,7 @@ def read_evidence(path: str | Path, model: Distribution) -> dict[str, str]:
     if numbers.left != 2 * first:
         count = numbers.whole("the number of observed variables", 0, MOST_VARIABLES) if numbers.left else -1
         if first != 1 or numbers.left != 2 * count:
-            reason = f"it holds {first} sets of evidence, or another number of pairs than it says"
+            reason = f"it holds {first} sets of evidence, or another number of pairs than it states"
             raise numbers.error(reason, "give one set: a number of pairs, then variables and states")
         first = count
     found: dict[str, str] = {}
@@ -155,7 +155,7 @@ class _Numbers:
             raise self.error("there is more after the end", "remove it")
 
     def error(self, reason: str, remedy: str) -> InputError:
-        """Returns an error at the last word taken."""
+        """Returns an error at the last word read."""
         return InputError(self._source, f"word {self._place}", reason, remedy)
 
     def _next(self, what: str) -> str:

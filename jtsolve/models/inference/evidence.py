@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Evidence
 
 
-def entered(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:
+def with_evidence(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.float64], float]:
     """Returns the tables given evidence, as in `Layout`, and ln P(evidence), in nats.
 
     The tables have shape (cells,).
@@ -53,10 +53,10 @@ def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDAr
     """Returns the likelihood of each state, shape (states,), of variables with evidence, by position."""
     names = [column.name for column in columns]
     at = {position(names, name): what for name, what in evidence.items()}
-    return {v: likelihood(columns[v], what) for v, what in at.items()}
+    return {v: state_likelihoods(columns[v], what) for v, what in at.items()}
 
 
-def likelihood(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
+def state_likelihoods(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
     """Returns the likelihood of each state of a variable, shape (states,); of an observed one, 0 or 1.
 
     Raises:
@@ -95,6 +95,6 @@ def impossible(
     listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
-        reason = f"{listed} are possible one by one, but impossible together: their probability is 0"
+        reason = f"{listed} are possible singly, but impossible together: their probability is 0"
     remedy = "check it; with a prior (ess above 0), a fitted model has no impossible states"
     return InputError("evidence", "", reason, remedy)

@@ -6,7 +6,7 @@ where S is the separator of a clique to its parent, R the rest of it, d its disc
 is real or S is discrete. Messages to the root are exact and merge no normal distributions: real members of R
 are integrated out in each cell, then, where S is discrete, the discrete ones are summed out. Towards the
 leaves go the exact means and covariances of each cell. Observed real members are masked by zeros, so that all
-rows take one pass whatever their gaps.
+rows take one pass with any gaps.
 
 Time: rows × cells × |C|³ for each clique.
 
@@ -114,7 +114,7 @@ class Message(NamedTuple):
     """What a clique keeps of the messages through it, for each row.
 
     Attributes:
-        own: ln P(d_R | d_S, what lies below and in the clique), shape (rows, cells).
+        own: ln P(d_R | d_S, the evidence below and in the clique), shape (rows, cells).
         shift: of the mean of y_R, shape (rows, cells, free).
         slope: of that mean on y_S, shape (rows, cells, free, others).
         spread: the covariance of y_R given y_S; zero where observed.
@@ -155,7 +155,7 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
     return found
 
 
-def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
+def conditional_shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
     """Returns P(d_R | d_S) from weights of the cells of a clique; uniform where all weights are 0.
 
     Weights and result have shape (cells,).
@@ -165,7 +165,7 @@ def shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
     return np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), 1.0 / table.shape[1]).ravel()
 
 
-def cell_of(
+def joint_cell(
     rows: NDArray[np.float64] | NDArray[np.int64], discrete: Sequence[int], dims: Sequence[int]
 ) -> NDArray[np.int64]:
     """Returns the cell of each row among those of discrete variables, all observed, shape (rows,).
@@ -188,7 +188,7 @@ def _complete(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> NDAr
     codes[states] = rows[states]
     for clique in cliques:
         g, linear, matrix = clique.form
-        cell = cell_of(codes, clique.discrete, clique.dims)
+        cell = joint_cell(codes, clique.discrete, clique.dims)
         y = rows[list(clique.real)].T
         total += g[cell]
         if y.shape[1]:
@@ -264,7 +264,7 @@ def _potential(
     rows: NDArray[np.float64],
     likelihoods: Sequence[NDArray[np.float64] | None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Returns the canonical form of a clique in each row, with what the row observes, and its gaps."""
+    """Returns the canonical form of a clique in each row, with the row's observations, and its gaps."""
     form = clique.form
     g = np.broadcast_to(form[0], (rows.shape[1], clique.cells)).copy()
     for at, v in enumerate(clique.discrete):
@@ -401,7 +401,7 @@ def completed(
 
     Args:
         cliques: of the model.
-        kept: of `collect`; by maximum, if nothing is drawn. Of one row, which stands for all, or of each.
+        kept: of `collect`; by maximum, if nothing is drawn. Of one row, which represents all, or of each.
         rows: possible ones, see `log_densities`.
         generator: draws the missing values given the others; None for the most probable ones.
     """
@@ -409,7 +409,7 @@ def completed(
     count = rows.shape[1]
     each = np.arange(count) % len(kept[0].own)
     for clique, message in zip(cliques, kept, strict=True):
-        shared = cell_of(filled, clique.discrete[: clique.shared], clique.dims[: clique.shared])
+        shared = joint_cell(filled, clique.discrete[: clique.shared], clique.dims[: clique.shared])
         per = clique.cells // clique.shared_cells
         cell = shared
         if len(clique.discrete) > clique.shared:

@@ -91,7 +91,7 @@ def require_lists(tree: JunctionTree, cells: int, k: int, *, limit: int | None =
         cells: of its tables.
         k: entries of a list.
         limit: most bytes; None for the free memory.
-        also: bytes that each cell takes besides.
+        also: further bytes per cell.
 
     Raises:
         ChoiceError: k is below 1.

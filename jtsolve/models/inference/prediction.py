@@ -29,7 +29,7 @@ _BLOCK = 1 << 18
 """Likelihoods, rows × states, computed at a time."""
 
 
-def posterior_of(
+def group_posteriors(
     model: StateDistribution,
     groups: Sequence[Sequence[str]],
     evidence: Evidence,

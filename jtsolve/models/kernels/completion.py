@@ -60,7 +60,7 @@ def complete(codes, families, shape):
         if not possible:
             continue
         for i in range(count):
-            # The members of the separator are known by now: the parent came first.
+            # The members of the separator are known: the parent came first.
             place = shape.separator[i]
             for k in range(shape.size[i]):
                 if shape.own[i, k] > 0:

@@ -1,4 +1,4 @@
-"""`models.messages` for many small cliques, where numpy spends its time between the tables.
+"""`models.messages` for many small cliques, where the overhead of numpy's calls dominates.
 
 Loops over a table carry an odometer of the members' states and the matching cell of a separator, so that no
 index map is stored. For the layout of the tables, see `layout.LayoutArrays`.
@@ -63,7 +63,7 @@ def _spread(values, shape, i, strides, logs, first, digits):
 
 @kernel
 def families(values, shape):
-    """Returns the same as `messages.families`."""
+    """See `messages.families`."""
     below, above = np.zeros(shape.separator[-1]), np.zeros(shape.separator[-1])
     digits = np.zeros(shape.arity.shape[1], np.int64)
     logs = np.empty(values.size)
@@ -84,7 +84,7 @@ def families(values, shape):
 
 @kernel
 def propagate(values, shape):
-    """Does the same as `messages.propagate`."""
+    """See `messages.propagate`."""
     cells = shape.separator[-1]
     up, down, scratch = np.empty(cells), np.empty(cells), np.empty(cells)
     digits = np.zeros(shape.arity.shape[1], np.int64)

@@ -16,7 +16,7 @@ BLOCK = 512
 
 @kernel
 def first_consistent(codes, r, shape, i, s, cell, steps, free):
-    """Returns the first cell of clique i consistent with row r, its place in separator s, and the gaps.
+    """Returns the first cell of clique i consistent with row r, its position in separator s, and the gaps.
 
     The positions of the gaps are written to `free`; `steps` are the strides of the members in the separator.
     """
@@ -35,7 +35,7 @@ def first_consistent(codes, r, shape, i, s, cell, steps, free):
 
 @kernel
 def next_consistent(shape, i, s, steps, digits, free, gaps, cell, place):
-    """Advances the odometer of the gaps; returns the cell, its place, and whether there was one more."""
+    """Advances the odometer of the gaps; returns the cell, its position, and whether it exists."""
     for j in range(gaps - 1, -1, -1):
         k = free[j]
         digits[j] += 1

@@ -3,7 +3,7 @@
 On a strongly decomposable graph, the estimates of each clique are those of its own table: the probabilities
 are (n_i + a/q)/(N + a), as for states; cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance (S_i +
 2W)/(n_i + 2) + diag(h²/12), as in the score `cg`, from which the regressions follow. With a score of a common
-covariance, W + diag(h²/12) takes its place. Without discrete members, the covariances are those of the data,
+covariance, W + diag(h²/12) replaces it. Without discrete members, the covariances are those of the data,
 times N/(N + a); variances stay, but for diag(h²/12) where rows differ in weight, as in a mixture, whose
 components could otherwise end on equal values.
 
@@ -31,15 +31,15 @@ from jtsolve.models.inference.mixed import (
     MixedClique,
     Place,
     blocks,
-    cell_of,
     collect,
     completed,
+    conditional_shares,
+    joint_cell,
     moments,
-    shares,
 )
 from jtsolve.scoring.score import CellMoments
 from jtsolve.scoring.scores.cg import ConditionalGaussian
-from jtsolve.tables.table import ContinuousTable, cells_of
+from jtsolve.tables.table import ContinuousTable, stacked_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ _GAIN = 1e-5
 """Nats a row below which EM ends."""
 _MOST_STEPS = 200
 _LEAST_ROWS = 20
-"""Rows complete on a clique with which EM begins; with fewer, it takes the filled in ones."""
+"""Minimum number of rows, complete on a clique, with which EM begins; with fewer, it uses filled-in rows."""
 
 
 class CellSums(NamedTuple):
@@ -97,7 +97,7 @@ class Estimates(NamedTuple):
         return {"em": {"steps": len(self.trace), "log_likelihood": self.log_likelihood}}
 
 
-def places_of(tree: JunctionTree, states: Sequence[int]) -> list[Place]:
+def strongly_rooted_tree(tree: JunctionTree, states: Sequence[int]) -> list[Place]:
     """Returns a strongly rooted junction tree of the same graph.
 
     Args:
@@ -124,7 +124,7 @@ def places_of(tree: JunctionTree, states: Sequence[int]) -> list[Place]:
     return places
 
 
-def estimated(
+def estimate_parameters(
     tree: JunctionTree,
     table: Table,
     *,
@@ -151,8 +151,8 @@ def estimated(
     """
     score = score or ConditionalGaussian()
     states = [()] * table.n if isinstance(table, ContinuousTable) else table.states
-    places = places_of(tree, [len(labels or ()) for labels in states])
-    rows, gaps = cells_of(table), table.gaps if weights is None else None
+    places = strongly_rooted_tree(tree, [len(labels or ()) for labels in states])
+    rows, gaps = stacked_columns(table), table.gaps if weights is None else None
     weights = np.ones(table.rows) if weights is None else weights
     if (own := getattr(table, "weights", None)) is not None:
         weights = weights * own * getattr(table, "unit", 1.0)
@@ -189,7 +189,7 @@ def estimated(
     return Estimates(parameters(sums, ess), sums, tuple(trace[1:]), likelihood)
 
 
-def drawn(
+def cells_with_drawn_gaps(
     cliques: Sequence[MixedClique], table: Table, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Returns the cells of a table, shape (n, rows); gaps are drawn given the rest of their row.
@@ -199,7 +199,7 @@ def drawn(
         table: the data.
         generator: of the draws.
     """
-    rows = cells_of(table)
+    rows = stacked_columns(table)
     if table.gaps is None:
         return rows
     found = np.where(table.gaps, np.nan, rows)
@@ -217,7 +217,7 @@ def _least_gap(column: NDArray[np.float64]) -> float:
 def _observed(place: Place, rows: NDArray[np.float64], weights: NDArray[np.float64]) -> CellSums:
     """Returns the sums of rows that are complete on a clique."""
     q, k = place.cells, len(place.real)
-    cell = cell_of(rows, place.discrete, place.dims)
+    cell = joint_cell(rows, place.discrete, place.dims)
     counts = np.bincount(cell, weights, minlength=q).astype(np.float64)
     y = rows[list(place.real)].T
     total, scatter = np.zeros((q, k)), np.zeros((q, k, k))
@@ -294,7 +294,7 @@ def _parameters(
     covariances = matrices[:, :free, :free] - slopes @ matrices[:, free:, :free]
     return MixedClique(
         **vars(place),
-        weights=shares(counts + ess / q, place.shared_cells),
+        weights=conditional_shares(counts + ess / q, place.shared_cells),
         intercepts=means[:, :free] - np.einsum("qij,qj->qi", slopes, means[:, free:]),
         slopes=slopes,
         covariances=(covariances + np.swapaxes(covariances, 1, 2)) / 2,

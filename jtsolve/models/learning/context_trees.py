@@ -6,7 +6,7 @@ split on the literal that gains most with Chow–Liu forests on both sides, a ju
 side, and the split stays if it pays. Where none does, a junction tree that is not connected is a product,
 whose parts are split each by themselves. Where rows choose λ, the tree is grown under the largest one first,
 and continues there under the next. What was grown is pruned from below, as in L. Breiman, J. Friedman, R.
-Olshen and C. Stone, Classification and regression trees, 1984: the best pruning for a λ takes one pass.
+Olshen and C. Stone, Classification and regression trees, 1984: the best pruning for a λ is found in one pass.
 
 It is the hybrid of LEM (V. Gogate, W. A. Webb and P. Domingos, NIPS 2010) with trees of bounded treewidth;
 with Chow–Liu trees as leaves it is a cutset network (T. Rahman, P. Kothalkar and V. Gogate, ECML 2014; N. Di
@@ -36,7 +36,7 @@ from jtsolve.models.features.nodes import Product, Split, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import Counts, count
-from jtsolve.models.learning.leaves import codes_in, held_out, likelihood, pieces, rows_of, tree_on
+from jtsolve.models.learning.leaves import codes_in, context_rows, held_out, max_likelihood, pieces, tree_on
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.options import SMOOTHING
 from jtsolve.scoring.scores.aic import Aic
@@ -59,7 +59,7 @@ PENALTIES = (0.5, 0.35, 0.25, 0.18)
 
 
 _EFFORT = 2e8
-"""Rows × variables² × literals looked at for one split: about a fifth of a second."""
+"""Rows × variables² × literals evaluated for one split: about a fifth of a second."""
 
 _ROUNDING = 1e-9
 """Equal scores, summed in different orders, differ by less than this share of themselves."""
@@ -95,7 +95,7 @@ class ContextTrees:
         Of validation rows, λ, the price of a split, is tried from the largest on, until one is no better than
         the last. The score of the junction trees, the price of an edge, is the task's at the largest λ, in at
         most half of the time, then AIC, the cheapest, at all; the task's goes on if it was the better
-        of the two. The provenance says under "stop" why the growth ended.
+        of the two. The provenance has under "stop" why the growth ended.
 
         Raises:
             ChoiceError: no treewidth is given, or the prior is none.
@@ -158,7 +158,7 @@ class ContextTrees:
 
 @dataclass(slots=True, eq=False)
 class _Part:
-    """A node of the tree as it grows: a leaf, and what may become of it.
+    """A leaf of the growing tree, and its best split.
 
     Attributes:
         context: the open variables and their states.
@@ -167,7 +167,7 @@ class _Part:
         log_likelihood: of the rows, with the leaf's tables at their maximum.
         parameters: of the leaf.
         total: the weight of the rows.
-        feature: of the split that gains most; () if none was looked for, or found.
+        feature: of the split that gains most; () if none was searched, or found.
         sides: positions of the kids of that split; () for none.
         pieces: positions of the parts of a product; () for none.
     """
@@ -331,7 +331,7 @@ class _Growth:
         variables = tuple(sorted(context.domains))
         if not variables:
             return _Part(context, rows, None, total)
-        table = rows_of(self.table, self.columns, context, rows)
+        table = context_rows(self.table, self.columns, context, rows)
         if tree is None:
             learner = self.learner
             own = (
@@ -343,7 +343,7 @@ class _Growth:
         elif tree.n == self.table.n > len(variables):  # the root's, with variables of one state
             tree = tree_on(tree, variables)
         counts = count(tree, table)
-        value, parameters = likelihood(counts)
+        value, parameters = max_likelihood(counts)
         return _Part(context, rows, counts, total, value, parameters)
 
     def tree(self, penalty: float, ess: float, facts: dict[str, object]) -> FeatureTree:
@@ -392,7 +392,7 @@ class _Growth:
                 value = sum(best[kid] for kid in part.sides) + self.term(part)
                 if _pays(value, best[i]):
                     best[i], kept[i] = value, part.sides
-            # A product scores what its leaf does, up to rounding: it is kept for a split below it.
+            # A product scores as its leaf does, up to rounding: it is kept for a split below it.
             value = sum(best[kid] for kid in part.pieces)
             if any(kept[kid] for kid in part.pieces) and _pays(value, best[i]):
                 best[i], kept[i] = value, part.pieces
@@ -427,7 +427,7 @@ class _Trials:
 class _HeldOut:
     """Rows for validation, and their log-likelihood under prunings of a growth and several priors.
 
-    Complete rows need nothing but counts in each leaf. Others are asked of the feature tree.
+    Complete rows need only counts in each leaf. Others go through the feature tree.
     """
 
     def __init__(self, growth: _Growth, codes: Codes) -> None:

@@ -16,9 +16,9 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import columns_of
-from jtsolve.models.layout import layout_of
-from jtsolve.models.learning.cells import estimated
-from jtsolve.models.model import JunctionTreeModel, model_of
+from jtsolve.models.layout import table_layout
+from jtsolve.models.learning.cells import estimate_parameters
+from jtsolve.models.model import JunctionTreeModel, array_model
 from jtsolve.tables.partitions import PartitionedTable
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Counts:
         _require_ess(ess)
         if self.total + ess <= 0:
             raise ChoiceError("no row has a positive weight; give a prior (ess above 0)")
-        layout = layout_of(self.tree, tuple(column.arity for column in self.columns))
+        layout = table_layout(self.tree, tuple(column.arity for column in self.columns))
         sizes = np.diff(layout.offset)
         values = (self.cells + np.repeat(ess / sizes, sizes)) / (self.total + ess)
-        return model_of(self.columns, self.tree, values, {**self.provenance, "smoothing_ess": ess})
+        return array_model(self.columns, self.tree, values, {**self.provenance, "smoothing_ess": ess})
 
 
 def count(
@@ -90,9 +90,9 @@ def count(
     if isinstance(table, PartitionedTable):
         return _by_partitions(tree, table)
     columns = columns_of(table)
-    layout = layout_of(tree, tuple(column.arity for column in columns))
+    layout = table_layout(tree, tuple(column.arity for column in columns))
     if table.gaps is not None and weights is None:
-        found = estimated(tree, table, run=run)
+        found = estimate_parameters(tree, table, run=run)
         tables = {
             tuple(sorted(own.discrete)): np.transpose(sums.counts.reshape(own.dims), np.argsort(own.discrete))
             for own, sums in zip(found.cliques, found.sums, strict=True)

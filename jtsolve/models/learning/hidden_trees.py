@@ -5,7 +5,7 @@ Each variable x_v has a hidden one z_v above it, and the hidden ones form the Ch
     P(x) = Σ_z Π_v P(z_v | z_parent(v)) P(x_v | z_v).
 
 The value is a `JunctionTreeModel` of treewidth 1 over the columns of the data and as many hidden ones, which
-every query sums over where rows do not have them. EM takes the rows in small batches: expected counts move
+every query sums over in rows without them. EM processes the rows in small batches: expected counts move
 towards those of a batch by a step that shrinks as 1 / batches^0.6 to a constant, and the tables follow. Once
 rows for validation (or the data) are no likelier, the constant is cut, so that the counts average over more
 batches; the best tables are kept. Several trees of other first tables may be mixed, with equal weights.
@@ -104,8 +104,8 @@ class HiddenTrees:
     def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
         """Returns the hidden tree, or a mixture of several; of column "a" the hidden one is "hidden a".
 
-        It ends when the validation rows, or else the data, are no likelier. The provenance says under "stop"
-        why it ended, and under "hidden_tree" what was tried.
+        It ends when the validation rows, or else the data, are no likelier. The provenance has under "stop"
+        why it ended, and under "hidden_tree" the candidates tried.
 
         Raises:
             ChoiceError: several numbers of hidden states and no validation rows, or a column has the name

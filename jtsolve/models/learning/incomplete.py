@@ -14,7 +14,7 @@ import numpy as np
 
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.models.learning.cells import drawn, estimated
+from jtsolve.models.learning.cells import cells_with_drawn_gaps, estimate_parameters
 from jtsolve.models.learning.learner import Learner
 from jtsolve.scoring.score import is_mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -35,7 +35,7 @@ alarm and insurance, and imputed worse: held-out rows lost up to 0.25 nats each.
 _DRAWS = 100
 """The most draws of the gaps of a row; they share its weight."""
 _BYTES_PER_CELL = 32
-"""Of a table with its draws."""
+"""Bytes per cell of a table with its draws."""
 
 
 def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Table:
@@ -66,8 +66,8 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
             break
         if step and run.stop is Stop.INTERRUPTED:  # the last draw stands
             break
-        estimates = estimated(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
-        found = with_cells(table, drawn(estimates.cliques, table, generator))
+        estimates = estimate_parameters(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
+        found = with_cells(table, cells_with_drawn_gaps(estimates.cliques, table, generator))
         if run.stop is not None:
             break
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, renumbered, varset
 from jtsolve.models.features.validity import leaf_columns
-from jtsolve.models.layout import layout_of
+from jtsolve.models.layout import table_layout
 from jtsolve.models.learning.fit import cell_counts
 from jtsolve.models.learning.validation import PRIORS
 from jtsolve.models.messages import separator_sums
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes
 
 
-def likelihood(counts: Counts) -> tuple[float, int]:
+def max_likelihood(counts: Counts) -> tuple[float, int]:
     """Returns the largest log-likelihood of a junction tree, and its number of parameters."""
-    layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
+    layout = table_layout(counts.tree, tuple(column.arity for column in counts.columns))
     value = _entropy_sum(counts.cells) - _entropy_sum(_separators(counts.cells, layout))
     return value, layout.cells - layout.separator_cells
 
@@ -41,7 +41,7 @@ def held_out(counts: Counts, codes: Codes) -> NDArray[np.float64]:
         counts: of the training rows.
         codes: of the held-out rows, shape (n, rows).
     """
-    layout = layout_of(counts.tree, tuple(column.arity for column in counts.columns))
+    layout = table_layout(counts.tree, tuple(column.arity for column in counts.columns))
     found = np.zeros(len(PRIORS))
     inside, outside = counts.cells, cell_counts(layout, codes, None)
     for sign, offset in ((1, layout.offset), (-1, layout.shape.separator)):
@@ -83,7 +83,7 @@ def codes_in(codes: Codes, columns: Sequence[Column], context: Context) -> Codes
     return out
 
 
-def rows_of(
+def context_rows(
     table: DataTable, columns: Sequence[Column], context: Context, rows: NDArray[np.int64]
 ) -> DataTable:
     """Returns the rows of a context as a table of its open variables with the states left.
@@ -107,7 +107,7 @@ def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
         apart = [component for component in found if not component & clique]
         for component in found:
             if component & clique:
-                clique |= component  # noqa: PLW2901 - it takes what it meets
+                clique |= component  # noqa: PLW2901 - it absorbs the components that it meets
         found = [*apart, clique]
     if len(found) == 1:
         return []

@@ -122,7 +122,7 @@ class Lem:
 
         Validation rows choose the threshold of the test and the prior: thresholds are tried in order,
         each with every prior, until one is no better. At the end of the run every context that is left
-        becomes a leaf; the provenance says under "stop" why it ended.
+        becomes a leaf; the provenance has under "stop" why it ended.
 
         Raises:
             ChoiceError: features are to be longer than there are variables, or there is no prior.
@@ -189,7 +189,7 @@ class _Candidate(NamedTuple):
 
     Attributes:
         value: ln of its score.
-        rank: what decides between equal scores; the larger is better.
+        rank: decides between equal scores; the larger is better.
         feature: it.
         parts: the parts of the context where it fails, and where it holds.
     """
@@ -356,7 +356,7 @@ class _Growth:
                 continue
             allowed = context.allowed(v)
             met = np.bincount(codes[place[v]], weights * holds, self.columns[v].arity)
-            # Of two states, one literal is the negation of the other: the same feature.
+            # With two states, one literal is the negation of the other: the same feature.
             for state in allowed[1:] if len(allowed) == 2 and not prefix else allowed:  # noqa: PLR2004
                 if min(met[state], total - met[state]) < support:
                     continue

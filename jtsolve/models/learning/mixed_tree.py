@@ -10,12 +10,12 @@ import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import RealColumn, variables_of
-from jtsolve.models.learning.cells import estimated
+from jtsolve.models.learning.cells import estimate_parameters
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import is_mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
 from jtsolve.tables.margins import Margin
-from jtsolve.tables.table import ContinuousTable, MixedTable, cells_of, with_cells
+from jtsolve.tables.table import ContinuousTable, MixedTable, stacked_columns, with_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def with_margins(
     by_ranks = score is not None and is_mixed(score) and score.columns == "normal-scores"
     if not by_ranks or getattr(table, "discrete", None) is None:
         return plain
-    rows = cells_of(table)
+    rows = stacked_columns(table)
     if table.gaps is not None:
         rows = np.where(table.gaps, np.nan, rows)
     best, most = plain, -inf
@@ -88,7 +88,9 @@ def columns_for(
     """
 
     def fitted(columns: Columns) -> MixedTreeModel:
-        found = estimated(tree, _scored(table, columns), ess=1.0, score=_of(score), weights=weights, steps=0)
+        found = estimate_parameters(
+            tree, _scored(table, columns), ess=1.0, score=_of(score), weights=weights, steps=0
+        )
         return MixedTreeModel(columns, found.cliques)
 
     return with_margins(table, score, fitted)
@@ -133,7 +135,7 @@ def fit_mixed(
     try:
         columns = columns or variables_of(table)
         scored = _scored(table, columns)
-        found = estimated(tree, scored, ess=ess, score=_of(score), run=run, weights=weights)
+        found = estimate_parameters(tree, scored, ess=ess, score=_of(score), run=run, weights=weights)
         remarks = MappingProxyType({**table.provenance, **found.facts, "smoothing_ess": ess})
         return MixedTreeModel(columns, found.cliques, remarks)
     except ValueError as error:
@@ -152,7 +154,7 @@ def _of(score: ScoreFunction | None) -> ConditionalGaussian | None:
 
 def _scored(table: ContinuousTable | MixedTable, columns: Columns) -> ContinuousTable | MixedTable:
     """Returns a table with the scores of columns with margins; gaps keep what stands in them."""
-    cells = cells_of(table)
+    cells = stacked_columns(table)
     if all(getattr(column, "margin", None) is None for column in columns):
         return table
     for row, column in zip(cells, columns, strict=True):

@@ -16,7 +16,8 @@ N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I.
 Learning Research 1, 2000. Initial components: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the
 distance of J. C. Gower, A general coefficient of similarity, Biometrics 27, 1971: of states, that of Hamming.
 
-Time: an iteration takes rows × Σ |C| for each component; each round adds one call of the learner a component.
+Time: an iteration costs rows × Σ |C| for each component; each round adds one call of the learner per
+component.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from jtsolve.models.mixture import Mixture
 from jtsolve.options import SMOOTHING, VALIDATE
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.tables.distinct import distinct_rows
-from jtsolve.tables.table import DataTable, MixedTable, cells_of, rows_at
+from jtsolve.tables.table import DataTable, MixedTable, rows_at, stacked_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -216,7 +217,7 @@ def _mean(logs: NDArray[np.float64], times: NDArray[np.float64]) -> float:
 def _with_priors(mixture: Mixture, task: FitTask, candidates: Sequence[float]) -> list[Mixture]:
     """Returns the mixture with its parameters refitted under each prior, responsibilities fixed."""
     rows, _ = _distinct(task.rows(Mixtures.name))
-    logs = mixture.log_joint(rows if isinstance(rows, DataTable) else cells_of(rows))
+    logs = mixture.log_joint(rows if isinstance(rows, DataTable) else stacked_columns(rows))
     columns = mixture.columns if mixture.is_continuous else None
     models = [
         by_prior(one.tree, rows, task.score, share, columns=columns)
@@ -252,7 +253,7 @@ class _EmRun:
     ) -> None:
         self.kind, self.task, self.rows, self.times, self.k = kind, task, rows, times, components
         self.generator, self.run = generator, run
-        self.cells = rows if isinstance(rows, DataTable) else cells_of(rows)
+        self.cells = rows if isinstance(rows, DataTable) else stacked_columns(rows)
         self.found: Mixture | None = None
         self.columns: Columns | None = None
 

@@ -41,7 +41,7 @@ def by_prior(
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data, with weights of their own where they have some.
+        table: the data, with their weights, if any.
         score: says whether cells of real numbers have covariances of their own, and whether real columns
             have margins; None for the former alone.
         weights: shape (rows,), additional non-negative weights; None for 1. With weights, the values in gaps

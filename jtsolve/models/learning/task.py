@@ -76,7 +76,7 @@ class FitTask:
         if not is_discrete(self.score):
             raise ChoiceError(
                 f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; "
-                f"take another, such as bic, with {DISCRETISE} where columns are continuous"
+                f"use another, such as bic, with {DISCRETISE} where columns are continuous"
             )
         if not isinstance(self.table, DataTable):
             raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")

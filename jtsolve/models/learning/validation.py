@@ -49,7 +49,7 @@ class Best(Generic[Model]):
             candidates: at least one, the most promising or the cheapest first.
             learn: returns the model of a candidate, and its mean log-likelihood per validation row, in nats.
             facts: of a candidate, for the record and for the display.
-            run: its end ends the trials; the best model so far stands.
+            run: its end ends the trials; the best model so far is kept.
 
         Returns:
             Whether the best model is a new one.

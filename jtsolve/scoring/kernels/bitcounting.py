@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from jtsolve.core.compiling import kernel
-from jtsolve.scoring.kernels.counting import SMALL, added, sum_terms
+from jtsolve.scoring.kernels.counting import SMALL, added_exactly, sum_terms
 
 
 @intrinsic
@@ -58,7 +58,7 @@ def _entropy(found, used, terms):
         end = at + 1
         while end < used and found[end] == found[at]:
             end += 1
-        total, lost = added(total, lost, float(end - at) * terms[found[at]])
+        total, lost = added_exactly(total, lost, float(end - at) * terms[found[at]])
         at = end
     return total + lost
 

@@ -89,7 +89,7 @@ def refine(cells, groups, column, arity, refined, space, turn):
         arity: number of states of v.
         refined: shape (rows,), int32; may alias `cells`.
         space: see `Space`.
-        turn: number of the pass, above 0 and new for every call with this space.
+        turn: number of the pass, above 0 and unique among the calls with this space.
     """
     used = 0
     width = uint64(arity)
@@ -157,12 +157,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
     """Writes the counts of the occupied cells of A ∪ {v} to `found`, and returns their number.
 
     Args:
-        cells: see `refine`, as for the others.
-        groups: see there.
-        column: see there.
-        arity: see there.
-        space: see there.
-        turn: see there.
+        cells, groups, column, arity, space, turn: see `refine`.
         weights: shape (rows,), int64: multiplicities; empty for 1.
     """
     rows = cells.size
@@ -192,7 +187,7 @@ def count_cells(cells, groups, column, arity, weights, space, turn):
 
 
 @kernel
-def added(total, lost, term):
+def added_exactly(total, lost, term):
     """Adds a term to a compensated sum (Neumaier 1974); returns the sum and its rounding error."""
     grown = total + term
     if abs(total) >= abs(term):
@@ -232,7 +227,7 @@ def _sort(values, count):
                     values[i], values[j] = values[j], values[i]
                     i += 1
                     j -= 1
-            # The larger part waits, so that the parts that wait at least double in size.
+            # The larger part is stacked, so that stacked parts at least double in size.
             if j - low > high - i:
                 waiting[depth], waiting[depth + 1], low = low, j, i
             else:
@@ -273,7 +268,7 @@ def sum_terms(found, used, pseudo, tally):
     total = lost = 0.0
     for count in range(1, SMALL):
         if tally[count]:
-            total, lost = added(total, lost, _term(float(count), float(tally[count]), pseudo, base))
+            total, lost = added_exactly(total, lost, _term(float(count), float(tally[count]), pseudo, base))
             tally[count] = 0
     _sort(found, large)
     at = 0
@@ -281,7 +276,7 @@ def sum_terms(found, used, pseudo, tally):
         end = at + 1
         while end < large and found[end] == found[at]:
             end += 1
-        total, lost = added(total, lost, _term(float(found[at]), float(end - at), pseudo, base))
+        total, lost = added_exactly(total, lost, _term(float(found[at]), float(end - at), pseudo, base))
         at = end
     return total + lost
 

@@ -22,7 +22,7 @@ def least_priced(correlation, prices, place, pair_prices, size, first, least, ch
         pair_prices: shape (rows, n), float64, above 0; row 0 is not read.
         size: at least 1.
         first: a column.
-        least: shape (n,), float64: receives the products, less what rounding may have added; inf for none.
+        least: shape (n,), float64: receives the products, less a bound of the rounding error; inf for none.
         chosen: shape (n, size), int64: receives the sets.
     """
     n = correlation.shape[0]

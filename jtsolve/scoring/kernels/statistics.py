@@ -1,7 +1,7 @@
-"""Counts of the cells of many sets, as values that can be added: the sufficient statistics of partitions.
+"""Cell counts of many sets, as additive values: the sufficient statistics of partitions.
 
 The key of a cell is the number with the values of the set's members as digits, the largest member first, in
-the mixed base of their arities. It means the same in every partition, unlike the dense numbers of
+the mixed base of their arities. It identifies a cell in every partition, unlike the dense numbers of
 `kernels.counting`. The occupied cells of the sets follow one another, each set's in increasing order of keys,
 so that statistics are added by merging. As there, the keys of a prefix shared with the previous set are kept.
 """
@@ -31,8 +31,8 @@ def _grown(array, size):
 
 
 @kernel
-def count_sets(sets, codes, arities, weights, prefixes):
-    """Returns the occupied cells of each set, and how many rows are in them.
+def count_occupied(sets, codes, arities, weights, prefixes):
+    """Returns the occupied cells of each set, and their numbers of rows.
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
@@ -102,7 +102,7 @@ def count_sets(sets, codes, arities, weights, prefixes):
 
 @kernel
 def added_cells(starts, keys, counts, more_starts, more_keys, more_counts):
-    """Returns the sum of two statistics of the same sets; see `count_sets`."""
+    """Returns the sum of two statistics of the same sets; see `count_occupied`."""
     found_starts = np.zeros(starts.size, np.int64)
     found_keys = np.empty(keys.size + more_keys.size, np.int64)
     found_counts = np.empty(found_keys.size, np.int64)
@@ -131,11 +131,9 @@ def sums_over_statistics(starts, counts, possible, shared, each):
     """Returns, for each set, the sum that `counting.sums_over_cells` has, to the last bit.
 
     Args:
-        starts: see `count_sets`.
-        counts: see there.
+        starts, counts: see `count_occupied`.
         possible: shape (count,), float64: the products of the arities.
-        shared: see `counting.sums_over_cells`.
-        each: see there.
+        shared, each: see `counting.sums_over_cells`.
     """
     sums = np.zeros(possible.size)
     tally = np.zeros(SMALL, np.int64)

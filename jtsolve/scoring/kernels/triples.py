@@ -8,7 +8,7 @@ from jtsolve.core.compiling import kernel
 from jtsolve.scoring.kernels.bitcounting import common, ones
 
 _WORDS_PER_STEP = 4.0
-"""Words counted in the time in which a column of a row is."""
+"""Words counted in the time that a column of a row costs."""
 
 
 @kernel
@@ -52,14 +52,14 @@ def best_thirds(
         floor: shape (n,).
         listed: shape (C(n, 3) / 8 bytes,), uint8: a bit for each set in colex order; 1 leaves it out.
         c: a column.
-        best: shape (n, n): at least `floor` on entry; receives the values in sets that are not received.
+        best: shape (n, n): at least `floor` on entry; receives the values in the other sets.
         third: shape (n, n), int32: receives the other parents.
         found: shape (room, 2), int32: receives a and b of the first sets with such a family.
         starts: shape (rows + 1,): where the columns with value 1 of each row begin.
         ones_of_row: these columns, increasing.
 
     Returns:
-        How many were received.
+        The number of sets received in `found`.
     """
     filled = 0
     rows, words = terms.size - 1, columns.shape[1]

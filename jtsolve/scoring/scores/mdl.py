@@ -3,7 +3,7 @@
     s(A) = Σ_x m(x) ln (m(x) / N) − (ln N / 2) (q − 1) − ln n · |A| (|A| − 1) / 2   (nats)
 
 This is BIC minus ln n for each edge: the graph is encoded by the parents of each variable, at ln n each, and
-a parameter takes (ln N)/2. Some programs call BIC itself MDL.
+a parameter costs (ln N)/2. Some programs call BIC itself MDL.
 
 Reference:
     W. Lam, F. Bacchus, Learning Bayesian belief networks: an approach based on the MDL principle,

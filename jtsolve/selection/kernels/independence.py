@@ -40,7 +40,7 @@ def partial_correlation(correlation, i, j, given, size, factor):
 
 @kernel(allocates=False)
 def separated(correlation, i, j, around, count, size, threshold, given, places, factor):
-    """Tells whether some S of this size among the first `count` of `around` has |ρ_ij|S| below the threshold.
+    """Returns whether an S of this size among the first `count` of `around` has |ρ_ij|S| below the threshold.
 
     `given`, `places` and `factor` are room for S, its places and a Cholesky factor.
     """
@@ -62,7 +62,7 @@ def separated(correlation, i, j, around, count, size, threshold, given, places, 
 
 
 @kernel
-def prune(correlation, graph, candidates, thresholds):
+def prune_candidates(correlation, graph, candidates, thresholds):
     """Algorithm 4 of Vats and Nowak: deletes candidates that a set of few neighbours separates.
 
     Args:

@@ -62,7 +62,7 @@ def descend(gram, target, penalty, free, count, slopes, image, tolerance, rounds
         slopes: b, shape (m,); changed.
         image: G b at the free coordinates, shape (m,); changed.
         tolerance: on the change of a slope.
-        rounds: the most rounds.
+        rounds: maximum number of rounds.
     """
     everything = True
     for _ in range(rounds):
@@ -105,7 +105,7 @@ def block_descent(covariance, penalty, estimate, slopes, tolerance, sweeps):
         estimate: W, positive definite with |W − S| ≤ λ and the diagonal of S; changed.
         slopes: b, row j that of column j; changed.
         tolerance: on the change of W in a sweep.
-        sweeps: the most sweeps.
+        sweeps: maximum number of sweeps.
     """
     m = covariance.shape[0]
     free = np.empty((m, m), np.int64)
@@ -153,10 +153,10 @@ def regressions(correlation, graph, penalty, wanted, slopes, tolerance):
 
     Args:
         correlation: R, shape (m, m).
-        graph: bool, shape (m, m): who may be a neighbour.
+        graph: bool, shape (m, m): the permitted neighbours.
         penalty: λ, shape (m, m); row j is that of the regression of j.
         wanted: bool, shape (m,): the vertices to be regressed.
-        slopes: shape (m, m), row j those of j, from which to start; changed.
+        slopes: shape (m, m), row j the initial slopes of j; changed.
         tolerance: on the change of a slope.
     """
     m = correlation.shape[0]

@@ -51,7 +51,7 @@ def numbered(values, members, facets, sizes, allowed, best):
 
 @kernel
 def _has(inside, a):
-    """Tells whether a set is in an up-set."""
+    """Returns whether a set is in an up-set."""
     return (inside[a >> 3] >> (a & 7)) & 1 != 0
 
 
@@ -62,7 +62,7 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
     Families that no longer enter stay in the list; the parents of those of little reduced cost go to `free`.
     """
     sizes, starts, above, facets, numbers, _, width = lattice
-    # Breadth first over the supersets that are not in the up-set yet; what is in it has all its supersets.
+    # Breadth first over the supersets outside the up-set; those of its members are inside already.
     inside[first >> 3] |= np.uint8(1 << (first & 7))
     queue[0] = first
     head, tail = 0, 1
@@ -91,13 +91,13 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
 
     Args:
         lattice: (sizes, starts, the set above each arc up, the facet of each arc number, the numbers and the
-            parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. No arc number is divided
-            here: that took most of the time.
+            parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. The loops divide no arc
+            number: divisions dominated the time.
         reduced_cost: shape (families,), int64 (`numbered`).
         little: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
         entering: int32: the numbers of the families that enter it; none for an empty up-set.
-        generators: int32: its minimal sets; the one that joins first if it is empty.
+        generators: int32: its minimal sets; the first one to join if it is empty.
         free: int32: the parents of the entering families of little reduced cost.
         room: shape (families,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
@@ -107,7 +107,7 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
     """
     sizes, _, _, facets, _, parents, width = lattice
     # Invariant: room[:count] has every family that enters, and some whose parent has joined meanwhile;
-    # `stack` has the parents of the free ones, which have to join.
+    # `stack` has the parents of the free ones, which must join.
     count = entering.size
     copy_onto(room, entering)
     stack = list(free)

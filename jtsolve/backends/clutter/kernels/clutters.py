@@ -35,8 +35,6 @@ def add_weights(total, words, table, first, last):
         total: shape (count,).
         words: shape (count,), uint64.
         table: shape (8, 256), of the same type: for each byte of a word, the sum of the weights of its bits.
-        first: see above.
-        last: see above.
     """
     for at in range(first, last):
         word = words[at]
@@ -123,8 +121,6 @@ def add_multipliers(total, words, weights, first, last):
         total: shape (count,), int64 or float64.
         words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
         weights: shape (up-sets,), of the same type.
-        first: see above.
-        last: see above.
     """
     tables = weight_tables(weights, (weights.size + 63) // 64)
     for word in range(tables.shape[0]):

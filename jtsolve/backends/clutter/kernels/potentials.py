@@ -4,10 +4,10 @@ Sets are positions, as in `kernels.clutters`; a potential or distance has shape 
 (width, m), all int32. A family (v,P) is an arc from P to P∪v, with a cost, and arcs without cost lead from
 every set to its facets. Potentials are at most 2^28.
 
-Sets that differ in their least member only follow each other, and so do their facets other than the first,
-which is the same for all. A *run* is a part of the lattice like that: (x,b,c,d) for some x in a row, with the
-facets (b,c,d), (x,c,d), (x,b,d) and (x,b,c). Loops go over the sets of a run, so that compilers vectorise
-them; with unsigned positions, that may not count from the end of an array.
+Sets that differ only in their least member are consecutive, and so are their facets, except the first, which
+they share. A *run* is such a part of the lattice: (x,b,c,d) for some x in a row, with the facets (b,c,d),
+(x,c,d), (x,b,d) and (x,b,c). Loops go over the sets of a run, so that compilers vectorise them; positions are
+unsigned, so that no index counts from the end of an array.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NEVER = np.int32((1 << 30) - 1)
 """The cost of a family that is not allowed, and the distance of a set that is not reached; the sum of two
 is an int32."""
 LARGEST = 1 << 28
-"""Of the potentials."""
+"""Upper limit of the potentials."""
 _FOUR = 4
 """Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, so that they
-are nothing but ways between their facets, and their distances are needed in the end only."""
+only link their facets, and their distances are needed at the end only."""
 _NOTHING = np.int32(0)
 _MOST = 1 << 29
-"""Larger reduced costs count as this: no potential differs by as much."""
+"""Cap on reduced costs: potentials differ by less."""
 _ONE = 1 << 20
 """A slope of 1 in integers."""
 _STEEPEST = 1 << 10
-"""Larger slopes count as this, so that products are integers of 64 bits."""
+"""Cap on slopes, so that products fit 64 bits."""
 _KEPT = 3
-"""Of the old potential, 2^−3 is in the mean with the new one."""
+"""Weight of the old potential in the mean with the new one: 2^−3."""
 
 
 class Runs(NamedTuple):
@@ -48,7 +48,7 @@ class Runs(NamedTuple):
         length: shape (runs,), uint64: the number of sets.
         size: shape (runs,), int32: the members of each set.
         facets: shape (runs, width), uint64: the positions of the facets of the first set.
-        of: shape (runs, width), int32: the runs that have those.
+        of: shape (runs, width), int32: the runs of these facets.
     """
 
     first: NDArray[np.uint64]
@@ -59,12 +59,12 @@ class Runs(NamedTuple):
 
 
 def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
-    """Returns the longest runs of a lattice of which all facets are in one run each."""
+    """Returns the longest runs of a lattice whose facets in each place lie in one run."""
     # A set continues the run of the one before if it is the next in its order and so are all its facets.
     goes_on = np.append(False, (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0]))
     for j in range(1, facets.shape[1]):
         goes_on[1:] &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
-    # Small sets first: a run may not go on where that of a facet begins anew.
+    # Small sets first: a run ends where the run of a facet ends.
     for size in range(2, facets.shape[1] + 1):
         a, end = np.searchsorted(sizes, [size, size + 1])
         goes_on[a:end] &= goes_on[facets[a:end, 1:size]].all(axis=1)
@@ -88,14 +88,14 @@ def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift)
         for j in range(sizes[a]):
             if allowed[a, j]:
                 exact = best[members[a, j]] - (values[a] - values[facets[a, j]])
-                # Rounded down: a potential never takes more of a family than there is.
+                # Rounded down: a potential never exceeds the reduced cost of a family.
                 found[j, a] = min(exact >> shift, _MOST)
     return found
 
 
 @kernel
 def add_potential(values, potential, facets, sizes, shift):
-    """Adds a potential, in steps of 2^shift units, to values of sets; tells whether it never falls from 0."""
+    """Adds a potential, in steps of 2^shift units, to values of sets; returns whether it rises from 0."""
     rises = potential[0] == 0
     for a in range(1, sizes.size):
         values[a] += np.int64(potential[a]) << shift
@@ -111,7 +111,6 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
     Args:
         words: shape (m,), uint64: the cuts from number `first` on, one in each bit.
-        first: see above.
         amounts: shape (cuts,), int64.
         sinks: shape (cuts,), int64: rows of `potentials`; -1 for none.
         potentials: shape (sinks, m), changed in place.
@@ -125,7 +124,7 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
 @kernel(allocates=False)
 def _is_noted(fell, runs, r):
-    """Tells whether a run has a facet in a run that is noted."""
+    """Returns whether a run has a facet in a run that is noted."""
     found = False
     for j in range(runs.size[r]):
         found |= fell[runs.of[r, j]]
@@ -261,7 +260,7 @@ def _lower_to_facets(distance, runs, largest):
 
 @kernel(allocates=False)
 def _first_largest(runs):
-    """Returns the first run of the sets of the largest size. Most sets are."""
+    """Returns the first run of the largest sets, which are most of the sets."""
     first = runs.size.size - 1
     while runs.size[first - 1] == runs.size[first]:
         first -= 1
@@ -293,7 +292,7 @@ def distances_from_empty(cost, runs, sink, distance):
     """Lowers distances, in place, to those from the sets that have one: ∅, at 0.
 
     Those that are no less than the sink's may stay too large. One pass goes up to the largest sets and down
-    again; those are nothing but ways between others: a pass skips them where those have not changed.
+    again; these only link others: a pass skips them where the others have not changed.
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
@@ -335,10 +334,10 @@ def distances_to_sink(cost, runs, distance):
 
 @kernel
 def exchange(reduced, taking, giving, runs):
-    """Takes what a potential needs from the reduced costs, and gives what another one needed back.
+    """Charges a potential to the reduced costs, and refunds another one.
 
     Args:
-        reduced: reduced costs of families, changed in place; what is below 0, by rounding, becomes 0.
+        reduced: reduced costs of families, changed in place; values below 0, by rounding, become 0.
         taking: the one potential.
         giving: the other.
         runs: of the lattice.
@@ -373,7 +372,7 @@ def renew(free, potential, inside, from_empty, runs, room):
     does not need of a family is left to the others.
 
     Args:
-        free: the reduced costs of families if the potential is taken away.
+        free: the reduced costs of families without the potential.
         potential: of the sink, changed in place.
         inside: int32: the sets that contain the sink.
         from_empty: whether the cuts are to be near ∅.
@@ -389,7 +388,7 @@ def renew(free, potential, inside, from_empty, runs, room):
         distances_from_empty(free, runs, inside[0], distance)
         # The shortest path from ∅ to the sink: the most that π_a(a) can be with the others as they are.
         total = min(LARGEST, distance[inside[0]])
-        # Of what these distances take, only what is on the way to the sink is kept.
+        # Of the costs of these distances, only those on the way to the sink are kept.
         for a in range(distance.size):
             distance[a] = min(total, distance[a])
         _rises(distance, runs, held)
@@ -450,7 +449,7 @@ def stretch(potential, bits, slope):
 
 @kernel
 def gathered(share, facets):
-    """Returns what families bring to each set, less what they take from it, in shares of 1."""
+    """Returns the inflow of each set from families, less its outflow, in shares of 1."""
     found = np.zeros(share.shape[0])
     for a in range(share.shape[0]):
         for j in range(share.shape[1]):
@@ -465,9 +464,7 @@ def covered(potentials, bits, ends, amounts):
     """Returns how much of every interval the sets cover: Σ_A amounts(A) · |[0, π(A)] ∩ interval|.
 
     Args:
-        potentials: see `add_stretched`, as are `bits` and `ends`.
-        bits: see above.
-        ends: see above.
+        potentials, bits, ends: see `add_stretched`.
         amounts: shape (m,), float64.
     """
     found = np.zeros(ends[-1])

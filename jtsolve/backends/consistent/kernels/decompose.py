@@ -2,7 +2,7 @@
 
 L is the list of components (S, Q), where S is a set of k variables and Q ⊂ V∖S. (S, Q) is *L-decomposable*
 (Definition 8) if for some x ∈ Q, decomposable components (S_i, Q_i) with S_i ⊂ S∪x are disjoint and cover
-Q∖x. Algorithm 4 goes through L by increasing |Q| and takes covers greedily: the largest component that fits
+Q∖x. Algorithm 4 processes L by increasing |Q| and builds covers greedily: the largest component that fits
 first. A clique C is a *root* of a tree if components with S_i ⊂ C cover V∖C in the same way.
 
 As δ rises, components split. If (S, Q) vanishes or changes whether it is decomposable, the cover can change
@@ -76,19 +76,19 @@ State = namedtuple(
 
 @kernel(allocates=False)
 def has(mask, v):
-    """Tells whether v is in the mask."""
+    """Returns whether v is in the mask."""
     return (mask[v >> 6] >> (v & 63)) & 1 != 0
 
 
 @kernel(allocates=False)
 def put(mask, v):
-    """Puts v into the mask."""
+    """Adds v to the mask."""
     mask[v >> 6] |= 1 << (v & 63)
 
 
 @kernel(allocates=False)
 def is_subset(inner, outer):
-    """Tells whether a mask is a subset of another."""
+    """Returns whether a mask is a subset of another."""
     outside = 0
     for w in range(inner.size):
         outside |= inner[w] & ~outer[w]
@@ -96,7 +96,7 @@ def is_subset(inner, outer):
 
 
 @kernel(allocates=False)
-def find(leader, v):
+def find_leader(leader, v):
     """Returns the leader of v, and shortens the path to it."""
     while leader[v] != v:
         leader[v] = leader[leader[v]]
@@ -136,7 +136,7 @@ def place_clique(state, s, x):
 def cover(state):
     """Covers `uncovered` greedily with disjoint decomposable components on the sets `around` the clique.
 
-    The largest that fits comes first; of equals, the one whose set lacks the lowest member of the clique.
+    The largest that fits comes first; ties go to the set that lacks the lowest member of the clique.
 
     Returns:
         The number of pieces, or -1 if something is left.
@@ -169,7 +169,7 @@ def cover(state):
                 piece = pieces[position]
                 piece.s, piece.q, piece.size, piece.side = s, q, size, side
                 count += 1
-        if not is_held:  # no candidate contains v; most attempts end here, at one of the first v
+        if not is_held:  # no candidate contains v; most attempts fail here, at one of the first v
             return -1
     used = 0
     for i in range(count):
@@ -218,7 +218,7 @@ def decompose_root(state, rank):
 
 @kernel(allocates=False)
 def add_to_agenda(state, s, q):
-    """Puts a component on the agenda."""
+    """Adds a component to the agenda."""
     component = state.components[s, q]
     if component.next == OUT:
         component.next = state.agenda[component.size]
@@ -227,7 +227,7 @@ def add_to_agenda(state, s, q):
 
 @kernel(allocates=False)
 def mark_stale(state, s, q):
-    """Marks what a change of (S, Q) can change as stale."""
+    """Marks the components and cliques that depend on (S, Q) as stale."""
     for v in range(state.leader.shape[1]):
         if state.leader[s, v] < 0 or state.leader[s, v] == q:
             continue
@@ -248,7 +248,7 @@ def mark_stale(state, s, q):
 
 @kernel
 def make_components(state, s):
-    """Makes the components of S from its edges above δ; those that are not new stay as they are."""
+    """Makes the components of S from its edges above δ; known ones keep their state."""
     n = state.leader.shape[1]
     leader = np.empty(n, np.int64)
     size = np.empty(n, np.int64)
@@ -256,15 +256,15 @@ def make_components(state, s):
     for v in range(n):
         leader[v], size[v], is_new[v] = v, 0, 0
     for edge in range(state.first_edge[s], state.forest.shape[1]):
-        u, v = find(leader, state.forest[s, edge, 0]), find(leader, state.forest[s, edge, 1])
+        u, v = find_leader(leader, state.forest[s, edge, 0]), find_leader(leader, state.forest[s, edge, 1])
         leader[max(u, v)] = min(u, v)
     for v in range(n):
-        size[find(leader, v)] += 1
+        size[find_leader(leader, v)] += 1
     for v in state.sets[s]:
         size[v] = 0
     for q in range(n):
         component = state.components[s, q]
-        # Components only split, or only merge: one of the same leader and size is the same.
+        # Components only split, or only merge: the same leader and size mean the same component.
         if component.size != size[q]:
             is_new[q] = size[q] > 0
             if component.decomposable:
@@ -274,7 +274,7 @@ def make_components(state, s):
                 state.members[s, q, w] = 0
                 state.stale[s, q, w] = 0
     for v in range(n):
-        q = find(leader, v)
+        q = find_leader(leader, v)
         if size[q] > 0:
             state.leader[s, v] = q
         if is_new[q]:
@@ -285,7 +285,7 @@ def make_components(state, s):
 
 @kernel(allocates=False)
 def update(state, s, q):
-    """Decides whether (S, Q) is decomposable, by the recorded x unless it is stale, or by others."""
+    """Decides whether (S, Q) is decomposable, by the recorded x unless that is stale, or by another."""
     component, stale = state.components[s, q], state.stale[s, q]
     was, found = component.decomposable, -1
     if was and not has(stale, component.x):
@@ -293,7 +293,7 @@ def update(state, s, q):
     for x in range(state.leader.shape[1]):
         if found >= 0:
             break
-        # With a recorded decomposition, the other x were left untried: none of them is known to fail.
+        # After a recorded decomposition the other x are untried: none of them is known to fail.
         if has(state.members[s, q] if was else stale, x) and decompose(state, s, q, x) >= 0:
             found = x
     for w in range(stale.size):
@@ -306,7 +306,7 @@ def update(state, s, q):
 
 @kernel(allocates=False)
 def update_stale(state, until):
-    """Goes through the stale components by increasing size, then the cliques; False if covers ran out."""
+    """Retests the stale components by increasing size, then the cliques; False once no cover is left."""
     n, progress = state.leader.shape[1], state.progress[0]
     for size in range(1, n + 1):
         while state.agenda[size] != END:
@@ -334,12 +334,12 @@ def update_stale(state, until):
 
 
 @kernel(allocates=False)
-def advance(state, budget):
+def remove_weakest_edges(state, budget):
     """Removes the weakest edges, which raises δ to their strength, until there is a root (section 5).
 
     Args:
         state: see `State`; without edges in `weakest_first`, δ stays.
-        budget: about how many covers to try.
+        budget: approximate number of covers to try.
 
     Returns:
         True if there is a root or no edge is left; False if it has to be called again.
@@ -370,11 +370,11 @@ def best_decompositions(state, items, separator_scores, clique_scores, values):
     value(S, Q) = max over x ∈ Q of s(S∪x) − s(S) + Σ value(S_i, Q_i).
 
     Args:
-        state: see `State`; takes the x.
+        state: see `State`; receives the x.
         items: decomposable components as s·n + q, by increasing size.
         separator_scores: s(S), in nats.
         clique_scores: s(C), in nats.
-        values: shape (count, n), takes the values in nats.
+        values: shape (count, n), receives the values in nats.
     """
     n = state.leader.shape[1]
     for item in items:

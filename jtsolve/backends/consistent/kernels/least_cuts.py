@@ -23,10 +23,10 @@ from jtsolve.core.compiling import kernel
 def least_cut(gain, size, threshold):
     """Returns min over ∅ ⊊ X ⊊ A of cut(X) = gain(A) + gain(∅) − gain(X) − gain(A∖X), if it is submodular.
 
-    Queyranne's algorithm, in O(size³) looks at the gain.
+    Queyranne's algorithm, with O(size³) evaluations of the gain.
 
     Orders the elements so that the last two, t and u, are a pendent pair: {u} is a least cut that separates
-    them. Then t and u are one element, and so on. Where the cut is not submodular, the value is that of some
+    them. Then t and u are merged, and so on. Where the cut is not submodular, the value is that of some
     cut, so it is no less than the least.
 
     Args:
@@ -69,18 +69,17 @@ def merge(A, values, offsets, binomial, labels, threshold, most, merged, strengt
     A set within one component is not tested: it would merge nothing.
 
     Args:
-        A: shape (size,), the first set, as positions in `labels`; left at the first that is not looked at.
-        values: s(S∪B) for every set B of at most `size` positions, at offsets[|B|] + the rank of B.
-        offsets: see there.
+        A: shape (size,), the first set, as positions in `labels`; left at the first untested set.
+        values, offsets: s(S∪B) for every set B of at most `size` positions, at offsets[|B|] + the rank of B.
         binomial: C(v, j) at [v, j].
         labels: shape (m,), the component of each position; changed.
         threshold: δ·N.
-        most: how many sets to look at.
-        merged: shape (m, size), takes the sets that merged components.
-        strengths: shape (m,), takes their strengths.
+        most: maximum number of sets to test.
+        merged: shape (m, size), receives the sets that merged components.
+        strengths: shape (m,), receives their strengths.
 
     Returns:
-        (how many merged components, how many were tested, whether sets are left).
+        (the number of sets that merged components, the number tested, whether sets are left).
     """
     size = A.size
     gain = np.empty(1 << size)
@@ -157,16 +156,15 @@ def strongest_trees(
     """Writes a maximum spanning tree under the strengths of pairs for some separators, by Prim's algorithm.
 
     Args:
-        first: separators first to last - 1 are done.
-        last: see there.
+        first, last: separators first to last - 1 are done.
         sets: shape (count, k), their members, increasing; in colex order.
         separator_scores: of all sets of k variables in colex order.
         clique_scores: of k + 1.
         pair_scores: of k + 2.
         binomial: C(v, j) at [v, j].
         required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
-        forest: shape (count, m - 1, 2), takes the edges, in no order.
-        strengths: shape (count, m - 1), takes their strengths.
+        forest: shape (count, m - 1, 2), receives the edges, in no order.
+        strengths: shape (count, m - 1), receives their strengths.
     """
     n = required.shape[0]
     single = np.empty(n)

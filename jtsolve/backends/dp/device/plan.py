@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.cuda import CONTEXT_SECONDS, Launch, cells_of, groups_of
+from jtsolve.core.cuda import CONTEXT_SECONDS, Launch, cells_of_tables, groups_of
 from jtsolve.core.varset import count_bounded_subsets
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Tile:
     Attributes:
         low: low variables, whose subsets a thread holds in registers.
         middle: variables above them, divided among the warps.
-        serial: splits of a middle part that one warp takes, one after the other.
+        serial: splits of a middle part that one warp processes, one after the other.
         blocks: blocks that a multiprocessor is to hold.
     """
 
@@ -68,7 +68,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class DevicePlan:
-    """The tables g(C,·), the C of one size in groups of LANES; C = ∅, the largest table, stands alone.
+    """The tables g(C,·), the C of one size in groups of LANES; C = ∅, the largest table, is separate.
 
     Args:
         n: the number of variables.
@@ -104,7 +104,7 @@ class DevicePlan:
         cells = 0
         for root, size in self._classes:
             base[root, size] = cells
-            cells += cells_of(self.m, size)
+            cells += cells_of_tables(self.m, size)
         return base
 
     @property
@@ -115,12 +115,12 @@ class DevicePlan:
     def tables(self) -> Iterator[tuple[int, int, int]]:
         """Yields the first cell, the cells and |C| of each class of tables."""
         for root, size in self._classes:
-            yield int(self.base[root, size]), cells_of(self.m, size), size
+            yield int(self.base[root, size]), cells_of_tables(self.m, size), size
 
     @cached_property
     def cells(self) -> int:
         """The numbers stored in all tables."""
-        return sum(cells_of(self.m, size) for _, size in self._classes)
+        return sum(cells_of_tables(self.m, size) for _, size in self._classes)
 
     @property
     def memory(self) -> int:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.device.plan import CHUNK, MOST, RATES, TEAMS, DevicePlan
-from jtsolve.backends.dp.device.source import shares, source
+from jtsolve.backends.dp.device.source import source, warp_shares
 from jtsolve.backends.dp.ranks import rank_tables
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
-from jtsolve.core.cuda import LANES, launch_all, places_of
+from jtsolve.core.cuda import LANES, launch_all, table_offsets_of_sets
 from jtsolve.core.renaming import rename
 from jtsolve.core.result import Outcome
 from jtsolve.core.scores import StoppedError
@@ -59,11 +59,11 @@ class DeviceTables:
         """Runs all levels.
 
         Raises:
-            StoppedError: the report says so.
+            StoppedError: the report stops it.
         """
         given = (self.g, *self.kept)
         arguments = {
-            "splits": (LANES * len(shares(self.plan.shape)), given),
+            "splits": (LANES * len(warp_shares(self.plan.shape)), given),
             "finish": (LANES * TEAMS, given),
         }
         launch_all(self.device, self.launch, list(self.plan.launches()), arguments, report)
@@ -72,7 +72,7 @@ class DeviceTables:
         """Returns where g(C,·) begins, shape (2, K); -1 for none."""
         masks = self.ranks.masks
         base = self.plan.base[:, np.bitwise_count(masks)]
-        offset: NDArray[np.int64] = np.where(base < 0, -1, base + places_of(self.plan.m, masks))
+        offset: NDArray[np.int64] = np.where(base < 0, -1, base + table_offsets_of_sets(self.plan.m, masks))
         return offset
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[Any]:
@@ -109,7 +109,7 @@ def solve_on_device(
         problem: the problem.
         plan: a plan that fits the device.
         device: where.
-        report: asked at least every fraction of a second.
+        report: polled several times a second.
         adapts: whether int64 may replace float64.
     """
     began = time.perf_counter()
@@ -146,7 +146,7 @@ def solve_on_device(
         tree = trace.tree(root) if feasible else None
         seconds["tree"] = time.perf_counter() - began
     except StoppedError:
-        assert report.stop is not None, "the report asked to stop without a reason"
+        assert report.stop is not None, "the report stopped without a reason"
         return Outcome(None, inf, report.stop, stats, seconds)
     stats["ties"] = scale.ties
     return Outcome(tree, scale.bound(value) if feasible else -inf, stats=stats, seconds=seconds)

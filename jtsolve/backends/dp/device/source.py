@@ -107,7 +107,7 @@ extern "C" __global__ void gather_cells(void *memory, i64 all, const i64 *cells,
 """
 
 _FINISH = r"""
-// A block has one group of C and a chunk of the U of one size; a warp takes one U at a time.
+// A block has one group of C and a chunk of the U of one size; a warp processes one U at a time.
 extern "C" __global__ void __launch_bounds__(32 * TEAMS)
 finish(void *memory, const u32 *sets, const int *position, const T *score, const Shape *shape,
        const Row *rows, int count, int skipped) {
@@ -202,7 +202,7 @@ splits(void *memory, const u32 *sets, const int *position, const T *score, const
 """
 
 
-def shares(tile: Tile) -> list[tuple[int, int, list[int]]]:
+def warp_shares(tile: Tile) -> list[tuple[int, int, list[int]]]:
     """Returns the share of each warp: a middle part, its turn among the warps of this part, right parts."""
     found = []
     for middle in reversed(range(1 << tile.middle)):
@@ -259,7 +259,7 @@ def source(precision: Precision, tile: Tile, most: int, teams: int, chunk: int) 
         teams: warps of a block of `finish`.
         chunk: sets U of a block of `finish`.
     """
-    warps = shares(tile)
+    warps = warp_shares(tile)
     listed = ",\n    ".join(
         f"{{{middle}, {turn}, {len(rights)}, {{{str(rights)[1:-1]}}}}}" for middle, turn, rights in warps
     )

@@ -52,7 +52,7 @@ def best_splits(table, base, elements, bits, first_group, last_group, high_sets,
         first_group: of the groups of LANES tables to process.
         last_group: one past the last of them.
         high_sets: shape (count,), int64: the Uʰ, non-empty, as bit masks over the k - q high elements.
-        lowest: stands for -inf; written where there is no split.
+        lowest: represents -inf; written where there is no split.
     """
     rows = 1 << bits
     best = np.empty(8 * LANES, table.dtype)

@@ -6,7 +6,7 @@ For disjoint C, U with |C| ≤ w, with the letters of the paper (section 3.3):
     h(C,U) = max_{S ⊊ C} f(S,U) − s(S)                      the best subtree over U attached to the clique C
     g(C,U) = max over partitions {R_i} of U of Σ h(C,R_i)   everything below the clique C
 
-`finish` fills g bottom up in the equivalent form with one member at a time (docs/dp.md proves it):
+`finish_g` fills g bottom up in the equivalent form with one member at a time (docs/dp.md proves it):
 
     f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
     g(C,U) = max( f(C,U) − s(C),  max_{c ∈ C} g(C∖c, U),  max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R) ),   g(C,∅) = 0
@@ -31,7 +31,7 @@ from jtsolve.core.compiling import kernel
 
 @kernel(inline="always")
 def _row(u, bits, order):
-    """Returns where U is within a layer of F: by the rank of the part outside the block, then by the rest."""
+    """Returns the position of U within a layer of F: by rank of the part outside the block, then the rest."""
     return order[u >> bits] << bits | u & ((1 << bits) - 1)
 
 
@@ -44,17 +44,17 @@ def _raise(f, table, begins, cell, gain):
 
 
 @kernel
-def finish(
+def finish_g(
     tables, first_group, last_group, bits, highs, lows, ranks, local, offset, g, layered, before, current, at
 ):
     """Finishes g(C,U), and F(C,U) if `layered`, once those of the neighbours are finished.
 
     Args:
-        tables: shape (count,), int64: the C of one class, in order, without the root variable; each is taken
-            without the root and, if |C| < w, with it.
+        tables: shape (count,), int64: the C of one class, in order, without the root variable; each is
+        processed without the root and, if |C| < w, with it.
         first_group: of the groups of LANES tables to process.
         last_group: one past the last of them.
-        bits: how many variables of the block are outside C.
+        bits: number of variables of the block outside C.
         highs: shape (*,), int64: the parts of U outside the block, renamed; of equal size.
         lows: shape (*,), int64: the parts of U in the block, renamed; of equal size.
         ranks: see `RankTables`.
@@ -62,7 +62,7 @@ def finish(
         offset: shape (2, K): where the table of g(C,·) begins.
         g: all tables of g; with the best splits of `partition` in the cells to finish.
         layered: whether F has tables; otherwise `before` and `current` are g, and `at` has offsets of g.
-        before: F for the U with one member less outside the block.
+        before: F for the U with one member fewer outside the block.
         current: F for these U.
         at: shape (2, 2, K): where F(C,·) begins in `before` and in `current`.
     """
@@ -78,7 +78,7 @@ def finish(
     grown = np.zeros((2, m - c, LANES), np.uint64)  # where the table of C∪v begins
     gain = np.zeros((2, m - c, LANES), g.dtype)
     shrunk = np.zeros((2, c, LANES), np.uint64)  # where the table of C∖c begins
-    place = np.zeros((c, LANES), np.uint64)  # how many variables outside C are below the member
+    place = np.zeros((c, LANES), np.uint64)  # number of variables outside C below the member
     clique, separator = np.zeros((2, LANES), g.dtype), np.zeros((2, LANES), g.dtype)
     f, best = np.zeros(LANES, g.dtype), np.zeros(LANES, g.dtype)
     for group in range(first_group, last_group):

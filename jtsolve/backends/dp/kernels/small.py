@@ -27,7 +27,7 @@ Schedule = namedtuple(
         "rank",  # shape (2^m,), int64: the position of a set in `sets`; -1 for a larger one
         "base",  # shape (K,), int64: where g(C,·) begins; U is renamed, see `renamed`
         "node",  # shape (E,), int64: for each pair (C,U), in the order of |U|, C, U, the position of C
-        "cell",  # shape (E,), int64: where its g(C,U) is; U = ∅ is where g(C,·) begins
+        "cell",  # shape (E,), int64: position of its g(C,U); that of U = ∅ is the begin of g(C,·)
         "grown",  # shape (*,), int32: the pairs (C∪v, U∖v)
         "grown_end",  # shape (E,), int64: where those of a pair end, and those of the next begin
         "shrunk",  # shape (*,), int32: the pairs (C∖c, U)
@@ -116,8 +116,8 @@ def schedule(m, width):
 
 
 @kernel
-def lay_out(lane, schedule, order, variables, values, covered, clique, separator):
-    """Writes a problem's scores into a lane; returns what this adds to the score of every covering tree.
+def lay_out_scores(lane, schedule, order, variables, values, covered, clique, separator):
+    """Writes a problem's scores into a lane; returns the amount added to the score of every covering tree.
 
     s(v) is subtracted from s(A) for each v ∈ A, and a bonus larger than the difference of any two trees is
     added for each covered set within A.
@@ -165,7 +165,7 @@ def lay_out(lane, schedule, order, variables, values, covered, clique, separator
 
 @kernel(allocates=False)
 def fill(schedule, clique, separator, F, H, g):
-    """Fills F, H and g of all pairs, each of shape (E · LANES,); see `lay_out` for the scores.
+    """Fills F, H and g of all pairs, each of shape (E · LANES,); see `lay_out_scores` for the scores.
 
     f(S,U) = max_{v ∈ U} F(S∪v, U∖v)
     H(C,U) = max(f(C,U) − s(C), max_{c ∈ C} H(C∖c, U))
@@ -233,7 +233,7 @@ def _best_clique(schedule, lane, clique, g, base, u, proper):
 
 
 @kernel
-def trace(schedule, lane, clique, separator, g, cliques, parents):
+def trace_cliques(schedule, lane, clique, separator, g, cliques, parents):
     """Writes the cliques of an optimal tree and their parents (-1 for the first); returns their number.
 
     Each maximum is recomputed on the way. The first clique attached by S = C replaces C. Parents come before
@@ -303,7 +303,7 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
         targets: shape (B,), float64: in nats.
         optima: shape (B,), float64: written; in nats, without the bonus; -inf where there is no tree.
         cliques: shape (B, m), int64: written; the cliques as masks, shifted by the padding.
-        parents: shape (B, m), int64: written; see `trace`.
+        parents: shape (B, m), int64: written; see `trace_cliques`.
         counts: shape (B,), int64: written; the number of cliques, 0 where no tree was traced.
     """
     count, pairs = schedule.sets.size, schedule.node.size
@@ -316,7 +316,7 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
             known += 1
         while needed < covered.shape[1] and covered[i, needed]:
             needed += 1
-        added[i] = lay_out(
+        added[i] = lay_out_scores(
             i,
             schedule,
             orders[i, :known],
@@ -331,4 +331,4 @@ def solve_lanes(schedule, sizes, orders, values, covered, targets, optima, cliqu
         optima[i] = F[schedule.last * LANES + i] - added[i]
         counts[i] = 0
         if optima[i] > targets[i]:
-            counts[i] = trace(schedule, i, clique, separator, g, cliques[i], parents[i])
+            counts[i] = trace_cliques(schedule, i, clique, separator, g, cliques[i], parents[i])

@@ -19,10 +19,10 @@ Arrays = namedtuple(
         "literal",  # (branches + 1,), int64: start of each branch in `literals`
         "literals",  # int64: variables' states fixed by the branches, numbered through all variables
         "kid",  # (branches + 1,), int64: start of each branch in `kids`
-        "kids",  # int64: the nodes at which the branches go on
+        "kids",  # int64: the nodes at which the branches continue
         "selector",  # (nodes, 3), int64: first and last row in `look`, and literals of the feature or 0
         "look",  # (m, 2), int64: a variable, and the start of its states in `step`
-        "step",  # int64: what each state adds to the number of the branch
+        "step",  # int64: the amount that each state adds to the number of the branch
     ],
 )
 """The structure of a circuit. A row takes the branch whose number is the sum of steps over the rows of
@@ -81,7 +81,7 @@ def complete_rows(codes, log_weight, arrays, visits, out):
 def partial_rows(codes, first, log_weight, arrays, out):
     """Writes ln P(observed values) to `out` for rows with missing values, which are negative codes.
 
-    Goes up over the nodes that the observed values leave reachable.
+    Runs upwards over the nodes that the observed values leave reachable.
 
     Args:
         codes: (n, rows).
@@ -128,7 +128,7 @@ def partial_rows(codes, first, log_weight, arrays, out):
 
 @kernel
 def _is_open(b, open_, log_weight, arrays):
-    """Tells whether a branch is possible and agrees with the states that are open."""
+    """Returns whether a branch is possible and agrees with the states that are open."""
     if log_weight[b] == -np.inf:
         return False
     for j in range(arrays.literal[b], arrays.literal[b + 1]):  # noqa: SIM110 - a generator compiles to worse
@@ -208,11 +208,11 @@ def best(log_weight, arrays, most, joined, own, sizes, values):
         log_weight: (branches,).
         arrays: see `Arrays`.
         most: the number of entries kept.
-        joined: (kid slots, most, 2), takes for each kid of a branch and entry of the list after it the entry
-            of the list before it, and that of the kid.
-        own: (nodes, most, 2), takes the branch of each entry, and the entry of the branch's list.
-        sizes: (nodes,), takes the lengths of the lists.
-        values: (nodes, most), takes the logarithms.
+        joined: (kid slots, most, 2), receives for each kid of a branch and entry of the list after it the
+        entry of the list before it, and that of the kid.
+        own: (nodes, most, 2), receives the branch of each entry, and the entry of the branch's list.
+        sizes: (nodes,), receives the lengths of the lists.
+        values: (nodes, most), receives the logarithms.
     """
     count = arrays.branch.size - 1
     here = np.empty(most)
@@ -231,7 +231,7 @@ def best(log_weight, arrays, most, joined, own, sizes, values):
             length = 1
             for k in range(arrays.kid[b], arrays.kid[b + 1]):
                 kid = arrays.kids[k]
-                # Of two decreasing lists, entry (x, y) is behind (x + 1)(y + 1) - 1 others.
+                # In two decreasing lists, entry (x, y) is behind (x + 1)(y + 1) - 1 others.
                 n = 0
                 for x in range(length):
                     for y in range(min(sizes[kid], most // (x + 1))):
@@ -266,7 +266,7 @@ def _keep(i, j, value, b, x, own, values):
 
 
 @kernel
-def trace(rank, arrays, joined, own, first, codes):
+def trace_entry(rank, arrays, joined, own, first, codes):
     """Writes to `codes` the states of an entry of the root's list."""
     count = arrays.branch.size - 1
     stack = np.empty((count, 2), np.int64)

@@ -18,7 +18,7 @@ def pair_counts(codes, weights, first, halt):
         codes: (variables, rows), those of the context.
         weights: (rows,).
         first: (variables + 1,), the first literal of each variable, and their number.
-        halt: see `threads.run_kernel`; as everywhere here.
+        halt: see `threads.run_kernel`; likewise in the other kernels.
     """
     counts = np.zeros((first[-1], first[-1]))
     for i in range(codes.shape[0]):

@@ -1,4 +1,4 @@
-"""Chow–Liu forests on the two sides of a literal: what a split gains at least with trees at its leaves."""
+"""Chow–Liu forests on the two sides of a literal: lower bounds of the gain of a split."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from jtsolve.models.features.kernels.counts import informations, pair_counts
 
 @kernel
 def forest_gains(codes, weights, first, counts, literals, price, gains, halt):
-    """Writes to `gains` what splits on some literals gain over no split, with the best forests at the leaves.
+    """Writes the gains of splits on some literals over no split, with the best forests at the leaves.
 
-    The log-likelihood of a Chow–Liu forest is that of independent variables and N I(X; Y) for each edge, of
-    which `price` for each parameter is taken off. C. Chow and C. Liu, IEEE Transactions on Information Theory
-    14, 1968.
+    The log-likelihood of a Chow–Liu forest is that of independent variables and N I(X; Y) for each edge, less
+    `price` for each parameter. C. Chow and C. Liu, IEEE Transactions on Information Theory 14, 1968.
 
     Args:
         codes: (variables, rows), the rows of the context.
         weights: (rows,).
         first: (variables + 1,), the first literal of each variable.
         counts: see `counts.pair_counts`.
-        literals: of those that are looked at.
+        literals: of the splits to evaluate.
         price: of a parameter, in nats.
         gains: (literals,), the log-likelihood that splits on them gain with independent variables.
         halt: see `threads.run_kernel`.
@@ -71,7 +70,7 @@ def _forest(counts, total, first, split, price):
 
 @kernel
 def _states(counts, first, v):
-    """Returns how many states of a variable occur."""
+    """Returns the number of states of a variable that occur."""
     found = 0
     for s in range(first[v], first[v + 1]):
         if counts[s, s] > 0.0:

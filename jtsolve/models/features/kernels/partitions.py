@@ -59,7 +59,7 @@ def merge_pairs(counts, total, first, states, g_test, value, labels):
 
 @kernel
 def _join(labels, i, j):
-    """Makes one component of those of i and j."""
+    """Merges the components of i and j."""
     low, high = min(labels[i], labels[j]), max(labels[i], labels[j])
     for v in range(labels.size):
         if labels[v] == high:
@@ -70,8 +70,8 @@ def _join(labels, i, j):
 def merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt):
     """Merges the components that sets A of one size meet, if every cut of A is dependent.
 
-    A set within one component would merge nothing, and is not tested; a variable whose entropy is no more
-    than the threshold of its smallest cut is in no such set.
+    A set within one component would merge nothing, and is not tested; a variable with at most the entropy of
+    the threshold of its smallest cut is in no such set.
     """
     pairs = _pair_gains(counts, total, first)
     able = np.empty(first.size - 1, np.int64)
@@ -118,7 +118,7 @@ def merge_sets(codes, weights, counts, total, first, states, g_test, value, size
 def _bits(codes, weights, first):
     """Returns the rows of each literal as a bit set, shape (literals, words), uint64.
 
-    Rows of one weight share words with no others: returns the ends of their words, and their weights, too.
+    Words hold rows of one weight only: also returns the ends of the words of each weight, and the weights.
     """
     order = np.argsort(weights, kind="mergesort")
     at = np.empty(order.size, np.int64)
@@ -180,7 +180,7 @@ def _count_rows(codes, weights, first, A, table):
 
 @kernel
 def _is_one(labels, variables):
-    """Tells whether some variables are in one component."""
+    """Returns whether some variables are in one component."""
     for v in variables:  # noqa: SIM110 - a generator compiles to worse
         if labels[v] != labels[variables[0]]:
             return False
@@ -271,8 +271,8 @@ def partition(codes, weights, counts, total, first, states, g_test, value, q, le
         g_test: see `threshold`.
         value: δ or a quantile.
         q: the size of the largest sets.
-        least: the weight of rows below which they are too few.
-        labels: (variables,), the components to begin with: those that clauses tie together.
+        least: the weight of rows below which there are too few.
+        labels: (variables,), the initial components: those tied by clauses.
         halt: see `threads.run_kernel`.
     """
     if total < least:
@@ -316,8 +316,8 @@ def score_features(
         value: see `partition`.
         q: see `partition`.
         least: see `partition`.
-        out: (candidates, 3), takes the logarithms of the scores of both sides, and the information, in nats
-            times rows, of the candidate on the single variables.
+        out: (candidates, 3), receives the logarithms of the scores of both sides, and the information, in
+            nats times rows, of the candidate on the single variables.
         halt: see `threads.run_kernel`.
     """
     whole = pair_counts(codes, weights, first, halt)
