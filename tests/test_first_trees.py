@@ -112,17 +112,6 @@ def test_forests_meet_the_constraints_of_the_problem(seed: int) -> None:
         assert problem.permits(tree)
 
 
-def test_a_tested_selection_returns_no_untested_edge() -> None:
-    table = DataTable(tuple("abcd"), (("0", "1"),) * 4, np.random.default_rng(3).integers(0, 2, (4, 20)))
-    variables = tuple(map(Variable, table.names, table.states))
-    from jtsolve.scoring.scores.ml import MaximumLikelihood
-
-    problem = Problem(variables, DataScores(table, MaximumLikelihood(), 2))
-    strict = replace(REGISTRY["forward"], significance=1e-6)  # type: ignore[type-var]
-    assert solve(problem, strict).tree.graph_edges == ()  # type: ignore[union-attr]
-    assert solve(problem, REGISTRY["forward"]).tree.graph_edges != ()  # type: ignore[union-attr]
-
-
 def test_no_start_holds_back_the_search() -> None:
     problem = named(gaussian(0, 6, 3))
     report = Recording()

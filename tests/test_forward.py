@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
-from math import comb, inf
+from math import inf
 
 import numpy as np
 import pytest
@@ -23,21 +23,19 @@ from problems import (
     with_holes,
 )
 from readers import tabulate
-from scipy.stats import chi2
 
 from jtsolve.backends.brute import Brute, meets_constraints
 from jtsolve.backends.forward.backend import Forward
 from jtsolve.backends.forward.pairs import SortedPairs, gaining_pairs
 from jtsolve.backends.support.required_edges import chordal_neighbours
-from jtsolve.core.problem import Constraints, Problem, Variable
+from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.result import Stop
 from jtsolve.core.run import Limits
-from jtsolve.core.scores import DenseScores, SparseScores
+from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.bic import Bic
-from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
 
@@ -306,71 +304,6 @@ def table_of(seed: int, n: int, rows: int, *, linked: bool) -> DataTable:
         codes[v, copied] = codes[v - 1, copied] % arities[v]
     states = tuple(tuple(map(str, range(arity))) for arity in arities)
     return DataTable(tuple(f"v{v}" for v in range(n)), states, codes)
-
-
-def selected(problem: Problem, level: float | None = None) -> JunctionTree:
-    tree = solve(problem, Forward(significance=level)).tree
-    assert tree is not None
-    return tree
-
-
-def likelihoods(table: DataTable, width: int = 3) -> Problem:
-    variables = tuple(map(Variable, table.names, table.states))
-    return Problem(variables, tabulate(table, MaximumLikelihood(), width))
-
-
-@pytest.mark.parametrize(
-    ("states", "shared", "freedom"),
-    [((2, 3), 0, 2), ((2, ("x", "y", "z", "w")), 0, 3), ((2, 3, 4), 0b100, 8), ((3, 4, 2), 0b100, 12)],
-)
-def test_degrees_of_freedom_grow_with_the_states_of_all(
-    states: tuple[int | tuple[str, ...], ...], shared: VarSet, freedom: int
-) -> None:
-    n = len(states)
-    required = frozenset(1 << u | shared for u in range(2) if shared)
-    threshold = chi2.isf(0.05 / comb(n, 2), freedom) / 2  # half of the statistic, Bonferroni
-    for factor, edges in ((1.001, comb(n, 2)), (0.999, len(required))):
-        scores = dict.fromkeys(range(1, 1 << n), 0.0) | {0b11 | shared: threshold * factor}
-        variables = tuple(Variable("abc"[v], count) for v, count in enumerate(states))
-        problem = Problem(variables, SparseScores(n, scores), Constraints(required_edges=required))
-        assert len(selected(problem, 0.05).graph_edges) == edges
-
-
-def test_a_constant_is_joined_to_nothing() -> None:
-    scores = SparseScores(2, {0b01: 0.0, 0b10: 0.0, 0b11: 1e6})
-    assert selected(Problem((Variable("a", 2), Variable("b", 1)), scores), 0.05).graph_edges == ()
-
-
-def test_independent_variables_stay_apart_and_dependent_ones_do_not() -> None:
-    apart = [likelihoods(table_of(seed, 8, 300, linked=False)) for seed in range(40)]
-    assert sum(bool(selected(problem, 0.05).graph_edges) for problem in apart) <= 8  # 2 are expected
-    assert len(selected(apart[0]).graph_edges) > 10
-    linked = selected(likelihoods(table_of(1, 8, 300, linked=True)), 0.05)
-    assert {(v, v + 1) for v in range(7)} <= set(linked.graph_edges)
-
-
-def test_a_stricter_level_selects_fewer_edges() -> None:
-    problem = likelihoods(table_of(3, 9, 200, linked=True))
-    sizes = [len(selected(problem, level).graph_edges) for level in (1e-9, 1e-3, 0.5)]
-    assert sizes == sorted(sizes)
-    assert sizes[0] < sizes[-1]
-
-
-def test_constraints_come_before_significance() -> None:
-    problem = likelihoods(table_of(5, 7, 100, linked=False))
-    joined = replace(problem, constraints=Constraints(min_separator_size=1))
-    assert meets_constraints(joined, selected(joined, 1e-6))
-
-
-def test_unknown_states_and_levels_out_of_range_are_refused() -> None:
-    problem = named(DenseScores(3, 1, np.zeros(4)))
-    assert Forward(significance=0.05).capabilities.objections(problem) == (
-        "A test of significance needs the number of states of every variable, and 'A' has none.",
-    )
-    assert Forward().capabilities.objections(problem) == ()
-    for level in (0.0, 1.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="above 0 and below 1"):
-            Forward(significance=level)
 
 
 # The gains of all pairs.

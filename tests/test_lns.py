@@ -524,7 +524,7 @@ def test_supports_the_features_of_its_exact_backend_but_the_number_of_cliques() 
 
 def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
     options = backend_options(lns())
-    assert options["start"][0] == {"name": "forward", "start": (), "significance": None}
+    assert options["start"][0] == {"name": "forward", "start": ()}
     assert options["exact"]["name"] == "dp"
     estimate = lns().estimate(named(integers(0, 30, 3)), Limits())
     assert estimate.memory > 0

@@ -16,11 +16,6 @@ is checked again when it reaches the top. A candidate carries its S, which only 
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-With `significance` α, an edge also has to pass the likelihood-ratio test. If u and v are independent given S,
-twice its gain is asymptotically χ² with (r_u − 1)(r_v − 1) Π_{s ∈ S} r_s degrees of freedom, where r counts
-states. Each test has the level α divided by the number of pairs (Bonferroni). For a penalised score, such as
-bic, the penalised gain is tested, which is stricter than the level.
-
 Without other constraints, the initial gains stay sorted arrays; a pair becomes a candidate in its turn.
 
 Time: O(n²) gains for the first queue, O(degree) gains for each added edge, and for each pair checked a search
@@ -30,7 +25,6 @@ per pair.
 References:
     Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
     Webb, Scaling log-linear analysis to datasets with thousands of variables, SDM 2015 (Chordalysis).
-    Whittaker, Graphical Models in Applied Multivariate Statistics, 1990 (tests of edges).
 """
 
 from __future__ import annotations
@@ -39,7 +33,6 @@ from collections import Counter
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from math import comb
 from typing import TYPE_CHECKING, ClassVar
 
 from jtsolve.backends.forward.pairs import (
@@ -74,30 +67,15 @@ class Forward:
     It returns a tree that meets all constraints, or none; it never claims infeasibility.
 
     Args:
-        start: backends whose trees it reports first; it returns the best of these and its own. With
-            `significance` none is tried, since their edges are not tested.
-        significance: the level α, above 0 and below 1, of the likelihood-ratio test that an edge has to pass,
-            for all pairs of a step together: with 0.05, at most one step in twenty adds an edge between
-            independent variables. Exact for the score ml only. None for no test.
-
-    Raises:
-        ValueError: the level is out of range.
+        start: backends whose trees it reports first; it returns the best of these and its own.
     """
 
     start: tuple[Backend, ...] = ()
-    significance: float | None = None
 
     name: ClassVar[str] = "forward"
-
-    def __post_init__(self) -> None:
-        if self.significance is not None and not 0 < self.significance < 1:
-            raise ValueError(f"significance is {self.significance}; it must be above 0 and below 1")
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """All constraints but `forbidden_graphs`; a test of significance needs the numbers of states."""
-        rules = () if self.significance is None else (_knows_all_states,)
-        return Capabilities(features=ALL_FEATURES - {ProblemFeature.FORBIDDEN_GRAPHS}, rules=rules)
+    capabilities: ClassVar[Capabilities] = Capabilities(
+        features=ALL_FEATURES - {ProblemFeature.FORBIDDEN_GRAPHS}
+    )
 
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:  # noqa: ARG002 - the protocol's signature
         """See `Backend.estimate`: measured bytes and seconds per pair of variables."""
@@ -116,9 +94,8 @@ class Forward:
             return Outcome(
                 None, stats={"note": "the required edges could not be completed to a chordal graph"}
             )
-        tested = self.significance is not None
-        first = None if tested else best_start(self.start, problem, limits, report)
-        search = _EdgeSelection(problem, required, report, self.significance)
+        first = best_start(self.start, problem, limits, report)
+        search = _EdgeSelection(problem, required, report)
         stop = search.forward() or search.backward()
         stats = {"added": search.added, "removed": search.removed, "examined": search.examined}
         tree = None if search.broken else search.tree()
@@ -127,16 +104,6 @@ class Forward:
         if tree is None or (first is not None and first.score(problem.scores) > tree.score(problem.scores)):
             tree = first
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
-
-
-def _knows_all_states(problem: Problem) -> str | None:
-    """Objects to variables with an unknown number of states."""
-    unknown = [variable.name for variable in problem.variables if variable.arity is None]
-    if not unknown:
-        return None
-    return (
-        f"A test of significance needs the number of states of every variable, and '{unknown[0]}' has none."
-    )
 
 
 def _is_plain(problem: Problem) -> bool:
@@ -148,11 +115,8 @@ def _is_plain(problem: Problem) -> bool:
 class _EdgeSelection:
     """A chordal graph, its maximal cliques and separators, and the queue of candidate edges."""
 
-    def __init__(
-        self, problem: Problem, start: list[VarSet], report: Report, significance: float | None
-    ) -> None:
-        self.problem, self.significance = problem, significance
-        self.state_counts = [variable.arity or 0 for variable in problem.variables]
+    def __init__(self, problem: Problem, start: list[VarSet], report: Report) -> None:
+        self.problem = problem
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
@@ -225,12 +189,8 @@ class _EdgeSelection:
             if self.queue and self.queue[0].loss < loss:
                 break
             self.first.advance()
-            if self.is_significant(u, v, 0, -loss):
-                growth = self.exchange(u, v).growth
-                heappush(
-                    self.queue,
-                    CandidateEdge(False, 0, 0, loss, u, v, shared=0, growth=growth),
-                )
+            growth = self.exchange(u, v).growth
+            heappush(self.queue, CandidateEdge(False, 0, 0, loss, u, v, shared=0, growth=growth))
         return bool(self.queue)
 
     def detour(self) -> bool:
@@ -301,24 +261,12 @@ class _EdgeSelection:
         added = self.bad(exchange.cliques_in, exchange.separators_in)
         loss = -self.gain(u, v)
         shared = self.neighbours[u] & self.neighbours[v]
-        repairs = added > 0 or loss >= 0 or not self.is_significant(u, v, shared, -loss)
+        repairs = added > 0 or loss >= 0
         cost = added - self.bad(exchange.cliques_out, exchange.separators_out)
         if self.max_cliques < self.problem.n:
             cost += exchange.growth
         costs = (cost, added) if repairs else (0, 0)
         return CandidateEdge(repairs, *costs, loss, u, v, shared, exchange.growth)
-
-    def is_significant(self, u: int, v: int, shared: VarSet, gain: float) -> bool:
-        """Returns whether an edge with this gain, in nats, passes the likelihood-ratio test, if any."""
-        if self.significance is None:
-            return True
-        from scipy.special import chdtrc
-
-        freedom = (self.state_counts[u] - 1) * (self.state_counts[v] - 1)
-        for w in members(shared):
-            freedom *= self.state_counts[w]
-        level = self.significance / comb(self.problem.n, 2)
-        return gain > 0 and freedom > 0 and bool(chdtrc(float(freedom), 2 * gain) <= level)
 
     def current(self, entry: CandidateEdge) -> CandidateEdge | None:
         """Returns the candidate of the same pair now; None if its stamp is old or the edge is illegal."""
