@@ -15,7 +15,6 @@ import msgspec
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
 from problems import (
     Recording,
     draw_constraints,
@@ -25,7 +24,6 @@ from problems import (
     named,
     random_problem,
     repeatable,
-    small_problems,
     with_holes,
 )
 from verifiers import verify
@@ -320,18 +318,6 @@ def agree(problem: Problem, backend: ClutterCuts) -> Result:
     return result
 
 
-@pytest.mark.parametrize("feature", ProblemFeature)
-def test_alone_it_agrees_with_brute_force_under_every_constraint(feature: ProblemFeature) -> None:
-    for seed in range(14):
-        agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(problem=small_problems(allowed=ProblemFeature))
-def test_the_same_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
-    agree(problem, ALONE)
-
-
 def test_it_branches_where_the_relaxation_has_a_gap() -> None:
     problem = branching_problem()
     result = solve(problem, ALONE)
@@ -354,16 +340,6 @@ def test_when_all_pairs_are_decided_one_graph_is_left() -> None:
     # Equal scores at the limit of precision: the bounds never close, and branching decides every pair.
     problem = named(DenseScores(3, 3, 1e99 * np.sign(gaussian(3, 3).values)))
     assert solve(problem, ALONE).score == pytest.approx(optimum_of(problem))
-
-
-def test_it_agrees_with_the_dynamic_programming_on_more_variables() -> None:
-    for seed in range(2):
-        problem = named(from_network(seed, 8, 3))
-        expected = solve(problem, REGISTRY["dp"]).score
-        for backend in (ALONE, REGISTRY["clutter"]):
-            result = solve(problem, backend)
-            assert result.status is Status.OPTIMAL
-            assert result.score == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("near", [volume.VOLUME.near, 1e-6])

@@ -43,7 +43,6 @@ from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.run import Limits
 from jtsolve.core.scores import DenseScores
 from jtsolve.core.varset import is_subset, members, varset
-from jtsolve.errors import LimitError
 from jtsolve.scoring.lazy import DataScores
 from jtsolve.scoring.scores.ml import MaximumLikelihood
 from jtsolve.tables.table import DataTable
@@ -392,11 +391,6 @@ def test_steps_and_the_report_end_it_with_the_best_tree_so_far() -> None:
         outcome = FindConsistentTree().solve(problem, Limits(), report)
         assert outcome.stop is Stop.TIME
         assert outcome.tree == max(report.trees, key=lambda tree: tree.score(problem.scores), default=None)
-
-
-def test_refuses_more_memory_than_the_limit() -> None:
-    with pytest.raises(LimitError, match="consistent"):
-        FindConsistentTree().solve(named(gaussian(0, 4)), Limits(memory=1000), Recording())
 
 
 def data_table(n: int = 7, rows: int = 80) -> DataTable:

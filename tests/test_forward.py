@@ -17,7 +17,6 @@ from problems import (
     gaussian,
     integers,
     named,
-    random_problem,
     repeatable,
     small_problems,
     with_holes,
@@ -283,13 +282,6 @@ def test_reports_better_and_better_trees() -> None:
     assert scores == sorted(scores)
     assert report.trees[-1] == outcome.tree
     assert Forward().estimate(problem, Limits()).memory > 0
-
-
-def test_is_repeatable() -> None:
-    for seed in range(20):
-        problem = random_problem(seed, 6)
-        first, second = (Forward().solve(problem, Limits(), Recording()) for _ in range(2))
-        assert first == second
 
 
 # The likelihood-ratio test.
