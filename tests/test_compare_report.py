@@ -394,6 +394,27 @@ def test_all_files_agree(comparison: Comparison, rows: list[Row], tmp_path: Path
         assert line["message"] == record.message
 
 
+def test_latex_has_its_rows_and_no_sign_that_it_would_read(comparison: Comparison) -> None:
+    text = exports.latex(comparison)
+    assert text.count(r"\toprule") == text.count(r"\bottomrule") == 4
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    ranked = [len(table[1]) for table in exports.ranks_tables(comparison)]
+    assert ranked == [4, 2]
+    assert len(rows) == 4 + len(comparison.summaries) + len(comparison.problems) + sum(ranked)
+    for line in rows:
+        assert not re.search(r"(?<!\\)[_%#]", line)
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_latex_accepts_the_tables(comparison: Comparison, tmp_path: Path) -> None:
+    body = exports.latex(comparison)
+    head = r"\documentclass{article}\usepackage{booktabs,longtable}\begin{document}"
+    (tmp_path / "t.tex").write_text(f"{head}\n{body}\n\\end{{document}}\n", encoding="utf-8")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    done = subprocess.run(command, cwd=tmp_path, check=False, capture_output=True)  # noqa: S603 - fixed
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
 def test_numbers_for_people() -> None:
     texts = [exports.short(value) for value in (None, 0.0, 0.012345, 123.4, -250.6)]
     assert texts == ["–", "0", "0.0123", "123", "-251"]

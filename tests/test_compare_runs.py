@@ -216,7 +216,7 @@ def test_a_comparison_that_is_killed_loses_nothing_and_runs_nothing_twice(
     plan = Folder(output).plan()
     assert sorted(row.spec.id for row in rows) == sorted(spec.id for spec in plan.specs)
     assert [row.status for row in rows] == [RunStatus.OPTIMAL, RunStatus.FEASIBLE] * 2
-    assert {path.name for path in output.iterdir()} >= {"report.html", "runs.csv"}
+    assert {path.name for path in output.iterdir()} >= {"report.html", "runs.csv", "tables.tex"}
     assert "4 of 4 runs" in out
 
 

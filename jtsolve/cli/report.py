@@ -22,7 +22,7 @@ def report(
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
 ) -> None:
-    """Report a comparison: report.html and runs.csv.
+    """Report a comparison: report.html, runs.csv, tables.tex.
 
     Every tree is checked again. Exit code 1: a tree is wrong, or runs contradict each other.
     """

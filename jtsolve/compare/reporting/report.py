@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.reporting.exports import csv_text
+from jtsolve.compare.reporting.exports import csv_text, latex
 from jtsolve.compare.reporting.judge import judge
 from jtsolve.compare.reporting.page import html
 from jtsolve.compare.reporting.tables import Comparison
@@ -52,7 +52,7 @@ class ComparisonReport:
         return f"ComparisonReport({size}, {len(compared.faults)} faults; {', '.join(compared.backends)})"
 
     def write(self, place: Path) -> list[Path]:
-        """Writes the report in every format, and returns the files: HTML, CSV.
+        """Writes the report in every format, and returns the files: HTML, CSV, LaTeX.
 
         Args:
             place: an existing folder.
@@ -60,6 +60,7 @@ class ComparisonReport:
         contents = {
             "report.html": html(self.comparison, self.plan).encode(),
             "runs.csv": csv_text(self.comparison).encode(),
+            "tables.tex": latex(self.comparison).encode(),
         }
         for name, data in contents.items():
             write_atomically(place / name, data)
