@@ -274,8 +274,6 @@ TABLES: dict[str, Callable[[Path], str]] = {
             "ln Z − ln best ≥": "log_evidence_low",
             "≤": "log_evidence_high",
             "widest edge": "widest",
-            "> 0.99": "above",
-            "< 0.01": "below",
             "open": "open",
             "processor s": "seconds",
             "GB": "gigabytes",
