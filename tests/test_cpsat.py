@@ -242,7 +242,7 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
     problem = named(gaussian(0, 4))
     backend = ConstraintProgramming()
     optimum = solve(problem, backend).score
-    waiting = [one for one in psutil.Process().children() if "worker:serve" in " ".join(one.cmdline())]
+    waiting = [one for one in psutil.Process().children() if "worker:answer_calls" in " ".join(one.cmdline())]
     assert waiting
     for child in waiting:
         child.kill()

@@ -53,7 +53,7 @@ DECODING_THREADS = """
 import sys, threading
 from typing import Literal
 import msgspec
-from jtsolve.io.documents import decode
+from jtsolve.io.documents import decode_json
 
 sys.setswitchinterval(1e-6)
 text = b'{"format":"x","version":1,"inner":{' + b",".join(b'"a%d":[1.5]' % i for i in range(40)) + b"}}"
@@ -64,7 +64,7 @@ for _ in range(60):
 
     def work():
         together.wait()
-        decode(text, outer, "x")
+        decode_json(text, outer, "x")
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

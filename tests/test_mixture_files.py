@@ -305,13 +305,13 @@ def test_ctrl_c_while_sizes_are_tried_keeps_the_best_size() -> None:
     assert len(found.components) == 2
 
 
-def test_a_size_without_a_mixture_leaves_the_size_before() -> None:
+def test_an_interrupted_size_is_compared_with_the_size_before() -> None:
     train, valid = table_of(300, 1), table_of(300, 2)
     run = interrupted_at("tree 1 of 2")
     found = fitted(Mixtures((1, 2)), train, valid, treewidth=1, backend="brute", run=run)
     assert isinstance(found, JunctionTreeModel)
     assert found.provenance["stop"] == "interrupted"
-    assert [size["components"] for size in found.provenance["sizes_tried"]] == [1]
+    assert [size["components"] for size in found.provenance["sizes_tried"]] == [1, 2]
 
 
 def test_a_size_that_is_cut_short_is_tried_with_the_prior_it_has() -> None:

@@ -29,7 +29,7 @@ def test_no_backend_ran_nothing(tally):
 def test_a_backend_that_ran_nothing_fails_the_run(
     tmp_path: Path, processes: str, ran: list[str], code: int
 ) -> None:
-    for name in ("conftest.py", "tally.py"):
+    for name in ("conftest.py", "commands.py", "tally.py"):
         (tmp_path / name).write_text((HERE / name).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "test_some.py").write_text(CONTRACT.format(ran=ran), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-n", processes, "-p", "no:cacheprovider"]
