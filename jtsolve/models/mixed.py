@@ -345,7 +345,7 @@ class MixedTreeModel:
         return mean, np.triu(matrix) + np.triu(matrix, 1).T
 
     def _means(self, kept: Any, given: Any, scores: NDArray[np.float64], v: int) -> NDArray[np.float64]:
-        """Returns the mean of a real variable in each row, which it is missing in."""
+        """Returns the mean of a real variable in each row; it is missing in all of them."""
         weights, means, variances = components_of(self.cliques, kept, given, scores, v)
         if (own := self._margins.get(v)) is not None:
             means, _ = own.moments(means, variances)
