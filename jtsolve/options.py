@@ -176,7 +176,7 @@ EXECUTOR = Option("executor", str, "local, dask (workers on this machine), or da
 SCORE = Option(
     "score",
     str,
-    "Score of data, such as bic or bdeu:ess=10; see 'jtsolve scores'.",
+    "Score of data, such as bdeu:ess=10; see 'jtsolve scores'.",
     metavar="NAME",
     estimator="local_score=…",
 )
