@@ -335,22 +335,21 @@ AVERAGING = (
     ("--method", "chains"),
     ("--method", "chains:rounds=3,temperatures=3"),
     ("--method", "exact:draws=10"),
-    ("--method", "bootstrap:3"),
+    ("--method", "bootstrap:replicates=3"),
     ("--treewidth", "2"),
     ("--edge-odds", "0.5"),
 )
 FITTING = (
     ("--smoothing", "1"),
-    ("--components", "1,2"),
-    ("--features", "trees:depth=2"),
-    ("--average", "2"),
-    ("--restarts", "2"),
+    ("--model", "mixture:components=1,2,restarts=2"),
+    ("--model", "lem:delta=0.05"),
+    ("--model", "average:draws=2"),
     ("--validate", "{data.csv}"),
 )
 SELECTION = (
-    ("--method", "pc:depth=1,test=g"),
+    ("--method", "pc:depth=1"),
     ("--method", "glasso:criterion=ebic(gamma=0.5)"),
-    ("--method", "neighbourhood:rule=and,criterion=cv"),
+    ("--method", "neighbourhood:criterion=cv"),
     ("--kind", "states"),
     ("--screen", "pc:1,level=0.1"),
     ("--over", "junction-tree:1"),
