@@ -1,4 +1,4 @@
-"""Methods, screens and frameworks from texts such as "pc:depth=1,test=bic", and the plan of a selection."""
+"""Methods, screens and frameworks by name, as in "pc:depth=1,criterion=0.05", and the plan of a selection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ColumnKind = Literal["gaussian", "nonparanormal", "states"]
 KINDS: tuple[str, ...] = get_args(ColumnKind)
 
 _MATRICES = 12
-"""Of a number for each pair of columns, at the peak: correlations, precisions, gradients, and copies."""
+"""Peak number of n × n matrices: correlations, precisions, gradients and copies."""
 
 CRITERIA: Registry[Criterion] = Registry(
     "criterion",
@@ -69,12 +69,12 @@ class SelectionPlan:
 
     Args:
         method: decides the edges.
-        kind: of the columns.
+        kind: the kind of the columns.
         screen: see `framework.select`.
         over: see `framework.select`.
 
     Raises:
-        ChoiceError: there is no such kind.
+        ChoiceError: the kind does not exist.
     """
 
     method: SelectionMethod
@@ -105,7 +105,7 @@ class SelectionPlan:
             screen: of `SCREENS`.
             over: of `FRAMEWORKS`.
             superset: a graph in place of a screen.
-            source: of the superset, in messages.
+            source: name of the superset's origin in messages.
 
         Raises:
             ChoiceError: a choice does not exist, or both a superset and a screen are given.
@@ -124,24 +124,24 @@ class SelectionPlan:
 
     @property
     def score(self) -> str:
-        """The name of a score of data of this kind, by which a table is read."""
+        """The score whose kind of columns this is: its rules decide how a table is read."""
         return "bic" if self.kind == "states" else "gaussian-bic"
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of findings of the data check that concern such data: of ranks, skewness is none."""
+        """Kinds of findings of the data check that apply: skewness does not affect ranks."""
         return tuple(kind for kind in check.KINDS if self.kind != "nonparanormal" or kind != "skewed")
 
     @property
     def margins(self) -> Margins:
-        """The kind of the numbers, if the columns are numbers."""
+        """The margins of numeric columns."""
         return "nonparanormal" if self.kind == "nonparanormal" else "gaussian"
 
     def run(self, table: DataTable | ContinuousTable, run: Run) -> Selection:
         """Selects the graph of a table within the limits of a run; see `framework.select`.
 
         Raises:
-            LimitError: the time is over, or the memory does not suffice.
+            LimitError: the time limit is reached, or the memory does not suffice.
         """
         run.require_memory(_MATRICES * 8 * table.n**2, "the matrices of the columns need", "fewer columns")
         with run.phase("selecting"):

@@ -1,7 +1,7 @@
 """Choosing the parameter of a method along a path of graphs: EBIC, BIC, StARS, or cross-validation.
 
-The likelihood of a graph is that of covariance selection on it and the given edges, so that all methods are
-compared by one criterion, and none by its own biased estimates:
+The likelihood of a graph is that of covariance selection on it and the given edges: all methods are
+compared by one criterion instead of their own biased estimates:
 
     EBIC = −2 ln L + k ln N + 4 γ k ln m,   k candidates kept, N rows, m columns;   BIC is EBIC with γ = 0
 
@@ -62,7 +62,7 @@ class Stars:
 
     Args:
         beta: maximum variation, the mean of 2 f (1 − f) over the candidates, f the share of subsamples that
-            keep one; above 0 and at most 0.5.
+            keep a candidate; above 0 and at most 0.5.
         draws: number of subsamples, at least 2.
     """
 
@@ -99,10 +99,10 @@ Criterion: TypeAlias = Ebic | Stars | CrossValidation
 
 
 def require_parameter(criterion: float | Criterion, below: float = inf) -> None:
-    """Checks that a criterion that is a number, the parameter, is above 0 and below a limit.
+    """Checks that a parameter, where one is given in place of a criterion, is above 0 and below a limit.
 
     Raises:
-        ChoiceError: it is not.
+        ChoiceError: the parameter is outside these limits.
     """
     if isinstance(criterion, float | int) and not 0 < criterion < below:
         limit = f"above 0 and below {below:g}" if below < inf else "above 0"
@@ -113,7 +113,7 @@ class PathMethod(Protocol):
     """A method with a parameter, from the sparsest graph to the densest."""
 
     def span(self, correlation: NDArray[np.float64], task: Task) -> tuple[float, float]:
-        """Returns the parameter of (nearly) no candidates, and that of the densest graph worth trying.
+        """Returns the parameters of the empty (or nearly empty) graph and of the densest graph on the path.
 
         `correlation` has shape (n, n).
         """
@@ -136,17 +136,17 @@ class PathMethod(Protocol):
 def choose_graph(
     method: PathMethod, criterion: float | Criterion, moments: GaussianSample, task: Task, seed: int
 ) -> Decision:
-    """Returns the graph of a method at the parameter that the criterion chooses, or is.
+    """Returns the graph of a method at a given parameter, or at the one that a criterion chooses.
 
     Args:
-        method: decides at a parameter.
-        criterion: chooses the parameter, or is it.
+        method: selects a graph at each parameter.
+        criterion: chooses the parameter; or the parameter itself.
         moments: of the columns.
         task: the candidates and the edges that are given.
-        seed: of the rows drawn by a criterion.
+        seed: seed of subsamples and folds.
 
     Raises:
-        InputError: the criterion needs rows, or more of them.
+        InputError: the criterion needs rows, and there are none or too few.
     """
     correlation, shrinkage = moments.regular(task.given)
     if isinstance(criterion, float | int):
@@ -168,7 +168,7 @@ def choose_graph(
 
 
 class EbicOfGraphs:
-    """EBIC of graphs, each evaluated once, and a bound below that of all graphs with more edges."""
+    """EBIC of graphs, each evaluated once, and a lower bound on EBIC by the number of edges."""
 
     def __init__(self, correlation: NDArray[np.float64], rows: int, task: Task, gamma: float) -> None:
         m = len(correlation)
@@ -176,11 +176,11 @@ class EbicOfGraphs:
         self._price = log(rows) + 4 * gamma * log(m)
         self._seen: dict[bytes, float] = {}
         self.least = inf
-        # No graph is likelier than the one without constraints.
+        # The complete graph has the highest likelihood.
         self._most_likely = self._rows * (float(np.linalg.slogdet(correlation)[1]) + m)
 
     def __call__(self, kept: Graph) -> float:
-        """Returns the criterion."""
+        """Returns the EBIC of a graph."""
         key = np.packbits(kept).tobytes()
         value = self._seen.get(key)
         if value is None:
@@ -190,8 +190,8 @@ class EbicOfGraphs:
             self.least = min(self.least, value)
         return value
 
-    def hopeless(self, kept: Graph) -> bool:
-        """Returns whether no graph of this many edges can be the best."""
+    def is_excluded(self, kept: Graph) -> bool:
+        """Returns whether no graph with as many edges can be the best."""
         return self._most_likely + int(kept.sum()) // 2 * self._price > self.least
 
 
@@ -209,7 +209,7 @@ def _best(
     for _ in range(2):
         at, least = 0, inf
         for place, kept in enumerate(method.walk(correlation, rows, task, grid)):
-            if score.hopeless(kept):
+            if score.is_excluded(kept):
                 break
             value = score(kept)
             found.append((value, int(kept.sum()), grid[place], kept))
@@ -230,10 +230,10 @@ def _most_stable(
     grid: Sequence[float],
     seed: int,
 ) -> float:
-    """Returns the last parameter of the grid until which the variation stays below β."""
+    """Returns the parameter of the densest graph of the grid before the variation exceeds β."""
     size = int(_STARS_ROWS * sqrt(moments.rows))
     if size >= moments.rows:
-        size = int(0.8 * moments.rows)  # as huge does for few rows
+        size = int(0.8 * moments.rows)  # the rule of the R package huge for few rows
     _require_rows(moments, size)
     draw = np.random.default_rng(seed)
     drawn = [draw.choice(moments.rows, size, replace=False) for _ in range(criterion.draws)]
@@ -256,7 +256,7 @@ def _by_validation(
     grid: Sequence[float],
     seed: int,
 ) -> Decision:
-    """Returns the graph at the λ whose graphs, refitted, give held-out rows the highest likelihood."""
+    """Returns the graph at the parameter with the highest held-out likelihood of its refitted graphs."""
     _require_rows(moments, moments.rows // criterion.folds)
     order = np.random.default_rng(seed).permutation(moments.rows)
     folds = np.array_split(order, criterion.folds)
@@ -287,5 +287,5 @@ def _held_out(
 
 def _require_rows(moments: GaussianSample, size: int) -> None:
     if moments.values is None or size < 3:  # noqa: PLR2004 - fewer have no partial correlation
-        reason = "stars and cv draw rows, and there are too few"
+        reason = "too few for the subsamples of stars or the folds of cv"
         raise InputError("table", "rows", reason, "choose the parameter by ebic, or give it")

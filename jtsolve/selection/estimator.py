@@ -28,23 +28,22 @@ if TYPE_CHECKING:
 class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
     """The undirected graph of the features, and the covariance under it by maximum likelihood.
 
-    Stands where scikit-learn's `GraphicalLasso` and `GraphicalLassoCV` do. Missing values are refused.
+    A replacement for scikit-learn's `GraphicalLasso` and `GraphicalLassoCV`. Missing values are refused.
 
     Args:
         method: glasso, neighbourhood or pc, with options as in "glasso:criterion=cv", or the method itself.
         screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1"; None for the default.
         superset: an adjacency matrix, shape (features, features), in place of a screen; or None.
         over: "junction-tree:K", with separators of at most K features, or "plain": all features at once.
-        nonparanormal: use the ranks of the values only.
-        random_state: seed of everything random; see scikit-learn.
+        nonparanormal: use only the ranks of the values.
+        random_state: seed or generator, as in scikit-learn.
 
     Attributes:
         location_: shape (features,): the means.
-        covariance_: shape (features, features): the variances of the data, and the covariances that the graph
-            allows.
+        covariance_: shape (features, features): the maximum likelihood estimate under the graph.
         precision_: its inverse, 0 where there is no edge.
         graph_: an `UndirectedGraph` over the features.
-        selection_: with the superset and every decision.
+        selection_: the `Selection`, with the superset and every decision.
         n_features_in_: number of features.
         feature_names_in_: their names, if X has names.
 
@@ -83,7 +82,7 @@ class GraphSelection(EmpiricalCovariance):  # type: ignore[misc]
             y: ignored.
 
         Raises:
-            ValueError: X is not as scikit-learn asks, or features are constant or linearly dependent.
+            ValueError: X is not a finite numeric array, or features are constant or linearly dependent.
             ChoiceError: an option does not exist.
         """
         del y

@@ -1,4 +1,4 @@
-"""A selected graph in the terms of its data, as `jtsolve.select` returns it."""
+"""`SelectedGraph`, the result of `jtsolve.select`: a graph in the names of the data."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 @public
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SelectedGraph:
-    """A graph that was selected from data.
+    """A graph selected from data.
 
     Args:
         selection: the graph, and every decision.
         table: the data.
-        style: how the data held their values.
+        style: names and types of the data.
 
     >>> import numpy as np
     >>> import jtsolve as jt
@@ -62,7 +62,7 @@ class SelectedGraph:
 
     @property
     def superset(self) -> list[tuple[Any, Any]]:
-        """The edges that were decided: those that passed the screen."""
+        """The edges that passed the screen: the candidates of the method."""
         return self._labelled(self.selection.superset)
 
     def _labelled(self, graph: UndirectedGraph) -> list[tuple[Any, Any]]:
@@ -71,7 +71,7 @@ class SelectedGraph:
         return [(labels.get(one, one), labels.get(other, other)) for one, other in graph.named_edges]
 
     def graph(self) -> nx.Graph:
-        """Returns the graph of networkx; edges of numbers have their partial correlation as `strength`."""
+        """Returns a networkx graph; `strength` is the partial correlation of an edge, for numeric columns."""
         import networkx as nx
 
         graph, strengths = self.selection.graph, self.selection.strengths or ()
@@ -95,7 +95,7 @@ class SelectedGraph:
         return Model(fit(tree, table, ess=1.0 if smoothing is None else smoothing), self.style)
 
     def constraints(self, *, require: bool = False) -> Constraints:
-        """Returns constraints under which `jtsolve.solve` refines the screen; see `constraints_within`."""
+        """Returns constraints that restrict `jtsolve.solve` to the superset; see `constraints_within`."""
         return constraints_within(self.selection.superset, self.selection.graph if require else None)
 
     def write(self, path: str | Path) -> None:
@@ -108,7 +108,7 @@ class SelectedGraph:
         A file is .svg, .png, .dot, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
-            ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.
+            ChoiceError: the suffix is another, or a graph of more than 400 variables is not drawn as .html.
         """
         draw_selection(self.selection, path)
 
@@ -128,7 +128,7 @@ def draw_selection(selection: Selection, path: str | Path) -> None:
     """Draws a selection into a file; each variable has the colour of its region.
 
     Raises:
-        ChoiceError: the suffix is another, or there are more than 400 variables, and the file is no page.
+        ChoiceError: the suffix is not supported, or a graph of more than 400 variables is not drawn as .html.
         InputError: the file cannot be written.
     """
     steps = [list(members(step.region)) for step in selection.steps]
@@ -142,11 +142,8 @@ def draw_selection(selection: Selection, path: str | Path) -> None:
 
 
 def region_of_vertices(graph: UndirectedGraph, regions: list[list[int]]) -> list[int | None]:
-    """Returns for each vertex the region that has most of its neighbours, the first of several; or None.
-
-    With one region only, regions are not distinguished.
-    """
-    if len(regions) < 2:  # noqa: PLR2004 - one colour distinguishes nothing
+    """Returns for each vertex the first region with the most of its neighbours; None for a single region."""
+    if len(regions) < 2:  # noqa: PLR2004
         return [None] * graph.n
     best: list[tuple[int, int | None]] = [(0, None)] * graph.n
     for number, region in enumerate(regions):
@@ -160,7 +157,7 @@ def region_of_vertices(graph: UndirectedGraph, regions: list[list[int]]) -> list
 
 
 def selection_facts(selection: Selection) -> dict[str, Any]:
-    """Returns the facts of a selection, for people and as JSON values."""
+    """Returns a summary of a selection as JSON values."""
     return {
         "variables": selection.graph.n,
         "edges": selection.graph.size,

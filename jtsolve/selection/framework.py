@@ -7,10 +7,10 @@
         for every such R of row l: decide U ∩ H'_R from the columns R̄, given the other edges of U ∪ G
         move the decided pairs from U, and the kept ones to G
 
-H'_R are the edges within R but within no child of R. The method sees the marginal graph of U ∪ G over R̄,
-and all regions of a row see the same U ∪ G, so that their order does not matter. Each round decides an edge:
-the lowest region that holds an undecided edge has no child that does. Only components with undecided edges
-get a junction tree.
+H'_R are the edges within R but within no child of R. The method is given the marginal graph of U ∪ G
+over R̄; all regions of a row use the same U ∪ G, so that their order does not matter. Each round decides an
+edge: the lowest region that holds an undecided edge has no child that does. Junction trees are built only for
+components with undecided edges.
 
 Reference:
     D. Vats, R. Nowak, A junction tree framework for undirected graphical model selection, JMLR 15, 2014,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """Finds a superset of the graph; a frozen value whose options are its fields."""
+    """A screen: finds a superset of the graph. A frozen value whose fields are its options."""
 
     name: ClassVar[str]
 
@@ -59,7 +59,7 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """All edges of the superset at once, from all columns."""
+    """All edges of the superset decided at once, from all columns."""
 
     name: ClassVar[Literal["plain"]] = "plain"
     separator_size: ClassVar[None] = None
@@ -71,8 +71,8 @@ class Plain:
 
         Args:
             sample: of the columns.
-            superset: its edges are decided.
-            method: decides.
+            superset: the candidate edges.
+            method: decides the edges.
             run: seed and progress.
         """
         if superset.size:
@@ -88,7 +88,7 @@ class OverJunctionTree:
     """Region by region (Algorithm 3).
 
     Args:
-        separator_size: clusters joined by a larger separator are merged; None for no limit.
+        separator_size: maximum size of a separator; clusters with a larger one are merged. None for no limit.
 
     Raises:
         ChoiceError: the size is negative.
@@ -109,8 +109,8 @@ class OverJunctionTree:
 
         Args:
             sample: of the columns.
-            superset: its edges are decided.
-            method: decides.
+            superset: the candidate edges.
+            method: decides the edges.
             run: seed and progress.
         """
         undecided, kept = superset, UndirectedGraph.empty(superset.names)
@@ -171,8 +171,8 @@ def _decide(  # noqa: PLR0917 - as in Algorithm 2
     Args:
         sample: all columns.
         graph: U ∪ G.
-        method: decides.
-        seed: of everything random.
+        method: decides the edges.
+        seed: random seed.
         place: round and row.
         region: R and R̄.
         edges: the candidates.
@@ -205,15 +205,14 @@ def select(
     Args:
         data: a table of numbers or states, or the sample made of it.
         method: decides the edges.
-        screen: gives the superset in which they are sought; None for `PcScreen`, or for all columns at once
-            `Complete`.
+        screen: finds the superset of the graph; None for `PcScreen`, or `Complete` with `Plain`.
         over: the framework; None for the junction tree without a limit on separators.
-        margins: whether the numbers of a table are taken as normal, or up to increasing transformations.
+        margins: whether numeric columns are normal, or normal after increasing transformations.
         run: seed and progress; None for the defaults.
 
     Raises:
-        ChoiceError: the method or the screen is not for such data.
-        InputError: a column is a combination of others, or the superset is not over these columns.
+        ChoiceError: the method or the screen does not support this kind of data.
+        InputError: columns are linearly dependent, or the superset has other columns.
     """
     run = run or Run()
     began = time.perf_counter()
@@ -223,7 +222,7 @@ def select(
     sample = sample_of(data, margins) if isinstance(data, ContinuousTable | DataTable) else data
     objection = method.objection(sample)
     if objection is not None:
-        raise ChoiceError(f"{objection}; choose another method, such as pc")
+        raise ChoiceError(objection)
     run.progress(note="screening", done=0.0)
     superset = screen.superset(sample, run.seed)
     screened = time.perf_counter()

@@ -3,7 +3,8 @@
     minimise  tr(S Θ) − ln det Θ + Σ_{i≠j} λ_ij |Θ_ij|,   λ_ij = 0: free, ∞: Θ_ij = 0
 
 The diagonal is not penalised. With penalties 0 and ∞ only, this is covariance selection: the maximum
-likelihood under a graph. Columns that no chain of pairs with |S_ij| > λ_ij joins have independent solutions.
+likelihood under a graph. The connected components of the pairs with |S_ij| > λ_ij have
+independent solutions.
 
 References:
     A. P. Dempster, Covariance selection, Biometrics 28, 1972.
@@ -29,16 +30,16 @@ EXACT = 1e-9
 ON_A_PATH = 1e-5
 """Tolerance on W, in units of correlation, where only the support and the likelihood count."""
 SWEEPS = 10_000
-"""Maximum number of sweeps of the block descent, far above those of columns that are not nearly dependent."""
+"""Maximum number of sweeps of the block descent; only nearly dependent columns need as many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CovarianceEstimate:
-    """A solution.
+    """A solution of the graphical lasso.
 
     Attributes:
         covariance: W = Θ⁻¹, shape (m, m).
-        slopes: row j has those of the regression of j on the others: Θ_jk = −Θ_jj b_jk.
+        slopes: row j holds the coefficients of the regression of j on the others: Θ_jk = −Θ_jj b_jk.
     """
 
     covariance: NDArray[np.float64]
@@ -76,13 +77,13 @@ def graphical_lasso(
 
     Args:
         covariance: S, shape (m, m), positive definite; or semidefinite, if all penalties are above 0.
-        penalty: λ, shape (m, m), symmetric, not negative; the diagonal does not matter.
-        start: where to begin: |W − S| ≤ λ off the diagonal, and W positive definite; None for S itself.
+        penalty: λ, shape (m, m), symmetric, not negative; the diagonal is not used.
+        start: initial estimate, W positive definite and |W − S| ≤ λ off the diagonal; None for S.
         tolerance: on W, in units of the largest variance.
-        sweeps: their maximum number.
+        sweeps: maximum number of sweeps.
 
     Raises:
-        InputError: the matrix has no such minimum, or none is reached.
+        InputError: no unique minimum exists, or the descent does not converge.
     """
     from jtsolve.selection.kernels.lasso import linked_parts
 
@@ -120,8 +121,8 @@ def _descend(
         raise InputError(
             "covariance",
             "",
-            f"the graphical lasso does not settle in {sweeps} sweeps: columns are nearly dependent",
-            "leave out one of each pair of columns that say the same, or raise the penalty",
+            f"the graphical lasso does not converge in {sweeps} sweeps: columns are nearly dependent",
+            "leave out one of each pair of equivalent columns, or raise the penalty",
         )
 
 
@@ -160,7 +161,7 @@ def covariance_selection(
     Args:
         covariance: S, shape (n, n).
         graph: adjacency matrix, shape (n, n).
-        tolerance: at which the iterations end.
+        tolerance: on W; see `graphical_lasso`.
     """
     return graphical_lasso(covariance, np.where(graph, 0.0, np.inf), None, tolerance)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.selection.samples import Sample
 
 LOWEST = 0.05
-"""The least λ of a path, as a share of the largest."""
+"""The smallest λ of a path, as a share of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class GraphicalLasso:
         return (
             None
             if isinstance(sample, GaussianSample)
-            else "the graphical lasso is for numbers, not for states"
+            else "the graphical lasso is for numbers, not for states; use pc"
         )
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:

@@ -1,11 +1,11 @@
 """Tests of conditional independence: Fisher's z of numbers, the G test of states.
 
-A test at the level α tells whether X_i and X_j are taken for independent given X_S. For states, over the
-strata s of S, with o observed and e expected counts,
+A test at level α decides whether X_i and X_j are independent given X_S. For states, over the strata s of S,
+with o observed and e expected counts,
 
     G = 2 Σ o ln(o / e),   degrees of freedom Σ_s (rows_s − 1)(columns_s − 1),
 
-where rows and columns of a stratum without counts do not count.
+where empty rows and columns of a stratum are left out.
 
 References:
     R. A. Fisher, On the probable error of a coefficient of correlation, Metron 1, 1921.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def thresholds(level: float, rows: int, depth: int) -> NDArray[np.float64]:
-    """Returns for |S| = 0..depth the |ρ_ij|S| below which numbers are taken for independent.
+    """Returns the critical values of |ρ_ij|S| for |S| = 0..depth: smaller ones count as independence.
 
     The result has shape (depth + 1,).
 
@@ -40,19 +40,19 @@ def thresholds(level: float, rows: int, depth: int) -> NDArray[np.float64]:
     from scipy.special import ndtri
 
     quantile = -float(ndtri(level / 2))
-    # With fewer rows than Fisher's z needs, nothing is known: no correlation is above the threshold.
+    # Fisher's z needs more rows than |S| + 3; without them, no correlation is significant.
     return np.array(
         [tanh(quantile / sqrt(rows - size - 3)) if rows > size + 3 else 1.5 for size in range(depth + 1)]
     )
 
 
 def are_independent(sample: DiscreteSample, i: int, j: int, given: Sequence[int], level: float) -> bool:
-    """Returns whether states X_i and X_j are taken for independent given X_S.
+    """Returns whether the G test accepts the independence of X_i and X_j given X_S.
 
     Args:
         sample: the columns.
-        i: one.
-        j: another.
+        i: first vertex.
+        j: second vertex.
         given: S.
         level: α.
     """

@@ -1,4 +1,4 @@
-"""The protocol of methods: decide these edges from these columns, these other edges being given."""
+"""The protocol of selection methods: which candidate edges to keep, given columns and other edges."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Task:
 
     @property
     def given(self) -> NDArray[np.bool_]:
-        """The edges that are neither penalised nor removed, shape (n, n)."""
+        """The other edges of the graph, neither penalised nor removed, shape (m, m)."""
         return self.graph & ~self.candidates
 
     @property
@@ -52,12 +52,12 @@ class Task:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """What a method keeps.
+    """The edges that a method keeps.
 
     Attributes:
         kept: bool, shape (m, m), within the candidates.
-        parameter: the one chosen; None if there is none.
-        shrinkage: the share of 0 in the correlations.
+        parameter: the parameter used; None without one.
+        shrinkage: intensity of the shrinkage of correlations towards 0.
     """
 
     kept: NDArray[np.bool_]
@@ -66,12 +66,12 @@ class Decision:
 
 
 class SelectionMethod(Protocol):
-    """Decides edges; a frozen value whose options are its fields."""
+    """A method that decides edges. A frozen value whose fields are its options."""
 
     name: ClassVar[str]
 
     def objection(self, sample: Sample) -> str | None:
-        """Returns why the method cannot be used on such data, as a sentence; None if it can."""
+        """Returns why the method does not support the sample, as a sentence; None if it does."""
         ...
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
@@ -79,8 +79,8 @@ class SelectionMethod(Protocol):
 
         Args:
             sample: the columns of the task.
-            task: the edges.
-            seed: of everything random.
+            task: the candidates and the given edges.
+            seed: random seed.
         """
         ...
 

@@ -49,7 +49,7 @@ class NeighbourhoodSelection:
         return (
             None
             if isinstance(sample, GaussianSample)
-            else "neighbourhood selection is for numbers, not for states"
+            else "neighbourhood selection is for numbers, not for states; use pc"
         )
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
@@ -70,9 +70,9 @@ class NeighbourhoodSelection:
 
         del rows  # the penalty is as given
         slopes = np.zeros_like(correlation)
-        wanted = task.candidates.any(axis=1)
+        regressed = task.candidates.any(axis=1)
         for value in parameters:
             penalty = np.where(task.candidates, value, 0.0)
-            regressions(correlation, task.graph, penalty, wanted, slopes, _TOLERANCE)
+            regressions(correlation, task.graph, penalty, regressed, slopes, _TOLERANCE)
             chosen = (slopes != 0) & task.candidates
             yield chosen & chosen.T

@@ -3,8 +3,8 @@
     for k = 0..η, for each candidate ij left: S_ij ← the neighbours of i or of j, whichever are fewer;
         delete ij if some S ⊆ S_ij of k vertices has X_i ⫫ X_j | X_S
 
-The neighbours are fixed at the start of each k (PC-stable), so that the order of the columns does not
-matter; in Algorithm 4, they shrink as edges are deleted.
+Neighbours are fixed at the start of each k (PC-stable), so that the result does not depend on the order of
+the columns; in Algorithm 4, they shrink as edges are deleted.
 
 References:
     P. Spirtes, C. Glymour, An algorithm for fast recovery of sparse causal graphs, 1991.
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _LARGEST_LEVEL = 0.2
 _LEAST_LEVEL = 1e-8
-"""The levels α between which a criterion chooses: from hardly any edges to a fifth of the false ones."""
+"""Range of the levels α from which a criterion chooses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class PC:
 
     Args:
         depth: η, the largest |S|.
-        criterion: the level α of the tests, above 0 and below 1; or for numbers what chooses it.
+        criterion: the level α of the tests, above 0 and below 1; for numbers, or a criterion that chooses α.
 
     Raises:
-        ChoiceError: the depth is negative, or a level is given that is none.
+        ChoiceError: the depth is negative, or the level is not between 0 and 1.
     """
 
     name: ClassVar[str] = "pc"
@@ -64,14 +64,14 @@ class PC:
     def objection(self, sample: Sample) -> str | None:
         """See `SelectionMethod`."""
         if not isinstance(sample, GaussianSample) and not isinstance(self.criterion, float | int):
-            return "the level of a test of states is not chosen but given, such as pc:criterion=0.01"
+            return "for states, pc needs a level of its tests, such as pc:criterion=0.01"
         return None
 
     def decide(self, sample: Sample, task: Task, seed: int) -> Decision:
         """See `SelectionMethod`."""
         if not isinstance(sample, GaussianSample):
             return self._states(sample, task)
-        if isinstance(self.criterion, float | int):  # no regular matrix is needed, so that none is shrunk
+        if isinstance(self.criterion, float | int):  # tests need no regular matrix, and so no shrinkage
             (kept,) = self.walk(sample.correlation, sample.rows, task, [self.criterion])
             return Decision(kept, self.criterion)
         return choose_graph(self, self.criterion, sample, task, seed)

@@ -2,12 +2,12 @@
 
 Row 1 holds the clusters of a junction tree, row 2 its separators, one for each edge of the tree, and row
 l + 1 the distinct intersections of two regions of row l; sets of fewer than two vertices, which hold no edge,
-are left out. A region R of row l points to each region of row l + 1 within it, its children. R̄ is the union
+are left out. The children of a region R of row l are the regions of row l + 1 within it. R̄ is the union
 of R and its ancestors.
 
-From row 3 on, sets are distinct, and an intersection of two is smaller than one of them, so that the rows
-end. Two separators may be equal: then row 3 has their set, as their common child, and decides its edges from
-all clusters around. The paper leaves this case open.
+From row 3 on, sets are distinct, and an intersection of two is smaller than one of them: the graph has
+finitely many rows. If two separators are equal, row 3 has the same set as their common child, and its edges
+are decided from all clusters around. The paper leaves this case open.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class RegionGraph:
         rows: regions by row; made by `region_graph`.
 
     Raises:
-        ValueError: a region below row 1 is within none of the row above, or has fewer than two vertices, or
-            a row from the third on has a set twice.
+        ValueError: a region below row 1 has no parent or fewer than two vertices, or a row from the third on
+            has duplicates.
     """
 
     rows: tuple[tuple[VarSet, ...], ...]

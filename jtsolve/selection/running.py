@@ -1,7 +1,7 @@
-"""A selection in a separate thread: a time limit or Ctrl-C does not wait for its end.
+"""A selection in a separate thread, so that a time limit or Ctrl-C need not wait for a kernel.
 
-One region, or one graph of a path, may take minutes in a kernel, which cannot be interrupted but leaves other
-threads free. The thread is left behind then, and ends as soon as it is back in Python.
+One region, or one graph of a path, may occupy a kernel for minutes. Kernels cannot be interrupted, but
+release the lock of the interpreter. After an interruption, the thread ends at its next step in Python.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     Result = TypeVar("Result")
 
 _BEAT = 0.1
-"""Polling interval for the end of the time, in seconds."""
+"""Polling interval for the time limit, in seconds."""
 
 
 def within_limits(work: Callable[[], Result], run: Run) -> Result:
     """Returns the result of the work, or raises its error.
 
     Raises:
-        LimitError: the time is over.
+        LimitError: the time limit is reached.
     """
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -45,8 +45,8 @@ def within_limits(work: Callable[[], Result], run: Run) -> Result:
             run.require_time("the selection", "or a stricter screen")
     finally:
         if not ended.is_set():
-            # As Ctrl-C does in the main thread. A flag would have to be polled in every loop of every
-            # method; a process could be killed, but would need a copy of the table and load everything again.
+            # As Ctrl-C in the main thread. A flag would need polling in every loop of every method, a process
+            # a copy of the table and a second start.
             end = ctypes.py_object(SystemExit)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), end)
     if errors:

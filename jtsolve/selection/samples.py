@@ -1,7 +1,7 @@
-"""The columns that edges are decided from: numbers with their correlations, or states.
+"""The columns of a selection: numbers with their correlations, or states.
 
-Numbers are standardised, so that the scale of a column does not matter. For nonparanormal data, each column
-is first replaced by the normal quantiles of its ranks, so that no increasing transformation matters.
+Numbers are standardised: results do not depend on the scale of a column. For nonparanormal data, normal
+quantiles of the ranks replace each column first: results do not depend on increasing transformations.
 
 References:
     H. Liu, J. Lafferty, L. Wasserman, The nonparanormal: semiparametric estimation of high dimensional
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 Margins = Literal["gaussian", "nonparanormal"]
 
 _TRACE = 0.01
-"""The share of 0 that makes a singular matrix regular; smaller ones find the same graphs, more slowly."""
+"""Shrinkage that makes a singular matrix regular; smaller values give the same graphs, more slowly."""
 _SINGULAR = 1e-10
-"""A pivot of a correlation matrix below it means a column that is a combination of others."""
+"""A smaller pivot of the correlation matrix marks a column as a linear combination of others."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianSample:
-    """Numbers: the correlations of columns, and the rows behind them.
+    """Numeric columns: their correlations and rows.
 
     Attributes:
         names: of the columns.
         correlation: shape (n, n).
-        rows: N; that of the likelihood and the tests.
+        rows: N, in the likelihood and the tests.
         values: standardised, shape (n, rows); None if only the correlations are known.
     """
 
@@ -87,17 +87,17 @@ class GaussianSample:
         Raises:
             InputError: a column is constant on them.
         """
-        assert self.values is not None, "asked of data"
+        assert self.values is not None, "rows are required"
         part = self.values[:, rows]
         flat = np.flatnonzero(np.ptp(part, axis=1) == 0)
         if len(flat):
-            reason = f"it is constant on {len(rows)} of the rows, which were drawn"
+            reason = f"it is constant on a subsample of {len(rows)} rows"
             remedy = "leave the column out, or choose the parameter by ebic"
             raise InputError("table", f"column '{self.names[flat[0]]}'", reason, remedy)
         return GaussianSample(self.names, *_standardised(part))
 
     def regular(self, free: NDArray[np.bool_]) -> tuple[NDArray[np.float64], float]:
-        """Returns a positive definite correlation matrix, and the share of 0 in it.
+        """Returns a positive definite correlation matrix and its shrinkage.
 
         Where the rows exceed the columns, these are the correlations. Otherwise they are shrunk towards 0: by
         a trace, where a graph has fewer edges at every vertex than there are rows, so that its likelihood has
@@ -124,7 +124,7 @@ class GaussianSample:
         return shrunk
 
     def _require_independent(self) -> None:
-        """Raises InputError if a column is a linear combination of others, as far as the rows can tell."""
+        """Raises InputError if the rows show a column to be a linear combination of others."""
         from scipy.linalg.lapack import dpstrf
 
         off = np.abs(self.correlation) - np.eye(self.n)
@@ -142,13 +142,13 @@ class GaussianSample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiscreteSample:
-    """States: the codes of columns.
+    """Discrete columns: the codes of their states.
 
     Attributes:
         names: of the columns.
         codes: shape (n, rows).
         arities: the number of states of each column.
-        weights: how often each row occurs; None for once.
+        weights: multiplicity of each row; None for 1.
     """
 
     names: tuple[str, ...]

@@ -31,7 +31,7 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph that is known to hold all edges; of columns that it lacks, none."""
+    """A given supergraph; it has no edges at columns that it lacks."""
 
     name: ClassVar[str] = "given"
     graph: UndirectedGraph
@@ -75,7 +75,7 @@ class PcScreen:
 
     Args:
         depth: η, the largest |S|.
-        level: α, the share of false edges that pass a test.
+        level: α of the tests.
     """
 
     name: ClassVar[str] = "pc"

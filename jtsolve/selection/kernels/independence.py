@@ -15,11 +15,11 @@ def partial_correlation(correlation, i, j, given, size, factor):
 
     Args:
         correlation: shape (m, m).
-        i: a vertex.
-        j: another.
+        i: first vertex.
+        j: second vertex.
         given: int64; its first `size` entries are S.
         size: |S|.
-        factor: room for a Cholesky factor, shape (size + 2, size + 2) or more.
+        factor: workspace for a Cholesky factor, shape (size + 2, size + 2) or more.
     """
     for a in range(size + 2):
         u = given[a] if a < size else (i if a == size else j)
@@ -42,7 +42,7 @@ def partial_correlation(correlation, i, j, given, size, factor):
 def separated(correlation, i, j, around, count, size, threshold, given, places, factor):
     """Returns whether an S of this size among the first `count` of `around` has |ρ_ij|S| below the threshold.
 
-    `given`, `places` and `factor` are room for S, its places and a Cholesky factor.
+    `given`, `places` and `factor` are workspaces for S, its positions and a Cholesky factor.
     """
     for a in range(size):
         places[a] = a
@@ -91,7 +91,7 @@ def prune_candidates(correlation, graph, candidates, thresholds):
                 end = i if at_i <= at_j else j
                 count = 0
                 for k in range(m):
-                    if seen[end, k] and k != i and k != j:  # noqa: PLR1714 - as numba has it fast
+                    if seen[end, k] and k != i and k != j:  # noqa: PLR1714 - faster in numba than a tuple
                         around[count] = k
                         count += 1
                 if count < size:

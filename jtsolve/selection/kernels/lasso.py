@@ -16,7 +16,7 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def linked_parts(covariance, penalty):
-    """Returns the vertices by connected component of the pairs with |S_ij| > λ_ij, and where each begins.
+    """Returns the vertices by component of the graph of |S_ij| > λ_ij, and where each component begins.
 
     Args:
         covariance: S, shape (m, m).
@@ -95,7 +95,7 @@ def descend(gram, target, penalty, free, count, slopes, image, tolerance, rounds
 
 @kernel
 def block_descent(covariance, penalty, estimate, slopes, tolerance, sweeps):
-    """Minimises tr(S Θ) − ln det Θ + Σ_{i≠j} λ_ij |Θ_ij|; returns the number of sweeps, or -1 if it was cut.
+    """Minimises tr(S Θ) − ln det Θ + Σ_{i≠j} λ_ij |Θ_ij|; returns the number of sweeps, -1 if not converged.
 
     Column j of Θ is Θ_jj times (1, −b_j), where b_j is a lasso regression on the other columns of W = Θ⁻¹.
 
@@ -148,14 +148,14 @@ def block_descent(covariance, penalty, estimate, slopes, tolerance, sweeps):
 
 
 @kernel
-def regressions(correlation, graph, penalty, wanted, slopes, tolerance):
+def regressions(correlation, graph, penalty, regressed, slopes, tolerance):
     """Lasso regressions of vertices on their neighbours.
 
     Args:
         correlation: R, shape (m, m).
         graph: bool, shape (m, m): the permitted neighbours.
         penalty: λ, shape (m, m); row j is that of the regression of j.
-        wanted: bool, shape (m,): the vertices to be regressed.
+        regressed: bool, shape (m,): the vertices to regress.
         slopes: shape (m, m), row j the initial slopes of j; changed.
         tolerance: on the change of a slope.
     """
@@ -163,7 +163,7 @@ def regressions(correlation, graph, penalty, wanted, slopes, tolerance):
     free = np.empty(m, np.int64)
     image = np.empty(m)
     for j in range(m):
-        if not wanted[j]:
+        if not regressed[j]:
             continue
         count = 0
         for k in range(m):
