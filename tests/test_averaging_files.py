@@ -188,7 +188,7 @@ def test_the_committed_schema_is_the_one_of_the_code() -> None:
         ("diagnostics", {"treewidth": "2"}, "treewidth"),
         ("diagnostics", {"edges_in_graph_errors": [2]}, "edges_in_graph_errors"),
         ("diagnostics", {"traces": {"rounds": [1]}}, "traces"),
-        ("diagnostics", {"traces": TRACES | {"scores": [[0.0], [0.0, 1.0]]}}, "not as long"),
+        ("diagnostics", {"traces": TRACES | {"scores": [[0.0], [0.0, 1.0]]}}, "different lengths"),
         ("diagnostics", {"traces": TRACES | {"pairs": [["A", "B", 0.1, 0.1]]}}, "missing"),
         ("diagnostics", {"bootstrap": 3}, "bootstrap"),
         ("diagnostics", {"bootstrap": STRENGTHS | {"edges": [["A", "B", 0.1]]}}, "missing"),

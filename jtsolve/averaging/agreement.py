@@ -1,4 +1,4 @@
-"""Do chains agree? What is demanded of R̂, effective sizes, errors and differences between chains."""
+"""Convergence of chains: thresholds for R̂, effective sizes, errors and differences between chains."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What chains have to meet to count as converged, besides `traces.MOST_DIFFERENCE`."""
+    """Conditions of convergence, besides `traces.MOST_DIFFERENCE`."""
 
     most_r_hat: float = 1.01
     least_size: float = 1500.0
     most_error: float = 0.009
-    """R̂ as Vehtari et al. advise, who ask for an effective size of 400. The error of the worst of flare's 78
-    edges is some 3 Monte Carlo standard errors: with sizes from 1,500 on, one in ten was wrong by more than
-    0.03."""
+    """Vehtari et al. recommend this R̂ and an effective size of 400. Among the 78 edges of flare, the largest
+    error is about 3 Monte Carlo standard errors: at a size of 1,500 alone, one run in ten was off by more
+    than 0.03."""
     error_bound: float = 4.0
-    """A difference of this many Monte Carlo standard errors does not count: at an effective size of 1,500,
-    one of four chains estimates a probability of 1/2 to 0.026, and many pairs are compared."""
+    """Differences up to this many Monte Carlo standard errors are tolerated: at an effective size of 1,500,
+    the standard error of one of four chains is 0.026 at probability 1/2, and many pairs are compared."""
     certain: float = 0.01
-    """Edges with a probability within this of 0 or 1 have too few changes for R̂."""
+    """Edges with a probability this close to 0 or 1 change too rarely for R̂."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How well chains agree.
+    """Convergence diagnostics of chains.
 
     Attributes:
-        score: R̂ of ln of the weights.
+        score: R̂ of the logarithms of the weights.
         size: R̂ of the number of edges.
         worst_edge: the largest R̂ of an uncertain edge; 1 without any.
         effective: the least effective sample size of all of these.
         error: the largest Monte Carlo standard error of an edge's probability.
-        difference: by how much the probability of an edge differs between two chains at most.
-        beyond: the same, less the part that errors explain.
+        difference: the largest difference between two chains in the probability of an edge.
+        beyond: the largest part of such a difference that standard errors do not explain.
     """
 
     score: float
@@ -55,7 +55,7 @@ class Agreement:
     beyond: float
 
     def meets(self, demands: Demands) -> bool:
-        """Returns whether the chains agree."""
+        """Returns whether the chains have converged."""
         return (
             max(self.score, self.size, self.worst_edge) <= demands.most_r_hat
             and self.effective >= demands.least_size
@@ -64,7 +64,7 @@ class Agreement:
         )
 
     def figures(self) -> dict[str, Any]:
-        """Returns the figures as JSON values: None for R̂ of chains that never moved and differ."""
+        """Returns the diagnostics as JSON values; an infinite R̂ is None."""
         r_hats = {"score": self.score, "edges_in_graph": self.size, "worst_edge": self.worst_edge}
         return {
             "r_hat": {name: value if np.isfinite(value) else None for name, value in r_hats.items()},
@@ -76,12 +76,12 @@ class Agreement:
 
 
 def agreement_of(graphs: NDArray[np.uint32], heights: NDArray[np.float64], demands: Demands) -> Agreement:
-    """Returns how well chains agree.
+    """Returns the convergence diagnostics of chains.
 
     Args:
         graphs: shape (chains, rounds, n, words): the graphs of each chain.
         heights: shape (chains, rounds): ln of their weights.
-        demands: which edges are certain, and which differences errors explain.
+        demands: decides which edges are certain, and which differences are tolerated.
     """
     shares = edge_shares(graphs)
     upper = np.triu_indices(graphs.shape[2], 1)
@@ -101,7 +101,7 @@ def agreement_of(graphs: NDArray[np.uint32], heights: NDArray[np.float64], deman
 
 
 def _beyond_error(traces: NDArray[np.float64], bound: float) -> float:
-    """Returns the largest difference between the means of two chains, less `bound` standard errors of it."""
+    """Returns the largest difference between the means of two chains in excess of `bound` standard errors."""
     means = traces.mean(axis=1)
     errors = np.array([standard_error(trace[None]) for trace in traces])
     differences = np.abs(means[:, None] - means) - bound * np.hypot(errors[:, None], errors)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from jtsolve.scoring.problem import Tabulation
 
 _SECONDS, _MOST_SETS, _LEAST_VARIABLES = 60.0, 600_000, 12
-"""Maximum seconds of certified sums before chains, and the sets and variables with which they are tried: of
-fewer variables, chains visit all graphs that matter."""
+"""Certified sums are tried before chains for at most 60 seconds, up to 600,000 sets, and from 12 variables
+on: for fewer, chains visit all graphs of relevant weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class Auto:
     Certified sums whose intervals stay wider than their tolerance hand over to chains.
 
     Args:
-        exact: how the sums are computed.
-        certified: how the certified ones are, within half of the time.
-        chains: how chains run.
+        exact: options of exact sums.
+        certified: options of certified sums, which have half of the time.
+        chains: options of chains.
 
     Raises:
         ChoiceError: a field holds another method.
@@ -88,7 +88,7 @@ class Auto:
 
     @staticmethod
     def _is_certifiable(problem: Problem) -> bool:
-        """Returns whether certified sums may end soon: there is a table, and it has not too many sets."""
+        """Returns whether certified sums are worth trying: for a table of moderate size."""
         return (
             problem.n >= _LEAST_VARIABLES
             and not CERTIFIABLE.objections(problem)
@@ -98,12 +98,12 @@ class Auto:
 
     @staticmethod
     def _first_part(query: Query) -> Query:
-        """Returns the query for a part of the time."""
+        """Returns the query with the time limit of certified sums."""
         run = query.run
         return replace(query, run=run.part(min(_SECONDS, run.left / 2)))
 
     def _choice(self, query: Query, *, drawn: bool = False) -> Exact | Chains:
-        """Returns the method; where chains refuse the problem, exact sums have the last word."""
+        """Returns the method; exact sums where chains do not support the problem."""
         problem = query.problem
         star = bool(problem.constraints.real_variables)  # one variable more
         if MOVABLE.objections(problem):

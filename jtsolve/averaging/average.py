@@ -1,4 +1,4 @@
-"""The two verbs: from a problem to the posterior over its decomposable graphs, and to draws from it."""
+"""The posterior over the decomposable graphs of a problem, and draws from it."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ def average(
 
     Args:
         problem: scores and constraints.
-        method: see `registry`: "auto" uses exact sums where the problem and the memory allow it, else
-            chains.
+        method: see `registry`; "auto" chooses exact sums, certified sums or chains.
         run: limits and seed, progress and interruption; None for the defaults.
-        edge_odds: prior odds of an edge against none; 1 makes all graphs equally likely.
-        threshold: the least probability of the cliques, and the least expectation of the separators, to list.
+        edge_odds: prior odds of an edge; 1 makes all graphs equally likely.
+        threshold: cliques and separators of a smaller probability or expectation are not listed.
         cluster: runs chains and resamples as tasks, with the same result; None for this process.
-        rows: those behind the problem, for the method "bootstrap".
+        rows: the data of the problem, for the method "bootstrap".
 
     Returns:
-        The posterior, or None if no graph meets the constraints. It records whether chains have converged.
+        The posterior, which records whether chains have converged; None if no graph meets the constraints.
 
     Raises:
-        ChoiceError: the method, the odds or the threshold make no sense.
-        RefusedError: the problem asks for what the method does not support; with every reason.
-        LimitError: the tables or draws need more memory than allowed, or the time ended before any result.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
+        ChoiceError: the method does not exist, or the odds or the threshold are out of range.
+        RefusedError: the method does not support the problem; with every reason.
+        LimitError: the tables or draws exceed the memory limit, or the time limit is reached before any
+            result.
+        KeyboardInterrupt: Ctrl-C or SIGTERM before any result.
     """
     if not 0 <= threshold <= 1:
         raise ChoiceError(f"the threshold is {threshold}; give a probability, from 0 to 1")
@@ -72,23 +72,23 @@ def draw_trees(
 
     Args:
         problem: scores and constraints.
-        count: how many trees.
+        count: number of trees.
         method: as in `average`.
         run: limits and seed, progress and interruption; None for the defaults.
-        edge_odds: prior odds of an edge against none.
+        edge_odds: prior odds of an edge.
 
     Returns:
         The draws, or None if no graph meets the constraints.
 
     Raises:
-        ChoiceError: the method, the odds or the count make no sense.
+        ChoiceError: the method does not exist, or the odds or the count are out of range.
         RefusedError: draws do not support the problem; with every reason.
         NotConvergedError: the chains disagree.
-        LimitError: the tables need more memory than allowed, or the time limit came first.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came first.
+        LimitError: the tables exceed the memory limit, or the time limit is reached.
+        KeyboardInterrupt: Ctrl-C or SIGTERM.
     """
     if count < 1:
-        raise ChoiceError(f"{count} trees make no sample; draw at least 1")
+        raise ChoiceError(f"the number of trees is {count}; draw at least 1")
     _require_odds(edge_odds)
     query = Query(problem, run or Run(), edge_odds, THRESHOLD)
     require_room(count, problem.n, query.limits)

@@ -1,9 +1,9 @@
-"""Bootstrap strengths of edges: in which share of resampled data the best tree has each edge.
+"""Bootstrap strengths of edges: the share of resampled data sets whose best tree has an edge.
 
-Each of B resamples draws the rows of the data with replacement and repeats the whole search. A share is no
-posterior probability: it measures how far the choice of one tree depends on the observed rows. It works with
-every score and backend, far beyond the reach of averaging. Reference: N. Friedman, M. Goldszmidt and A.
-Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
+Each of B resamples draws the rows of the data with replacement and repeats the whole search. The share is not
+a posterior probability: it measures how much the choice of a single tree depends on the observed rows. The
+bootstrap works with every score and backend, far beyond the reach of averaging. Reference: N. Friedman, M.
+Goldszmidt and A. Wyner, Data analysis with Bayesian networks: a bootstrap approach, UAI 1999.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bootstrap:
-    """The posterior by another method, and beside it the share of resamples whose best tree has an edge.
+    """The posterior by another method, and the share of resamples whose best tree has an edge.
 
     Args:
-        replicates: resamples of the rows, at least 1.
-        backend: finds the tree of each resample; none: the choice of auto.
+        replicates: number of resamples, at least 1.
+        backend: finds the tree of each resample; none: chosen by auto.
         posterior: the method that computes the posterior.
 
     Raises:
@@ -61,17 +61,18 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         if self.replicates < 1:
-            raise ChoiceError(f"{self.replicates} resamples give no strengths; ask for 1 or more")
+            raise ChoiceError(f"the number of resamples is {self.replicates}; give 1 or more")
 
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`.
 
-        A posterior that is known is not lost: where no resample was done, `diagnostics` say why, under
-        "no_bootstrap".
+        If no resample is completed, the posterior remains, and `diagnostics["no_bootstrap"]` gives the
+        reason.
         """
         if query.rows is None:
             raise ChoiceError(
-                "bootstrap draws rows, and an instance has none; give data, in Python the solution of learn"
+                "bootstrap resamples rows, and an instance has none; give data, or in Python the solution "
+                "of learn"
             )
         problem = query.problem
         posterior = self.posterior.average(query)
@@ -91,7 +92,9 @@ class Bootstrap:
 
     def draw(self, query: Query, count: int) -> Draws | None:  # noqa: ARG002 - of the protocol
         """Refuses: see `AveragingMethod`."""
-        raise ChoiceError("the trees of a bootstrap are not drawn from the posterior; use exact or chains")
+        raise ChoiceError(
+            "trees of resamples are no draws from the posterior; use exact, certified or chains"
+        )
 
     def tabulation(self, n: int, largest: int, limits: Limits, *, drawn: bool = False) -> Tabulation:
         """See `AveragingMethod`."""
@@ -106,30 +109,31 @@ def bootstrap(
     *,
     cluster: Cluster | None = None,
 ) -> Strengths:
-    """Searches for the trees of resampled data.
+    """Finds the best tree of each of many resamples of the data.
 
-    Ctrl-C, the end of the time and the loss of the cluster keep the resamples done. Each may take an equal
-    share of the time left. Without a time limit, workers find the same strengths as this process.
+    Ctrl-C, the time limit and the loss of the cluster keep the resamples completed so far. Each resample has
+    an equal share of the time left. Without a time limit, workers find the same strengths as this process.
 
     Args:
-        table: the data; a row counts with its multiplicity.
-        count: resamples.
-        learner: finds the tree of each.
+        table: the data; rows have multiplicities.
+        count: number of resamples.
+        learner: finds the tree of each resample.
         run: limits and seed, progress and interruption; None for the defaults.
-        cluster: searches, a task for each resample; None for this process, one after the other.
+        cluster: runs each resample as a task; None for this process, one after the other.
 
     Raises:
         ChoiceError: the count is not positive, the rows are in partitions, the backend refuses the problem,
             or no tree meets the constraints.
         InputError: a resample cannot be scored.
-        LimitError: the limits or the loss of the cluster ended it before the first tree, or do not let a tree
-            be found.
-        KeyboardInterrupt: Ctrl-C or SIGTERM came before the first tree.
+        LimitError: a limit, or the loss of the cluster, before the first tree.
+        KeyboardInterrupt: Ctrl-C or SIGTERM before the first tree.
     """
     if count < 1:
-        raise ChoiceError(f"{count} resamples give no strengths; ask for 1 or more")
+        raise ChoiceError(f"the number of resamples is {count}; give 1 or more")
     if isinstance(table, PartitionedTable):
-        raise ChoiceError("bootstrap draws rows in one place, and these are in partitions; read them as one")
+        raise ChoiceError(
+            "bootstrap needs all rows in one table, and these are in partitions; read them as one table"
+        )
     run = run or Run()
     seen = np.zeros((table.n, table.n))
     done = optimal = 0
@@ -151,7 +155,7 @@ def bootstrap(
         if not done and run.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt
     if not done:
-        raise LimitError("the time ended before the first resample; allow more time")
+        raise LimitError("the time limit was reached before the first resample was complete; allow more time")
     if stop is Stop.FINISHED and done < count:
         stop = run.stop or Stop.TIME
     return Strengths(seen / done, done, count, optimal, name, run.seed, stop)
@@ -159,7 +163,7 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class _Resample:
-    """What a resample contributes."""
+    """The tree of a resample."""
 
     edges: tuple[tuple[int, int], ...]
     optimal: bool
@@ -175,7 +179,7 @@ class _Resampling:
     run: Run
 
     def here(self, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
-        """Yields the findings one after the other."""
+        """Yields the trees one after the other."""
         for done, seed in enumerate(seeds):
             if not self.run.progress(note=f"resample {done + 1} of {len(seeds)}", done=done / len(seeds)):
                 return
@@ -189,7 +193,7 @@ class _Resampling:
             yield _found(result)
 
     def on(self, cluster: Cluster, seeds: Sequence[np.random.SeedSequence]) -> Iterator[_Resample]:
-        """Yields the results of workers as they arrive."""
+        """Yields the trees of workers as they arrive."""
         with cluster.connected() as workers:
             data = workers.share(self.table)
             if self.run.stop is not None:
@@ -211,7 +215,7 @@ class _Resampling:
 def _searched(
     table: Table, learner: Learner, seconds: float | None, seed: int, drawing: np.random.SeedSequence
 ) -> _Resample:
-    """Returns the findings of a resample; called on a worker."""
+    """Returns the tree of a resample; runs on a worker."""
     run = Run(Limits(seconds, threads=1, seed=seed))
     return _found(learner.search(_drawn(table, drawing), run))
 
@@ -221,7 +225,7 @@ def _drawn(table: Table, seed: np.random.SeedSequence) -> Table:
 
 
 def _found(result: Result) -> _Resample:
-    assert result.tree is not None, "search raises an error"
+    assert result.tree is not None, "a search without a tree raises an error"
     edges = tuple(sorted(result.tree.graph_edges))
     return _Resample(edges, result.status is Status.OPTIMAL, result.backend)
 

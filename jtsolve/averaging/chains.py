@@ -1,20 +1,21 @@
-"""Chains over decomposable graphs, for where the exact sums do not fit.
+"""Markov chains over decomposable graphs, for problems beyond exact sums.
 
-Each of at least four chains starts elsewhere (the graph without edges, the best tree, random trees) and is a
-ladder of temperatures whose neighbours exchange their graphs: chains that change one edge at a time at one
-temperature stay in one of two regimes of some posteriors for good, each of them apparently stationary. All
-chains but that of the best tree are cooled down to their temperatures first, or their coldest graphs would
-freeze where they start; as the graphs of a chain cool, they are resampled in proportion to their weights. The
-temperatures are spaced again (`tempering`) whenever the chains are compared. If they do not agree, the
-posterior is marked as not converged.
+Chains have different starts (the graph without edges, the best tree, random trees). Each is a ladder of
+temperatures, whose neighbours exchange their graphs: a chain at one temperature that changes single edges can
+remain in one of two modes of a posterior for ever, and appear stationary. All chains but that of the best
+tree cool down to their temperatures first, since their coldest graphs would freeze at the start; while they
+cool, the graphs of a chain are resampled in proportion to their weights. The temperatures are spaced again
+(`tempering`) whenever the chains are compared. If the chains disagree, the posterior is marked as not
+converged.
 
 Each graph counts once, in proportion to e^score · odds^edges: no junction trees are counted. Proposals add
 or remove an edge, exchange one for another, or move a branch of the graph (`kernels.edge_chain`).
 
-Scores come from a table, or where that would be too large, on demand (`score_table`), with the same result.
+Scores come from a table, or on demand where the table would be too large (`score_table`), with the same
+result.
 
-Time: about 3·10^6 proposals a second and core, of 10^2, or 4n, a round and temperature, and as many again at
-exponent 1. Memory: n²/8 bytes a round and chain.
+Time: about 3·10^6 proposals per second and core; a round has 10^2, or 4n, proposals at each temperature, and
+as many more at exponent 1. Memory: n²/8 bytes per round and chain.
 
 References: see `kernels.edge_chain` and `diagnostics`.
 """
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 
 
 _FEWEST = 100
-"""Rounds whose halves can be compared."""
+"""Minimum number of rounds for a comparison of chains."""
 _MOST_TEMPERATURES = 10_000
 """With so many, 100 rounds on bridges (12 variables) take more than three seconds."""
 
@@ -81,27 +82,26 @@ class ChainConstants:
     rounds: int = 40_000
     """Maximum number of rounds of a chain without limits of rounds and time."""
     task: int = 10
-    """Pieces of a task on a cluster, about a second; as many are lost when it is."""
+    """Pieces of a task on a cluster, about a second: the loss if the cluster is lost."""
     steps: int = 100
-    """Proposals at a temperature in a round, or four for each variable if that is more: exchanges are
-    frequent, and take little of the time. At exponent 1, from which all graphs are taken, there are as many
-    as at all others together: for the same work, the least effective size of 200 variables is 32 times as
-    large, that of flare 1.6 times."""
+    """Proposals at a temperature in a round, or four per variable if that is more: exchanges are frequent at
+    little cost. Exponent 1, whose graphs are the sample, has as many as all others together: for the same
+    work, the smallest effective size with 200 variables is 32 times as large, that of flare 1.6 times."""
     branches: float = 0.5
     exchanges: float = 0.25
-    """The shares of proposals to move a branch, and of an edge for another; measured on plants."""
+    """Shares of the proposals that move a branch, and that exchange two edges; measured on plants."""
     cooling: int = 50
-    """Rounds for each variable, half of all at most, in which chains cool down: about 10^6 proposals a graph
-    of 69 variables."""
+    """Rounds of cooling per variable, at most half of all rounds: about 10^6 proposals for a graph of 69
+    variables."""
     cooled: float = 0.25
-    """The share of the time, where it is limited, in which they do so at most."""
+    """Maximum share of a time limit for cooling."""
     tables: float = 0.125
-    """The share of the memory for the hash tables of scores on demand, all chains together."""
+    """Share of the memory for the hash tables of scores on demand, all chains together."""
     slots: int = 1 << 14
     wanted: int = 1 << 12
     """See `score_table.ScoresOnDemand`."""
     search: float = 20.0
-    """Seconds at most to search for the tree from which one chain starts; less where time is limited."""
+    """Maximum seconds of the search for the best tree, the start of one chain; less under a time limit."""
 
 
 CHAINS = ChainConstants()
@@ -111,7 +111,7 @@ def _numbers_sets(problem: Problem) -> str | None:
     if count_bounded_subsets(problem.n, problem.max_clique_size) <= MOST_SETS:
         return None
     return (
-        f"{problem.n} variables have too many sets of up to {problem.max_clique_size} to number them; bound "
+        f"{problem.n} variables have too many sets of up to {problem.max_clique_size} variables; bound "
         "the treewidth."
     )
 
@@ -122,27 +122,27 @@ MOVABLE = Capabilities(
     ),
     rules=(has_every_score, _numbers_sets),
 )
-"""Constraints that chains support: a graph that meets them still does so as its edges are removed singly."""
+"""Constraints that chains support: those that the removal of an edge preserves."""
 
 
 FOR_CHAINS = Tabulation(seconds=60.0, share=0.25)
-"""A table of millions of sets costs less than scoring half of them singly on demand."""
+"""A table of millions of sets costs less than half as many scores on demand."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chains(Tabulated):
-    """Chains of graphs at several temperatures, which run until they have converged.
+    """Chains of graphs at several temperatures, which run until convergence.
 
     Args:
-        chains: how many, at least 2.
-        temperatures: graphs in a chain, at most 10,000; 1 for no tempering; none: as many as the scores need.
-        hottest: the exponent of the weights at the last temperature; the others are between it and 1. none:
-            by the scores.
-        rounds: the largest number of rounds, of 100 proposals a temperature, or four for each variable. none:
-            as many as fit in half of the memory, and 40,000 at most unless time is limited.
+        chains: number of chains, at least 2.
+        temperatures: number of temperatures, at most 10,000; 1 for no tempering; none: chosen by the scores.
+        hottest: exponent of the weights at the highest temperature, above 0 and at most 1; none: chosen by
+            the scores.
+        rounds: maximum number of rounds, with 100 proposals, or four per variable, at each temperature; none:
+            as many as fit into half of the memory, and at most 40,000 without a time limit.
 
     Raises:
-        ChoiceError: a number is out of its range.
+        ChoiceError: a number is out of range.
     """
 
     name: ClassVar[str] = "chains"
@@ -154,19 +154,19 @@ class Chains(Tabulated):
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        if self.chains < 2:  # noqa: PLR2004 - two can be compared
-            raise ChoiceError(f"{self.chains} chains cannot be compared; run 2 or more")
+        if self.chains < 2:  # noqa: PLR2004 - a comparison needs two
+            raise ChoiceError(f"the number of chains is {self.chains}; a comparison needs 2 or more")
         if self.temperatures is not None and not 1 <= self.temperatures <= _MOST_TEMPERATURES:
             raise ChoiceError(
-                f"{self.temperatures} temperatures make no ladder: give 1 to {_MOST_TEMPERATURES}"
+                f"the number of temperatures is {self.temperatures}; give 1 to {_MOST_TEMPERATURES}"
             )
         if self.hottest is not None and not 0 < self.hottest <= 1:
             raise ChoiceError(
-                f"temperatures down to an exponent of {self.hottest} make no ladder: "
+                f"the exponent at the highest temperature is {self.hottest}; "
                 "give a number above 0 and at most 1"
             )
         if self.rounds is not None and self.rounds < _FEWEST:
-            raise ChoiceError(f"{self.rounds} rounds are too few to compare chains; run {_FEWEST} or more")
+            raise ChoiceError(f"the number of rounds is {self.rounds}; a comparison needs {_FEWEST} or more")
 
     def average(self, query: Query) -> GraphPosterior:
         """See `AveragingMethod`. The posterior records whether the chains have converged."""
@@ -193,7 +193,7 @@ class Chains(Tabulated):
         return Draws(tuple(sample.draw(count)), "chains", sample.diagnostics)
 
     def _run(self, query: Query) -> tuple[JunctionTree | None, Sample, float]:
-        """Returns the tree from which the second chain starts, what the chains saw, and their seconds."""
+        """Returns the start of the second chain, the sample, and the seconds of the chains."""
         require_movable(query.problem)
         # A search that leaves the chains most of the time.
         start = best_tree(query.problem, query.run.part(min(CHAINS.search, 0.2 * query.run.left)))
@@ -230,29 +230,29 @@ def run_chains(
     cluster: Cluster | None = None,
     constants: ChainConstants = CHAINS,
 ) -> Sample:
-    """Runs chains until they have converged, or to the end of their rounds or of the time.
+    """Runs chains until convergence, the last round, or the time limit.
 
-    Where the cluster is lost, "stop" of the diagnostics is "lost".
+    If the cluster is lost, `diagnostics["stop"]` is "lost".
 
     Args:
         problem: one that `require_movable` accepts.
         edge_odds: prior odds of an edge.
         how: the options.
-        start: where the second chain starts; None for a random tree.
+        start: start of the second chain; None for a random tree.
         cluster: runs each chain as tasks, with the same result; None for threads of this process.
         run: time, threads, seed and progress.
-        constants: of the chains.
+        constants: constants of the chains.
 
     Raises:
-        StoppedError: the run has to stop before anything could be compared.
-        ClusterLostError, WorkersLostError: the cluster was lost before.
+        StoppedError: the run stops before the first comparison.
+        ClusterLostError, WorkersLostError: the cluster is lost before the first comparison.
     """
     problem = problem.guarded(run)
     running = _RunningChains(problem, edge_odds, how, start, run, cluster=cluster, constants=constants)
     sample: Sample | None = None
     for rounds in _stages(running.rounds):
         try:
-            # The rate of exchanges so far sets the temperatures of the next stage.
+            # The rates of exchange so far determine the temperatures of the next stage.
             if sample is None and run.left < inf:
                 running.pace_cooling()
             running.space_temperatures()
@@ -272,7 +272,7 @@ def run_chains(
 
 
 def _stages(rounds: int) -> Iterator[int]:
-    """Yields the rounds after which the chains are compared: half as many again each time, from 2,000."""
+    """Yields the numbers of rounds at which chains are compared: from 2,000, each larger by half."""
     stage = min(2000, rounds)
     while True:
         yield stage
@@ -282,10 +282,10 @@ def _stages(rounds: int) -> Iterator[int]:
 
 
 def _most_rounds(n: int, how: Chains, limits: Limits, most: int) -> int:
-    """Returns the rounds of the options, or as many as half of the memory holds.
+    """Returns the number of rounds: as requested, or as many as fit into half of the memory.
 
     Raises:
-        LimitError: the memory does not hold the graphs.
+        LimitError: the graphs exceed the memory limit.
     """
     each = how.chains * 4 * n * word_count(n)  # bytes
     rounds = how.rounds
@@ -302,7 +302,7 @@ def _most_rounds(n: int, how: Chains, limits: Limits, most: int) -> int:
 
 
 class _RunningChains:
-    """The chains and their traces."""
+    """Running chains and their traces."""
 
     def __init__(
         self,
@@ -323,7 +323,7 @@ class _RunningChains:
         forbidden = neighbours_of(n, map(members, problem.constraints.forbidden_edges))
         self.rounds = _most_rounds(n, how, run.limits, constants.rounds)
         log_odds = log(edge_odds)
-        # Odds and scores are multiples of one unit, so that the weight of a graph depends on no way to it.
+        # Odds and scores are multiples of one unit: the sum for a graph is exact, whatever the path to it.
         rounded, before = RoundedScores.of(problem, log_odds), sets_before(n, largest)
         log_odds = rounded.multiple(log_odds)
         on_demand = None
@@ -373,7 +373,7 @@ class _RunningChains:
         self.swaps = np.zeros((how.chains, temperatures - 1), np.int64)
 
     def _with_star(self, neighbours: Sequence[VarSet], *, frozen: bool = False) -> list[VarSet]:
-        """Returns neighbours with those of the star: the discrete variables, or all that must not change."""
+        """Returns neighbours with those of the star: the discrete variables; all, for frozen pairs."""
         n = len(neighbours)
         if not self.discrete:
             return list(neighbours)
@@ -381,21 +381,21 @@ class _RunningChains:
         return [*(around | (own >> v & 1) << n for v, around in enumerate(neighbours)), own]
 
     def state(self, chain: int) -> ChainState:
-        """Returns where a chain is: views."""
+        """Returns views of the state of a chain."""
         arrays = (self.states, self.rows, self.logs, self.order, self.clock, self.counts)
         return ChainState(*(array[chain] for array in arrays))
 
     def exchanges(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the accepted and the tried exchanges of each pair since the temperatures were spaced."""
+        """Returns the accepted and the proposed exchanges of each pair since the last spacing."""
         pairs = np.arange(len(self.setup.betas) - 1)
         parity = pairs % 2
-        # A pair is tried in every other round, once its chain has cooled down and since the last spacing.
+        # A pair exchanges in every other round, after cooling and since the last spacing.
         first = np.minimum(np.maximum(self.clock[:, 1:], self.spaced), self.done)
         tried = (self.done + 1 - parity) // 2 - (first + 1 - parity) // 2
         return (self.counts[:, 3 + pairs] - self.swaps).sum(axis=0), tried.sum(axis=0)
 
     def space_temperatures(self) -> None:
-        """Spaces the temperatures by the exchanges since they were last spaced."""
+        """Spaces the temperatures by the exchanges since the last spacing."""
         if self.done and len(self.setup.betas) > 2:  # noqa: PLR2004 - the ends stay
             accepted, tried = self.exchanges()
             betas = respaced(self.setup.betas, 1 - accepted / np.maximum(1, tried))
@@ -404,7 +404,7 @@ class _RunningChains:
             self.swaps = self.counts[:, 3 : 2 + len(betas)].copy()
 
     def pace_cooling(self) -> None:
-        """Runs the chains for two pieces, and has them cool down within a share of the time that is left."""
+        """Runs two pieces, and limits the rounds of cooling to a share of the time left."""
         piece = self.setup.piece
         self.until(min(piece, self.rounds))  # compiles the kernels
         # The second piece, which compiles nothing, gives the seconds of a round.
@@ -423,7 +423,7 @@ class _RunningChains:
             self._on(self.cluster, rounds)
 
     def _reserve(self, rounds: int) -> None:
-        """Makes room for the graphs of some rounds, and of as many again as there were."""
+        """Allocates traces for a number of rounds, at least twice the present one."""
         held = self.heights.shape[1]
         if rounds > held:
             more = ((0, 0), (0, min(self.rounds, max(rounds, 2 * held)) - held))
@@ -431,7 +431,7 @@ class _RunningChains:
             self.heights = np.pad(self.heights, more)
 
     def _on(self, cluster: Cluster, rounds: int) -> None:
-        """Runs each chain as a task for a while, again and again."""
+        """Runs each chain as a sequence of tasks."""
         if not self.run.progress(note="chains"):  # before workers start
             raise StoppedError
         with cluster.connected() as workers:
@@ -486,7 +486,7 @@ class _RunningChains:
             pool.shutdown(cancel_futures=True)
 
     def sample(self) -> Sample:
-        """Returns the trace after the first half, the warm-up, and whether the chains agree."""
+        """Returns the trace after the first half, the warm-up, and whether the chains have converged."""
         kept = slice(self.done // 2, self.done)
         graphs, heights = self.graphs[:, kept], self.heights[:, kept]
         if self.discrete:
@@ -509,7 +509,7 @@ class _RunningChains:
             "least_swap_rate": min(swap_rates, default=None),
             "round_trips": trips,
         }
-        # Rounds of cooling follow another distribution: none may be left in the second half.
+        # Graphs of cooling chains follow another distribution: none may be in the second half.
         cooled = self.clock[:, 1].max() <= kept.start
         return Sample(graphs, heights, bool(cooled and agreement.meets(self.constants.demands)), diagnostics)
 
@@ -517,9 +517,9 @@ class _RunningChains:
 def _random_tree(
     generator: np.random.Generator, forbidden: Sequence[VarSet], discrete: VarSet, largest: int
 ) -> list[VarSet]:
-    """Returns a random forest without forbidden edges: each vertex joins an earlier one.
+    """Returns a random forest without forbidden edges: each vertex is attached to an earlier one.
 
-    The discrete ones come first, so that no path of real ones joins them.
+    Discrete variables come first: no path of real variables connects two of them.
     """
     n = len(forbidden)
     order = sorted(generator.permutation(n).tolist(), key=lambda v: ~discrete >> v & 1)

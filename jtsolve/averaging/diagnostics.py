@@ -1,4 +1,4 @@
-"""Figures of samples: rank-normalised split R̂, effective sample sizes, and shares with their errors.
+"""Diagnostics of samples: rank-normalised split R̂, effective sample sizes, and shares with standard errors.
 
 References:
     Vehtari, Gelman, Simpson, Carpenter and Bürkner, Rank-normalization, folding, and localization: an
@@ -26,8 +26,8 @@ def split_chains(traces: NDArray[np.float64]) -> NDArray[np.float64]:
 def split_r_hat(traces: NDArray[np.float64]) -> float:
     """Returns the rank-normalised split R̂ of chains, shape (m, k); 1 if nothing ever varies.
 
-    Each value is replaced by the normal score of its rank among all; R̂² compares the variance of all halves
-    with that within them. inf if the halves differ and none varies.
+    Values are replaced by the normal scores of their ranks; R̂² is the ratio of the variance of all halves to
+    the variance within them; inf if the halves differ and none varies.
     """
     from scipy.special import ndtri
     from scipy.stats import rankdata
@@ -44,10 +44,10 @@ def split_r_hat(traces: NDArray[np.float64]) -> float:
 
 
 def effective_size(traces: NDArray[np.float64]) -> float:
-    """Returns the effective sample size of chains, shape (m, k), of the halves; their size if nothing varies.
+    """Returns the effective sample size of chains, shape (m, k), from their halves.
 
-    It is the size divided by 1 + 2 Σ ρ, the autocorrelations summed up to where the sums of two neighbours
-    turn negative, and kept from increasing.
+    It is the size divided by 1 + 2 Σ ρ; the sums of two neighbouring autocorrelations are made monotone, and
+    end before the first negative one. It is the size if nothing varies.
     """
     halves = split_chains(traces)
     count, length = halves.shape
@@ -75,7 +75,7 @@ def distribution(name: str, values: NDArray[np.int64], independent: float) -> di
     """Returns the shares of the values 0, 1, …, and their errors for a number of independent draws.
 
     Args:
-        name: of the quantity; its errors are under NAME_errors.
+        name: name of the quantity; its errors have the key NAME_errors.
         values: shape (chains, draws), not negative.
         independent: the effective number of draws.
     """

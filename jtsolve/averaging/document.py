@@ -30,18 +30,18 @@ _Kind = TypeVar("_Kind")
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Expectation = Annotated[float, msgspec.Meta(ge=0)]
 _TWO = msgspec.Meta(min_length=2, max_length=2)
-"""Length of a list: msgspec 0.22 writes beyond its memory for a tuple beside a bounded number."""
+"""Length of a list; for a tuple beside a bounded number, msgspec 0.22 overruns its memory."""
 
 
 class Instance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The problem averaged over: its name and digest."""
+    """Name and digest of the problem."""
 
     name: str
     digest: str
 
 
 class Pair(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """An edge with its probability, or with the bounds of it."""
+    """An edge with its probability, or bounds on it."""
 
     one: str
     other: str
@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
 
 class Clique(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A set with the probability that it is a maximal clique, or bounds of this."""
+    """A set with the probability that it is a maximal clique, or bounds on it."""
 
     names: list[str]
     low: Probability
@@ -58,7 +58,7 @@ class Clique(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
 
 
 class Separator(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A set with its expected multiplicity as a separator, or bounds of this."""
+    """A set with its expected multiplicity as a separator, or bounds on it."""
 
     names: list[str]
     low: Expectation
@@ -69,12 +69,12 @@ class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """A jtsolve posterior file, version 1.
 
     `edges` has every pair of variables once, with the probability of an edge. `cliques` are maximal cliques
-    with theirs, `separators` sets with the expected number of times that they are separators, both above a
-    threshold in `diagnostics`. `log_evidence` is in nats; null if the method does not give it. `converged` is
-    false if the chains of method "chains" disagree: then the figures must not be used.
+    with their probabilities, `separators` sets with their expected multiplicities, both above a threshold in
+    `diagnostics`. `log_evidence` is in nats; null if the method does not compute it. `converged` is false if
+    the chains of method "chains" disagree: then the figures must not be used.
 
     Method "certified" has proved bounds in place of figures: `[name, name, low, high]`, and pairs for
-    `log_evidence` and `connected`; `converged` is false if they are wider than the tolerance.
+    `log_evidence` and `connected`; `converged` is false if an interval is wider than the tolerance.
     """
 
     format: Literal["jtsolve-posterior"]
@@ -95,10 +95,10 @@ class PosteriorDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class TracesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`diagnostics.traces`: of each chain, the score and the number of edges at some rounds.
+    """`diagnostics.traces`: the score and the number of edges of each chain at some rounds.
 
-    `pairs` has every pair of variables, with the Monte Carlo standard error of its probability, and by how
-    much that differs between two chains at most.
+    `pairs` has every pair of variables, with the Monte Carlo standard error of its probability and the
+    largest difference between two chains.
     """
 
     rounds: list[int]
@@ -108,7 +108,7 @@ class TracesDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BootstrapDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`diagnostics.bootstrap`: in which share of the resamples the tree found has each edge."""
+    """`diagnostics.bootstrap`: the share of resamples whose tree has an edge."""
 
     edges: list[tuple[str, str, Probability]]
     resamples: Annotated[int, msgspec.Meta(ge=1)]
@@ -175,7 +175,7 @@ def _listed(
     bounds: Sequence[tuple[float, float]] | None,
     names: Sequence[str],
 ) -> list[list[Any]]:
-    """Returns sets by names, with their figures or the bounds of these."""
+    """Returns sets by names, with their figures or bounds."""
     values = [(value,) for _, value in figures] if bounds is None else bounds
     return [[names_of(mask, names), *of] for (mask, _), of in zip(figures, values, strict=True)]
 
@@ -184,7 +184,7 @@ def read_posterior(path: str | Path) -> GraphPosterior:
     """Returns the posterior in a file.
 
     Raises:
-        InputError: the file cannot be read, or is not as the format asks; names the place.
+        InputError: the file cannot be read or violates the format; with the place.
     """
     source = str(path)
     document = decode_json(read_file(path), PosteriorDocument, source)
@@ -240,7 +240,7 @@ def read_posterior(path: str | Path) -> GraphPosterior:
 
 
 _NUMBERS = ("expected_edges", "expected_cliques")
-"""Expected numbers, whose bounds are in the diagnostics."""
+"""Expected numbers with bounds in the diagnostics."""
 
 
 def _middle(entry: Pair | Clique | Separator) -> float:
@@ -250,10 +250,10 @@ def _middle(entry: Pair | Clique | Separator) -> float:
 def _intervals(
     document: PosteriorDocument, diagnostics: dict[str, Any], index: Mapping[str, int], source: str
 ) -> Intervals | None:
-    """Returns the bounds of certified sums; None where all figures are single ones.
+    """Returns the bounds of certified sums; None if the figures are not bounds.
 
     Raises:
-        ValueError: some are bounds and some are not.
+        ValueError: bounds and single figures are mixed.
     """
     entries: list[Pair | Clique | Separator] = [*document.edges, *document.cliques, *document.separators]
     single = [entry.high is None for entry in entries]
@@ -261,7 +261,7 @@ def _intervals(
     if all(single) and not isinstance(evidence, list) and not isinstance(connected, list):
         return None
     if any(single) or not isinstance(evidence, list) or not isinstance(connected, list):
-        raise ValueError("some figures are bounds, and some are not")
+        raise ValueError("bounds and single figures are mixed")
     expected = [
         _converted(diagnostics.pop(name, None), tuple[float, float], source, f"$.diagnostics.{name}")
         for name in _NUMBERS
@@ -282,7 +282,7 @@ def _intervals(
 def _matrix(
     pairs: Sequence[tuple[str, str, float]], index: Mapping[str, int], source: str, place: str
 ) -> NDArray[np.float64]:
-    """Returns the symmetric matrix of a figure that every pair has."""
+    """Returns the symmetric matrix of a figure of every pair."""
     n, names = len(index), list(index)
     matrix = np.full((n, n), np.nan)
     np.fill_diagonal(matrix, 0.0)
@@ -305,7 +305,7 @@ def _traces(value: Any, index: Mapping[str, int], source: str) -> Traces:
     found = _converted(value, TracesDocument, source, place)
     lengths = {*map(len, found.scores), *map(len, found.edges_in_graph)}
     if len(found.scores) != len(found.edges_in_graph) or lengths != {len(found.rounds)}:
-        reason = "the traces are not as long as the rounds, or there are none"
+        reason = "the traces and the rounds have different lengths, or there are none"
         raise InputError(source, place, reason, "make the file again")
     figures = [[(one, other, pair[k]) for one, other, *pair in found.pairs] for k in (0, 1)]
     errors, differences = (_matrix(part, index, source, f"{place}.pairs") for part in figures)
@@ -340,7 +340,7 @@ def _sets(
 
 
 def _tree(cliques: Any, index: Mapping[str, int], source: str) -> JunctionTree:
-    """Returns the best tree, which is there as its cliques."""
+    """Returns the best tree from its cliques."""
     place = "$.diagnostics.best"
     if not (
         isinstance(cliques, list)

@@ -1,19 +1,19 @@
 """Exact, independent draws of graphs from the posterior.
 
-The tables of `sums` are followed from the top, each choice in proportion to its term. V is partitioned with
-L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is connected(∅,K):
+The recursion of `sums` is followed from the top; each choice is drawn in proportion to its term. V is
+partitioned with L(∅,K) P(∅,R∖K) for the K ∋ min R, and each part K is connected(∅,K):
 
     connected(Q,K): a graph on Q ∪ K with Q complete, K connected and N(K) = Q:
         a clique C, Q ⊊ C ⊆ Q ∪ K (C ∋ min K if Q = ∅), with c(C) P°(C,K∖C);
         below it, of R = K ∖ C, a part K' ∋ min R with L°(C,K') P°(C,R∖K') / P°(C,R), its neighbourhood Q' ⊊ C
         with F(Q',K')/s(Q') / L°(C,K'), and connected(Q',K'); then R ∖ K'
     until
-        K is connected, and accepted with probability 1 / (number of cliques that hold Q, or min K), since it
-        may be proposed from each of them.
+        K is connected, and accepted with probability 1 / (number of cliques that contain Q, or min K), since
+        each of them may propose it.
 
-L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. There is no burn-in
-and there are no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, less for
-the rest; a task makes each list once (`kernels.draws`).
+L° = L − F/s, and P° sums the partitions without a full part: then C is a maximal clique. Draws need no
+burn-in and no weights. Time: at most 4^n / 2 products for P°; 2^n steps to list the first cliques, fewer for
+the others; a task makes each list once (`kernels.draws`).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 _TASKS, _LONGEST = 8, 4000
-"""Number of tasks, each with shared lists (`kernels.draws`); and draws of a task, for which Ctrl-C waits."""
+"""Tasks, each with its own lists (`kernels.draws`); maximum draws of a task: the delay of Ctrl-C."""
 
 
 class Arranged(NamedTuple):
-    """The tables as draws read them.
+    """The tables, rearranged for draws.
 
     Attributes:
-        layout: as of the sums.
+        layout: the layout of the sums.
         terms: `kernels.draws.Terms`.
-        connected: whether all graphs are.
+        connected: whether all graphs are connected.
     """
 
     layout: Any
@@ -58,10 +58,10 @@ class Arranged(NamedTuple):
 
 
 def arrange_tables(sums: Sums, run: Run) -> Arranged:
-    """Rearranges the tables, whose total is not 0, in their own place: `sums` is of no more use.
+    """Rearranges the tables of a total above 0 in place: `sums` must not be used afterwards.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the run stops.
     """
     from jtsolve.averaging.kernels.draws import Terms, arrange_cliques, arrange_joints, arrange_parts
     from jtsolve.averaging.kernels.sums import NO_SEPARATOR
@@ -106,7 +106,7 @@ def arrange_tables(sums: Sums, run: Run) -> Arranged:
             for first, last in pieces_of(1 << n, 20.0 * 1.5**n)
         ]
     )
-    # F is not needed further: F/s, written to the room of the cliques, replaces it.
+    # F/s, in the memory of the cliques, replaces F, which is no longer needed.
     joints = int(layout.first[n - sizes, -2].sum())
     tables.f[:joints] = cliques[:joints]
     cliques[:] = 0
@@ -125,14 +125,14 @@ def draw_graphs(arranged: Arranged, count: int, run: Run) -> NDArray[np.int64]:
 
     Args:
         arranged: the tables.
-        count: how many, at least 1.
+        count: number of graphs, at least 1.
         run: threads, seed and progress.
 
     Returns:
         Shape (count, n): the neighbours of each vertex as bit masks.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the run stops.
     """
     from jtsolve.averaging.kernels.draws import draw_graphs as draw
 
@@ -165,7 +165,7 @@ def _on_all_threads(tasks: Sequence[Callable[[], object]], run: Run, note: str) 
 
 
 def trees_of(graphs: Iterable[tuple[VarSet, ...]]) -> list[JunctionTree]:
-    """Returns the canonical junction trees of graphs, given as neighbours; equal graphs share one."""
+    """Returns the canonical junction trees of graphs, given by neighbours; equal graphs share a tree."""
     found: dict[tuple[VarSet, ...], JunctionTree] = {}
     trees = []
     for graph in graphs:

@@ -38,11 +38,11 @@ class Exact(Tabulated):
     """Sums over all decomposable graphs, each exactly once.
 
     Args:
-        treewidths: also the exact posterior of the treewidth, by one more sum for each.
-        draws: independent draws, which give the posterior of the number of edges, and of the treewidth unless
-            it is summed, each with its Monte Carlo error; 0 for none.
-        device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
-            is found that accepts the problem and saves two seconds or more by prediction.
+        treewidths: whether to compute the exact posterior of the treewidth, by one more sum for each value.
+        draws: number of independent draws, which estimate the posterior of the number of edges, and of the
+            treewidth unless it is exact, with Monte Carlo errors; 0 for none.
+        device: "cpu"; "cuda" for an NVIDIA device, which needs the extra `gpu`; or "auto" for a device if one
+            exists, supports the problem, and is predicted to save two seconds or more.
 
     Raises:
         ChoiceError: the number of draws is negative.
@@ -56,7 +56,7 @@ class Exact(Tabulated):
 
     def __post_init__(self) -> None:
         if self.draws < 0:
-            raise ChoiceError(f"{self.draws} draws cannot be made; give a number of 0 or more")
+            raise ChoiceError(f"the number of draws is {self.draws}; give 0 or more")
 
     def average(self, query: Query) -> GraphPosterior | None:
         """See `AveragingMethod`."""
@@ -80,14 +80,14 @@ class Exact(Tabulated):
             return Draws(tuple(trees_of(map(tuple, graphs.tolist()))), "exact", {})
 
     def fits(self, n: int, largest: int, limits: Limits, *, drawn: bool = False, plain: bool = True) -> bool:
-        """Returns whether there are exact sums of n variables, and they fit the memory, or that of a device.
+        """Returns whether exact sums of n variables fit the memory of the machine or of a device.
 
         Args:
             n: the number of variables.
             largest: the size of the largest set.
             limits: of memory.
-            drawn: whether graphs are to be drawn, for which the tables have to fit the memory.
-            plain: whether a device accepts the problem.
+            drawn: whether graphs are to be drawn; then the tables must fit the memory of the machine.
+            plain: whether a device supports the problem.
         """
         if n > MOST_VARIABLES:
             return False
@@ -144,10 +144,10 @@ class Exact(Tabulated):
         }
 
     def _summable(self, query: Query) -> Problem:
-        """Returns the problem to sum over, with the star of marks.
+        """Returns the problem with the star of marks.
 
         Raises:
-            RefusedError: the exact sums do not support it; with every reason.
+            RefusedError: exact sums do not support the problem; with every reason.
         """
         problem = query.problem.with_star()
         if objections := (ON_DEVICE if self.device == "cuda" else EXACT).objections(problem):
@@ -161,7 +161,7 @@ class Exact(Tabulated):
         return summed(weights, query.run, self.device, plain=plain, drawn=drawn)
 
     def _treewidths(self, query: Query, log_total: float) -> list[float]:
-        """Returns P(treewidth = k), k = 0, 1, …: differences of sums with a bound."""
+        """Returns P(treewidth = k), k = 0, 1, …: differences of sums with bounded treewidth."""
         below = 0.0
         found = []
         for width in range(1, query.problem.max_clique_size):
@@ -173,7 +173,7 @@ class Exact(Tabulated):
 
 
 def _drawn(sums: Sums, count: int, run: Run) -> NDArray[np.int64]:
-    """Returns the neighbours of each vertex in drawn graphs, shape (count, n); `sums` is of no more use."""
+    """Returns the neighbours of each vertex in drawn graphs, shape (count, n); `sums` is consumed."""
     star = 1 << (sums.weights.n - 1) if sums.weights.star else 0
     graphs = draw_graphs(arrange_tables(sums, run), count, run)
     return graphs[:, :-1] & ~star if star else graphs
@@ -183,4 +183,4 @@ def _require_identity(features: GraphFeatures) -> None:
     """Raises InternalError unless the expected number of cliques is one more than that of separators."""
     surplus = float(features.clique.sum() - features.separator.sum())
     if not abs(surplus - 1.0) <= ROUNDING:
-        raise InternalError(f"expected cliques exceed expected separators by {surplus}, which has to be 1")
+        raise InternalError(f"expected cliques exceed expected separators by {surplus} instead of 1")

@@ -1,4 +1,4 @@
-"""What the finished tables say of edges, cliques and separators."""
+"""Probabilities of edges, cliques and separators from the finished tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 NEGLIGIBLE = 1e-12
-"""Groups of eight sets, none complete with this probability, are skipped."""
+"""Groups of eight sets are skipped if each is complete with a smaller probability."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +31,8 @@ class GraphFeatures:
     Attributes:
         masks: shape (K,): the sets by size, then by mask.
         complete: shape (K,): the probability that all pairs in the set are edges; 1 for ∅.
-        clique: shape (K,): that it is a maximal clique.
-        separator: shape (K,): the expected number of times that it is a separator.
+        clique: shape (K,): the probability that it is a maximal clique.
+        separator: shape (K,): its expected multiplicity as a separator.
         connected: the probability that the graph is connected.
     """
 
@@ -62,10 +62,10 @@ class GraphFeatures:
 
 
 def features_of(sums: Sums, run: Run) -> GraphFeatures:
-    """Returns the probabilities, from tables whose total is not 0; the star of marks is left out.
+    """Returns the probabilities from tables of a total above 0; the star of marks is left out.
 
     Raises:
-        StoppedError: the run has to stop.
+        StoppedError: the run stops.
     """
     from jtsolve.averaging.kernels.features import describe_sets, expected_components
 
@@ -91,7 +91,7 @@ def features_of(sums: Sums, run: Run) -> GraphFeatures:
     connected = ratio(sums.connected_total, sums.total)
     complete[0] = 1.0
     separator[0] = max(0.0, expected_components((number, exponent), sums.layout, sums.tables) - 1.0)
-    if sums.weights.star:  # see `describe_sets`: A is described by A, and by A ∪ star
+    if sums.weights.star:  # see `describe_sets`: the figures of A are those of A and of A ∪ star
         kept = masks < 1 << (n - 1)
         whole = np.zeros((2, 2, 1 << (n - 1)))
         whole[:, (~kept).astype(int), masks & ~(1 << (n - 1))] = clique, separator

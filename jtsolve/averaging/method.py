@@ -1,6 +1,6 @@
-"""Averaging methods: their queries and answers.
+"""The protocol of averaging methods, with their queries and results.
 
-A method is a frozen value whose fields are its options; `registry` has their names.
+A method is a frozen value whose fields are its options; `registry` lists the methods.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MARGINAL_LIKELIHOODS = ("bdeu", "bdj", "bge", "niw")
 
 
 class SourceRows(NamedTuple):
-    """The rows behind a problem, for methods that resample them, and their score."""
+    """The data of a problem and their score, for methods that resample rows."""
 
     score: ScoreFunction
     table: AnyTable
@@ -43,10 +43,10 @@ class Query:
     Args:
         problem: scores and constraints.
         run: limits and seed, progress and interruption.
-        edge_odds: prior odds of an edge against none.
-        threshold: the least probability of the cliques, and the least expectation of the separators, to list.
+        edge_odds: prior odds of an edge.
+        threshold: cliques and separators of a smaller probability or expectation are not listed.
         cluster: runs chains and resamples as tasks, with the same result; None for this process.
-        rows: those behind the problem; None where there are none.
+        rows: the data of the problem; None for an instance.
     """
 
     problem: Problem
@@ -63,11 +63,11 @@ class Query:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Has signals and the limits end the work in the body.
+        """Signals and limits end the work in the body.
 
         Raises:
-            LimitError: the time ended before any result.
-            KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
+            LimitError: the time limit is reached before any result.
+            KeyboardInterrupt: Ctrl-C or SIGTERM before any result.
         """
         with self.run.interruptible():
             try:
@@ -83,12 +83,12 @@ class Query:
         diagnostics: dict[str, Any],
         **parts: Any,
     ) -> GraphPosterior:
-        """Returns the posterior with the parts that a method found.
+        """Returns the posterior with the figures of a method.
 
         Args:
             best: the graph of highest weight found.
-            seconds: of each phase.
-            diagnostics: of the method.
+            seconds: seconds of each phase.
+            diagnostics: diagnostics of the method.
             parts: other fields of `GraphPosterior`.
         """
         if (remark := remark_on_scores(self.problem)) is not None:
@@ -112,11 +112,11 @@ class Draws:
     """Trees drawn from the posterior, all of equal weight.
 
     Attributes:
-        trees: canonical junction trees, in the order drawn; equal graphs share one.
-        method: "exact": independent draws; "certified": the same, from a distribution that differs from the
-            posterior by `diagnostics["total_variation"]` at most; "chains": equally spaced graphs of chains
-            that have converged.
-        diagnostics: of the method, as JSON values; empty for exact draws.
+        trees: canonical junction trees, in the order of the draws; equal graphs share a tree.
+        method: "exact": independent draws; "certified": independent draws from a distribution within
+            `diagnostics["total_variation"]` of the posterior; "chains": equally spaced graphs of converged
+            chains.
+        diagnostics: diagnostics of the method, as JSON values; empty for exact draws.
     """
 
     trees: tuple[JunctionTree, ...]
@@ -134,9 +134,9 @@ class AveragingMethod(Protocol):
 
         Raises:
             ChoiceError: the method does not support the options.
-            RefusedError: it does not support the problem; with every reason.
-            LimitError: the tables need more memory than allowed, or the time ended before any result.
-            KeyboardInterrupt: Ctrl-C or SIGTERM came before any result.
+            RefusedError: the method does not support the problem; with every reason.
+            LimitError: the tables exceed the memory limit, or the time limit is reached before any result.
+            KeyboardInterrupt: Ctrl-C or SIGTERM before any result.
         """
         ...
 
@@ -156,7 +156,7 @@ class AveragingMethod(Protocol):
             n: the number of variables.
             largest: the size of the largest set.
             limits: of memory.
-            drawn: whether graphs are to be drawn, which takes more memory.
+            drawn: whether graphs are to be drawn, which needs more memory.
         """
         ...
 
@@ -180,11 +180,11 @@ class Tabulated:
 
 
 def remark_on_scores(problem: Problem) -> str | None:
-    """Returns a warning if the scores are known not to be log marginal likelihoods."""
+    """Returns a warning if the scores are not log marginal likelihoods."""
     score = problem.provenance.get("score")
     if not isinstance(score, str) or score in MARGINAL_LIKELIHOODS:
         return None
     return (
-        f"the score {score} is not a log marginal likelihood: e^{score} is averaged in its place, and the "
+        f"the score {score} is not a log marginal likelihood: the average uses e^{score} instead, and the "
         "probabilities are approximations"
     )

@@ -1,4 +1,4 @@
-"""Rounds of a chain: `kernels.edge_chain`, and the scores that it requests."""
+"""Rounds of a chain by `kernels.edge_chain`, and the scores that the kernel requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jtsolve.averaging.tempering import ProposalMix
 
 _MOST_ROUNDS, _PROPOSALS = 100, 250_000
-"""Limits of a piece, the rounds of a thread at a time: a tenth of a second, the delay of Ctrl-C."""
+"""Limits of a piece, the rounds of a call: a tenth of a second, the delay of Ctrl-C."""
 
 
 class ChainScores(NamedTuple):
@@ -25,13 +25,13 @@ class ChainScores(NamedTuple):
 
     Attributes:
         values: see `score_table.ScoreTable`; so are the next two.
-        ranks: of the sets with a score.
-        wanted: of those without.
+        ranks: ranks of the sets with a score.
+        wanted: ranks of requested sets.
         before: see `score_table.sets_before`.
         largest: the size of the largest clique.
         log_odds: ln of the prior odds of an edge.
         forbidden: shape (n, words): the vertices whose adjacency to a vertex must not change.
-        star: the star of marks (`core.marks`), the last vertex; it counts in no score. -1 for none.
+        star: the star of marks (`core.marks`), the last vertex, which is in no score; -1 for none.
     """
 
     values: NDArray[np.float64]
@@ -45,7 +45,7 @@ class ChainScores(NamedTuple):
 
 
 class ChainSetup(NamedTuple):
-    """Read-only state shared by the chains; `on_demand` makes the scores of each, where there is no table."""
+    """Read-only state of all chains; `on_demand` makes the scores of each where there is no table."""
 
     betas: NDArray[np.float64]
     steps: int
@@ -55,13 +55,13 @@ class ChainSetup(NamedTuple):
 
     @property
     def piece(self) -> int:
-        """The rounds of a thread at a time."""
+        """The number of rounds of a call."""
         proposals = 2 * self.steps * len(self.betas)
         return max(1, min(_MOST_ROUNDS, _PROPOSALS // max(1, proposals)))
 
 
 class ChainState(NamedTuple):
-    """Where a chain is; see `kernels.edge_chain`."""
+    """The state of a chain; see `kernels.edge_chain`."""
 
     random: NDArray[Any]
     rows: NDArray[Any]
@@ -80,18 +80,18 @@ def run_rounds(
     *,
     stop: Callable[[], bool],
 ) -> None:
-    """Runs a chain for as many rounds as there are places in its trace; writes state and trace.
+    """Runs a chain for the rounds of its trace; writes state and trace.
 
     Args:
-        setup: the state shared by all chains.
-        state: of the chain; changed.
-        on_demand: computes scores; None if all are known.
+        setup: read-only state of all chains.
+        state: state of the chain; changed.
+        on_demand: computes scores; None for a table.
         graphs: the trace, shape (rounds, n, words); written.
         heights: ln of the weights, shape (rounds,); written.
         stop: polled before scores are computed.
 
     Raises:
-        StoppedError: `stop` returned True before scores were computed, which may take minutes in all.
+        StoppedError: `stop` returned True before scores were computed.
     """
     from jtsolve.averaging.kernels.edge_chain import run_chain
 

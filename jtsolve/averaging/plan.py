@@ -1,4 +1,4 @@
-"""What the exact sums cost, known before anything is allocated."""
+"""Predicted costs of the exact sums."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LANES = 8
 
 @dataclass(frozen=True, slots=True)
 class SumCosts:
-    """Costs of a run; seconds are of one core, by `benchmarks/averaging.py` on an Intel Xeon with AVX-512.
+    """Costs, in seconds of one core, measured by `benchmarks/averaging.py` on an Intel Xeon with AVX-512.
 
-    They feed predictions, progress and the size of the tasks; no result depends on them.
+    They determine predictions, progress and the size of tasks; no result depends on them.
     """
 
     kernels: int = 200_000_000
@@ -28,13 +28,13 @@ class SumCosts:
     term: float = 0.8e-9
     """One term of B."""
     cell: float = 150e-9
-    """One pair (S, R) besides: B fetched, L summed, X stored."""
+    """Further work of a pair (S, R): B fetched, L summed, X stored."""
     start: float = 0.3
     """Before the first layer."""
     unit: float = 0.9e-9
-    """A unit of a task's size, between a product and a term."""
+    """A unit of the size of a task, between a product and a term."""
     task: float = 0.02
-    """One task of a thread: short, so that Ctrl-C and limits act at once."""
+    """A task: short, so that Ctrl-C and limits act at once."""
 
 
 COSTS = SumCosts()
@@ -48,7 +48,7 @@ class TableSizes:
     Args:
         n: the number of variables.
         width: the largest size of a clique, w.
-        drawn: graphs are drawn afterwards, for which P° takes the place of X.
+        drawn: whether graphs are drawn afterwards; then P° replaces X.
     """
 
     n: int
@@ -56,20 +56,20 @@ class TableSizes:
     drawn: bool = False
 
     def cells(self, most: int) -> int:
-        """Returns the words of a table over the pairs (S, R) with |S| ≤ most, S in groups of LANES."""
+        """Returns the number of words of a table of the pairs (S, R), |S| ≤ most, S in groups of LANES."""
         return sum((self.groups(k) * LANES) << (self.n - k) for k in range(most + 1))
 
     def groups(self, size: int) -> int:
-        """Returns the groups of LANES sets of one size."""
+        """Returns the number of groups of LANES sets of one size."""
         return -(-comb(self.n, size) // LANES)
 
     def groups_across(self, m: int) -> int:
-        """Returns the groups of LANES sets of m variables, the last of all left out."""
+        """Returns the number of groups of LANES sets of m variables without the last variable."""
         return -(-comb(self.n - 1, m) // LANES)
 
     @cached_property
     def across(self) -> list[int]:
-        """Where the U of m = 0..n-1 members, without the last variable, begin in X; last, its size."""
+        """Offsets in X of the U of m = 0..n-1 members, without the last variable, and the size of X."""
         begins = [0]
         for m in range(self.n):
             row = count_bounded_subsets(m, self.width) + count_bounded_subsets(m, self.width - 1)
@@ -78,21 +78,21 @@ class TableSizes:
 
     @property
     def words(self) -> int:
-        """The words of F, L, P, and X or P°."""
+        """The number of words of F, L, P, and X or P°."""
         pairs = self.cells(self.width)
         last = max(self.across[-1], pairs) if self.drawn else self.across[-1]
         return self.cells(self.width - 1) + 2 * pairs + last
 
     @cached_property
     def products(self) -> int:
-        """The products in the sums for F and P, LANES at a time, those in unused lanes counted."""
+        """The number of products in the sums for F and P, with those in unused lanes."""
         f: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width))
         p: int = sum(self.groups(k) * LANES * 3 ** (self.n - k) for k in range(self.width + 1)) // 2
         return f + p
 
     @cached_property
     def terms(self) -> int:
-        """The terms in the sums for B, likewise."""
+        """The number of terms in the sums for B, with those in unused lanes."""
         total: int = 0
         for m in range(self.n):
             for k in range(min(self.width, m + 1)):
@@ -114,7 +114,7 @@ class TableSizes:
         return self.products * COSTS.product + self.terms * COSTS.term + cells
 
     def estimate(self, workers: int) -> Estimate:
-        """Returns the predicted peak memory of the process and seconds of wall clock, features included."""
+        """Returns the predicted peak memory of the process and seconds of wall clock, with features."""
         lists = self.drawn * ((32 << self.n) + workers * (3_000_000 + (72 << self.n)))  # see `kernels.draws`
         features = self.products * COSTS.product / 3
         seconds = COSTS.start + (self.core_seconds + features) / workers
@@ -122,6 +122,6 @@ class TableSizes:
 
 
 def widest_fitting(plan: TableSizes, room: int) -> int | None:
-    """Returns the largest width below that of a plan whose tables take at most `room` bytes, or None."""
+    """Returns the largest width below that of a plan whose tables fit into `room` bytes, or None."""
     widths = range(plan.width - 1, 0, -1)
     return next((w for w in widths if replace(plan, width=w).memory + COSTS.kernels <= room), None)

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _CELLS = 1 << 24
-"""Numbers in one table, about."""
+"""Approximate number of cells of a table."""
 _LANES = 512
-"""Candidates at a time, at most."""
+"""Maximum number of candidates in one pass."""
 _SPREAD = 450
-"""Maximum variation of a row between candidates, in bits: less than half of those of a double."""
+"""Maximum variation of a row between candidates, in bits: less than half of the range of a double."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -54,13 +54,13 @@ class PopulationPosterior:
     """The posterior of the size of a population, or of the sum of its strata.
 
     Attributes:
-        names: of the lists.
+        names: names of the lists.
         observed: the number of cases on any list.
         probabilities: of 1, 2, … unobserved cases; of s strata, of s, s + 1, ….
         dependence: shape (lists, lists): the probability that two lists are adjacent in the graph; None for a
-            sum of strata, which have one each.
-        delta: the prior cases of a cell; of strata None.
-        strata: the posterior of each stratum, by its name; none of a whole population.
+            sum of strata.
+        delta: prior cases of a cell; None for a sum of strata.
+        strata: the posterior of each stratum by name; empty for a single population.
     """
 
     names: tuple[str, ...]
@@ -118,7 +118,7 @@ class PopulationPosterior:
         """Draws the posterior of the size (.svg, .png).
 
         Raises:
-            ChoiceError: the suffix is another.
+            ChoiceError: the suffix is not supported.
             InputError: the file cannot be written.
         """
         from jtsolve.averaging.pictures import render, size_figure
@@ -157,14 +157,14 @@ def population_posterior(
     """Returns the posterior of the size of a population.
 
     Args:
-        names: of the k lists.
-        counts: shape (2^k,): the cases by the set of their lists, a bit mask; those of no list are ignored.
-        most: the largest number of unobserved cases.
-        delta: the prior cases of a cell.
+        names: names of the k lists.
+        counts: shape (2^k,): the cases by the set of their lists, a bit mask; cases on no list are ignored.
+        most: maximum number of unobserved cases.
+        delta: prior cases of a cell.
         run: limits and progress.
 
     Raises:
-        LimitError: the sums need more memory or time than allowed.
+        LimitError: the sums exceed the memory or the time limit.
     """
     from scipy.special import gammaln
 
@@ -187,17 +187,17 @@ def require_room(k: int, most: int, run: Run) -> None:
     Args:
         k: number of lists.
         most: number of candidates for the unobserved cases.
-        run: its memory limit.
+        run: the memory limit.
 
     Raises:
-        LimitError: they do not.
+        LimitError: they exceed it.
     """
     need = 4 * 8 * (3**k * (_lanes(k, most) + 1) + 2**k * most)
     run.require_memory(need, "the sums over all graphs need", "fewer lists or candidates")
 
 
 def _lanes(k: int, candidates: int) -> int:
-    """Returns how many candidates the tables hold at a time."""
+    """Returns the number of candidates in one pass."""
     return min(_LANES, candidates, max(1, _CELLS // int(3**k)))
 
 
@@ -236,10 +236,10 @@ def log_sums(scores: Array, run: Run) -> tuple[Array, Array]:
         run: limits and progress.
 
     Returns:
-        Shapes (candidates,) and (pairs, candidates), the pairs as `combinations` has them, in nats.
+        Shapes (candidates,) and (pairs, candidates), pairs in the order of `combinations`, in nats.
 
     Raises:
-        LimitError: the sums need more memory or time than allowed.
+        LimitError: the sums exceed the memory or the time limit.
     """
     count, candidates = scores.shape
     k = count.bit_length() - 1
@@ -250,7 +250,7 @@ def log_sums(scores: Array, run: Run) -> tuple[Array, Array]:
         own = relative[1 << v].copy()
         relative[masks >> v & 1 > 0] -= own
         offset += own
-    # A graph's weight is Π_v s(P_v∪v)/s(P_v), so between two candidates its factor is within that of each v.
+    # The weight of a graph is Π_v s(P_v∪v)/s(P_v): its ratio between candidates is bounded factor by factor.
     steps = np.diff(relative, axis=1)
     reach = np.zeros(candidates)
     for v in range(k):
@@ -271,7 +271,7 @@ def log_sums(scores: Array, run: Run) -> tuple[Array, Array]:
 
 
 def _sums(logarithms: Array, run: Run) -> Array:
-    """Returns the sums for some candidates, to base 2, as `log_sums` does."""
+    """Returns the sums of `log_sums` for some candidates, to base 2."""
     from jtsolve.averaging.kernels.population import EMPTY, sum_layer
 
     count, lanes = logarithms.shape

@@ -30,22 +30,22 @@ _CERTAIN = 0.99
 PICTURES = ("heat-map", "graph", "cliques", "traces")
 
 ROUNDING = 1e-6
-"""How far probabilities may be off their range, and identities from being met, in exact sums."""
+"""Tolerance of exact sums for the range of probabilities and for identities."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Proved bounds of the figures of a posterior, each (low, high).
+    """Proved bounds on the figures of a posterior, each (low, high).
 
     Args:
         log_evidence: ln Z, in nats.
-        low: shape (n, n): lower bounds of the probabilities of edges.
-        high: shape (n, n): upper bounds of these.
+        low: shape (n, n): lower bounds on the probabilities of edges.
+        high: shape (n, n): upper bounds.
         connected: the probability that the graph is connected.
-        cliques: of the listed cliques, in their order.
-        separators: of the listed separators, in their order.
+        cliques: for each listed clique.
+        separators: for each listed separator.
         expected_edges: the expected number of edges.
-        expected_cliques: that of cliques.
+        expected_cliques: the expected number of cliques.
 
     Raises:
         ValueError: a lower bound is above the upper one.
@@ -73,7 +73,7 @@ class Intervals:
 
     @property
     def decided(self) -> tuple[int, int, int]:
-        """The numbers of pairs that are an edge with more than 0.99, with less than 0.01, and the others."""
+        """The numbers of pairs that are an edge with probability above 0.99, below 0.01, and undecided."""
         upper = np.triu_indices(len(self.low), 1)
         present = int((self.low[upper] > _CERTAIN).sum())
         absent = int((self.high[upper] < 1 - _CERTAIN).sum())
@@ -91,25 +91,24 @@ class GraphPosterior:
         instance: the problem's name.
         digest: the problem's digest.
         names: the variables' names.
-        log_evidence: ln Z in nats: ln of the sum of e^score, times the prior's weight, over the graphs that
-        meet
-            the constraints. None if the method does not compute it.
+        log_evidence: ln Z in nats, where Z is the sum of e^score times prior weight over the graphs that
+            meet the constraints; None if the method does not compute it.
         edges: shape (n, n): the probability of each edge; symmetric, 0 on the diagonal.
-        cliques: the likeliest maximal cliques, each with its probability, in decreasing order.
-        separators: sets with the expected number of times that they are separators of the junction tree, in
-            decreasing order; ∅ separates components.
+        cliques: the most probable maximal cliques with their probabilities, in decreasing order.
+        separators: sets with their expected multiplicities as separators of the junction tree, in decreasing
+            order; ∅ separates components.
         connected: the probability that the graph is connected.
         method: "exact" sums, "certified" intervals, or "chains".
-        converged: whether the figures may be used; exact ones always may. Intervals hold in any case, and
-            have converged if every edge is known to the tolerance.
-        threshold: the least probability of the cliques, and the least expectation of the separators, listed.
+        converged: whether the figures may be used: always for exact sums; for chains, if they agree.
+            Intervals hold in any case, and have converged if none is wider than the tolerance.
+        threshold: cliques and separators of a smaller probability or expectation are not listed.
         prior: the prior over graphs, in words and figures.
-        best: the tree of the highest score, or None if it was not searched.
-        traces: the paths of the chains, and how well each edge is known; None for exact sums.
+        best: the tree of the highest score, or None if there was no search.
+        traces: the traces of the chains, and the accuracy of each edge; None for sums.
         bootstrap: strengths of edges in resampled data, or None.
-        intervals: of certified sums, whose other figures are the middles; None for other methods.
+        intervals: bounds of certified sums, whose other figures are midpoints; None for other methods.
         diagnostics: further figures, as JSON values.
-        seconds: wall clock; "total" and parts of it.
+        seconds: seconds of wall clock: "total" and its parts.
         environment: versions and machine.
 
     Raises:
@@ -194,7 +193,7 @@ class GraphPosterior:
         _, _, undecided = self.intervals.decided
         return (
             f"the intervals hold, but one is {self.intervals.width:.2g} wide; {undecided} edges are open: "
-            "more time or memory, a smaller treewidth, or chains may tell more"
+            "more time or memory, a smaller treewidth, or chains may narrow them"
         )
 
     @property
@@ -203,27 +202,27 @@ class GraphPosterior:
         return float(np.triu(self.edges).sum())
 
     def probability(self, score: float) -> tuple[float, float]:
-        """Returns the least and the largest probability of a graph.
+        """Returns bounds on the probability of a graph.
 
         Args:
-            score: ln of its weight, in nats: its score, and ln of the prior odds for each edge.
+            score: ln of its weight, in nats: its score plus ln of the prior odds per edge.
 
         Raises:
             ChoiceError: the evidence is not known.
         """
         if self.log_evidence is None:
-            raise ChoiceError("chains do not compute the evidence, and so no probability of a graph")
+            raise ChoiceError("chains do not compute the evidence, which the probability of a graph needs")
         low, high = (self.log_evidence,) * 2 if self.intervals is None else self.intervals.log_evidence
         return min(1.0, exp(score - high)), min(1.0, exp(min(0.0, score - low)))
 
     def complete(self, names: Collection[str]) -> tuple[float, float]:
-        """Returns the least and the largest probability that all pairs of some variables are edges.
+        """Returns bounds on the probability that all pairs of some variables are edges.
 
         Args:
-            names: of the variables.
+            names: names of the variables.
 
         Raises:
-            ChoiceError: a name is unknown, or the method estimates no sets.
+            ChoiceError: a name is unknown, or the method does not estimate sets.
         """
         if unknown := sorted(set(names) - set(self.names)):
             raise ChoiceError(f"there is no variable '{unknown[0]}'")
@@ -244,7 +243,7 @@ class GraphPosterior:
 
     @property
     def median_graph(self) -> tuple[tuple[int, int], ...]:
-        """The edges likelier than not: of all graphs, its expected number of wrong edges is the smallest.
+        """The edges with a probability above 1/2: the graph with the fewest expected errors.
 
         It need not be chordal.
         """
@@ -261,11 +260,11 @@ class GraphPosterior:
         """Returns a picture as a `matplotlib.figure.Figure`.
 
         Args:
-            picture: "heat-map" of the edges, with those of the best tree ringed; "graph", its edges as wide
-                as they are probable; "cliques", bars of the likeliest; "traces" of the chains.
+            picture: "heat-map" of the edges, with those of the best tree ringed; "graph", with widths of
+                edges by probability; "cliques", bars of the most probable cliques; "traces" of the chains.
 
         Raises:
-            ChoiceError: there is no such picture, or sums have no traces.
+            ChoiceError: the picture does not exist, or the method has no traces.
         """
         from jtsolve.averaging import pictures
 
@@ -292,7 +291,7 @@ class GraphPosterior:
         """Writes a picture to a file (.svg, .png); see `figure`.
 
         Raises:
-            ChoiceError: as `figure`, or the suffix is another.
+            ChoiceError: as in `figure`, or the suffix is not supported.
             InputError: the file cannot be written.
         """
         from jtsolve.averaging.pictures import render

@@ -1,4 +1,4 @@
-"""The registry of averaging methods: a line for each.
+"""The registry of averaging methods.
 
 >>> METHODS.parse("bootstrap:200,backend=forward,posterior=chains(rounds=400)").posterior.rounds
 400
@@ -29,7 +29,7 @@ METHODS: Registry[AveragingMethod] = Registry(
 
 
 def method_of(method: str | AveragingMethod) -> AveragingMethod:
-    """Returns the method that a text describes, such as "chains:rounds=400"; a method as it is.
+    """Returns the method of a text such as "chains:rounds=400"; a method unchanged.
 
     Raises:
         ChoiceError: the method or an option does not exist, or an option's value is invalid.

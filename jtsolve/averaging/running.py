@@ -1,4 +1,4 @@
-"""What all methods share: the best tree beside the posterior, room for draws, and how a run ends early."""
+"""Parts of all methods: the best tree, the memory of draws, and the errors of interrupted runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _PER_VERTEX = 200
-"""Bytes of a drawn tree for each vertex."""
+"""Bytes of a drawn tree per vertex."""
 
 
 def require_room(count: int, n: int, limits: Limits) -> None:
@@ -23,10 +23,10 @@ def require_room(count: int, n: int, limits: Limits) -> None:
     Args:
         count: number of trees.
         n: number of variables.
-        limits: of memory.
+        limits: the memory limit.
 
     Raises:
-        LimitError: they do not.
+        LimitError: the trees exceed the limit.
     """
     needed = count * n * _PER_VERTEX
     if needed > limits.memory_bytes:
@@ -45,10 +45,10 @@ def best_tree(problem: Problem, run: Run) -> JunctionTree | None:
 
 
 def ended(run: Run) -> Exception | KeyboardInterrupt:
-    """Returns the error for sums that were ended: half of them are no answer."""
+    """Returns the error of an interrupted run without a result."""
     if run.stop is Stop.INTERRUPTED:
         return KeyboardInterrupt()
     return LimitError(
-        "the time limit came before there was anything to say: half of the sums are no answer, nor are "
-        "chains of fewer than 100 rounds. Ways out: more time, a smaller treewidth, or fewer columns."
+        "the time limit was reached before the first result: partial sums, or chains of fewer than 100 "
+        "rounds, are none. Ways out: more time, a smaller treewidth, or fewer columns."
     )

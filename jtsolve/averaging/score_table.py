@@ -1,13 +1,13 @@
-"""The scores of a chain: all of them in a table, or those requested so far.
+"""The scores of a chain: all in a table, or those requested so far.
 
-The graphs of a chain read few of all sets. Where these are too many for a table, a graph that meets a set of
-unknown score waits (`kernels.edge_chain`) until the scores that its chain requests are computed together.
-They are kept in a hash table, which is doubled as it fills, and emptied where it may not grow: what is still
-needed is requested again.
+The graphs of a chain use few of all sets. Where a table would be too large, a graph that needs a missing
+score waits (`kernels.edge_chain`) until all scores requested by its chain are computed together. They are
+kept in a hash table, which doubles as it fills, and is emptied when it may not grow: scores that are still
+needed are requested again.
 
-All scores are rounded to multiples of a small unit, so that all sums are exact. Else the weight that a chain
-has added up would depend, in its last digits, on its way to a graph, and R̂, which compares ranks, would take
-chains that see the same few graphs for different ones.
+All scores are rounded to multiples of a small unit, so that all sums are exact. Otherwise the last digits of
+a weight would depend on the path of a chain to its graph, and R̂, which compares ranks, would distinguish
+chains that visit the same few graphs.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
     from jtsolve.core.varset import VarSet
 
-_MISSING = "The score of every set is needed: graphs of a set without one would be left out."
+_MISSING = "The score of every set is needed: graphs with other sets would be left out."
 
 MOST_SETS = 1 << 62
-"""Maximum number of sets, each with a number."""
+"""Maximum number of sets, so that their ranks are 64-bit integers."""
 
 _COARSEST = 2.0**-16
-"""Nats: of it, sums up to 10^11 nats are exact, and too small to change a probability."""
+"""Largest unit, in nats: sums up to 10^11 nats are exact, and no probability changes noticeably."""
 
 _SLOT_BYTES = 16
 
@@ -46,9 +46,8 @@ class ScoreTable(NamedTuple):
 
     Attributes:
         values: the scores, in nats: of all sets in colex order, or of the set in each slot; read-only.
-        ranks: the place in colex order of the set in each slot, -1 in a free one; empty for a table;
-            read-only.
-        wanted: number of requested scores, and the ranks of their sets.
+        ranks: the colex rank of the set in each slot, -1 in a free one; empty for a table; read-only.
+        wanted: number of requested scores, then the ranks of their sets.
     """
 
     values: NDArray[np.float64]
@@ -57,7 +56,7 @@ class ScoreTable(NamedTuple):
 
 
 def sets_before(n: int, largest: int) -> NDArray[np.int64]:
-    """Returns the number of sets of at most k of v variables: shape (n, largest + 1)."""
+    """Returns the number of sets of at most k of the first v variables: shape (n, largest + 1)."""
     return np.array([[count_bounded_subsets(v, k) for k in range(largest + 1)] for v in range(n)], np.int64)
 
 
@@ -75,9 +74,9 @@ class RoundedScores:
 
     @classmethod
     def of(cls, problem: Problem, log_odds: float) -> RoundedScores:
-        """Returns the scores of a problem in the least unit in which sums over a graph, or two, are exact.
+        """Returns the scores of a problem in the smallest unit in which sums over two graphs are exact.
 
-        The unit is at most `_COARSEST`: a set may score far below all graphs that chains see, and bounds of
+        The unit is at most `_COARSEST`: some sets score far below all graphs that chains visit, and bounds on
         scores on demand are loose.
         """
         most = problem.n * (max(map(abs, problem.scores.extremes())) + problem.n * abs(log_odds))
@@ -124,14 +123,14 @@ class RoundedScores:
 
 
 class ScoresOnDemand:
-    """The scores that one chain has requested.
+    """The scores requested by a chain.
 
     Args:
         scores: computes them.
         before: see `sets_before`.
-        room: bytes of the hash table at most, if that of `slots` is not larger.
-        slots: of a new hash table, a power of 2.
-        wanted: maximum number of sets per request; the rest is requested again.
+        room: maximum bytes of the hash table, unless `slots` need more.
+        slots: number of slots of a new hash table, a power of 2.
+        wanted: maximum number of sets per request; the remainder is requested again.
     """
 
     def __init__(
@@ -144,14 +143,14 @@ class ScoresOnDemand:
 
     @property
     def table(self) -> ScoreTable:
-        """The scores so far."""
+        """The scores computed so far."""
         return ScoreTable(_frozen(self._values), _frozen(self._ranks), self._wanted)
 
     def answer(self) -> None:
         """Computes the requested scores.
 
         Raises:
-            RefusedError: a set has none.
+            RefusedError: a set has no score.
             InputError: see `LocalScores`.
         """
         ranks = np.unique(self._wanted[1 : 1 + self._wanted[0]])
@@ -187,7 +186,7 @@ class ScoresOnDemand:
 
 
 def has_every_score(problem: Problem) -> str | None:
-    """Returns an objection if the table of a problem lacks the score of a set; None if it does not."""
+    """Returns an objection if the table of a problem lacks a score, or None."""
     if lacks_table(problem):
         return None  # scores on demand are checked as they arrive
     lowest = float(colex_table(problem.scores, problem.max_clique_size).min())
@@ -197,9 +196,9 @@ def has_every_score(problem: Problem) -> str | None:
 def sets_at(
     ranks: NDArray[np.int64], before: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Returns sizes of sets, given their places in colex order, and their members from the highest down.
+    """Returns the sizes and the members, in decreasing order, of sets given by colex ranks.
 
-    `ranks` and sizes have shape (m,), members (m, largest), for `before` see `sets_before`.
+    `ranks` and sizes have shape (m,), members (m, largest); for `before` see `sets_before`.
     """
     left, largest = ranks.copy(), before.shape[1] - 1
     sizes, sets = np.zeros(len(ranks), np.int64), np.zeros((len(ranks), largest), np.intp)
@@ -213,7 +212,7 @@ def sets_at(
 
 
 def _frozen(array: Any) -> Any:
-    """Returns a read-only view: kernels are compiled once for all."""
+    """Returns a read-only view, so that kernels have one specialisation."""
     view = array.view()
     view.flags.writeable = False
     return view

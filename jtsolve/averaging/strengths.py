@@ -1,4 +1,4 @@
-"""Strengths of edges in resampled data, as a value."""
+"""Bootstrap strengths of edges, as a value."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Strengths:
 
     Attributes:
         edges: shape (n, n): the share of the resamples whose tree has the edge.
-        resamples: number done; fewer than requested if stopped.
-        wanted: number requested.
-        optimal: how many of the trees are proved to be the best of their resample.
-        backend: that found them.
-        seed: of the resamples.
-        stop: why it ended.
+        resamples: number of resamples completed.
+        wanted: number of resamples requested.
+        optimal: number of trees that are proved optimal for their resample.
+        backend: the backend that found the trees.
+        seed: seed of the resamples.
+        stop: why the run ended.
     """
 
     edges: NDArray[np.float64]

@@ -62,19 +62,19 @@ if TYPE_CHECKING:
 
 
 class _ThreadCall(NamedTuple):
-    """A call for some thread, and its predicted products."""
+    """A task and its predicted cost."""
 
     cost: float
     call: Callable[[], object]
 
 
 def require_room(plan: TableSizes, limits: Limits, need: int | None = None) -> None:
-    """Refuses sums whose tables the memory limit has no room for.
+    """Refuses sums whose tables exceed the memory limit.
 
     Args:
-        plan: their sizes.
-        limits: of memory.
-        need: bytes of the process; None for those of tables in its memory.
+        plan: sizes of the tables.
+        limits: the memory limit.
+        need: predicted bytes of the process; None for tables in its memory.
 
     Raises:
         LimitError: with the need, the limit, and the ways out.
@@ -99,9 +99,9 @@ class Sums:
     Attributes:
         weights: weights of the sets.
         layout: see `kernels.sums`.
-        local: the weights as the kernels have them.
-        tables: F, L and P as words; X, which is of no more use, is empty.
-        excluded: shape (2^n,): the words of P¹(S,V∖S) of the sets that may be separators but no cliques.
+        local: the weights in the form of the kernels.
+        tables: F, L and P as words; X, no longer needed, is empty.
+        excluded: shape (2^n,): the words of P¹(S,V∖S) of the sets that may be separators but not cliques.
         seconds: parts of the time, in seconds of wall clock.
     """
 
@@ -114,12 +114,12 @@ class Sums:
 
     @cached_property
     def connected_total(self) -> tuple[float, int]:
-        """The sum over connected graphs as a number times a power of 2; a star connects nothing."""
+        """The sum over connected graphs as (number, exponent of 2); the star connects nothing."""
         return self._value(self.tables.f, 1 << (self.weights.n - 1) if self.weights.star else 0)
 
     @cached_property
     def total(self) -> tuple[float, int]:
-        """The sum over all graphs, likewise; (0, 0) if there are none."""
+        """The sum over all graphs as (number, exponent of 2); (0, 0) if there are none."""
         from jtsolve.averaging.kernels.sums import NO_SEPARATOR
 
         if self.local.kind[0] == NO_SEPARATOR:
@@ -138,12 +138,12 @@ class Sums:
 
     @property
     def precision(self) -> float:
-        """The relative rounding of one number."""
+        """The relative rounding error of a number."""
         return float(2.0 ** (-self.layout.bits))
 
 
 def number_of(word: int, bits: int, base: int) -> tuple[float, int]:
-    """Returns the number of a word, and the power of 2 that it is multiplied with.
+    """Returns the number of a word as (number, exponent of 2).
 
     Args:
         word: 0 for the number 0.
@@ -165,11 +165,11 @@ def compute(weights: SetWeights, run: Run, *, drawn: bool = False) -> Sums:
     Args:
         weights: of the sets.
         run: limits; ends the work.
-        drawn: whether graphs are to be drawn, which needs room for their tables.
+        drawn: whether graphs are to be drawn, which needs further tables.
 
     Raises:
-        LimitError: it needs more memory than allowed; raised before anything is allocated.
-        StoppedError: the run has to stop.
+        LimitError: the tables exceed the memory limit; raised before any allocation.
+        StoppedError: the run stops.
     """
     plan = TableSizes(weights.n, weights.width, drawn)
     require_room(plan, run.limits)
@@ -233,7 +233,7 @@ class _Recurrence:
 
     @cached_property
     def _special(self) -> dict[int, tuple[NDArray[np.uint64], NDArray[np.uint64]]]:
-        """L°(S,·) and P¹(S,·) of the sets S that may be separators but no cliques."""
+        """L°(S,·) and P¹(S,·) of the sets S that may be separators but not cliques."""
         from jtsolve.averaging.kernels.sums import NO_CLIQUE
 
         n = self.weights.n
@@ -244,7 +244,7 @@ class _Recurrence:
         }
 
     def _steps(self, phase: int, r: int) -> Iterator[Iterator[_ThreadCall]]:
-        """Yields the steps of a layer; the tasks of one may run side by side.
+        """Yields the steps of a layer; the tasks of a step are independent.
 
         Args:
             phase: 0: the R without the last variable; 1: those with it.
@@ -253,7 +253,7 @@ class _Recurrence:
         yield self._counting(phase, r)  # B, from X of smaller R
         yield self._convolving(phase, r, "connect", self.plan.width - 1, 0)  # F, from B
         yield self._attaching(phase, r)  # L, from F of all Q ⊆ S
-        # P from L, and X = c P − B; X of what is a separator but no clique comes last.
+        # P from L, and X = c P − B; X of sets that are separators but not cliques comes last.
         yield self._convolving(phase, r, "divide", self.plan.width, 1)
         yield self._excluding(phase, r)
 

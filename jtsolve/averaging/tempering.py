@@ -1,9 +1,9 @@
-"""The temperatures of chains, and the pairs of variables that they propose more often than others.
+"""The temperatures of chains, and the pairs of variables that chains propose more often than others.
 
-An edge worth g nats appears and disappears freely at an exponent of some 1/g: at the hottest exponent, the
-best edges of the variables are worth ten nats, in the mean. From 1 to there, the rejection rates of exchanges
-sum up to a number that grows about as √n ln(1 / hottest), and hardly depends on how many temperatures there
-are; twice as many, with rates of 1/2, let graphs go up and down the fastest.
+An edge with a gain of g nats appears and disappears freely at an exponent of about 1/g: at the smallest
+exponent, the best edges of the variables have a mean gain of ten nats. The rejection rates of exchanges sum
+to a number that grows about as √n ln(1 / hottest) and hardly depends on the number of temperatures; twice as
+many temperatures, with rates of 1/2, move graphs up and down fastest.
 
 References:
     Syed, Bouchard-Côté, Deligiannidis and Doucet, Non-reversible parallel tempering: a scalable highly
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _COST, _WARMEST = 10.0, 0.3
-"""Nats of an edge of mean worth at the hottest exponent, which is at most `_WARMEST`. At 10, annealed chains
-of plants (69 variables, 17,412 rows) begin unordered; flare has the 0.05 that serves it."""
+"""Mean gain of the best edges at the smallest exponent, in nats; the exponent is at most `_WARMEST`. At 10,
+the hottest chains of plants (69 variables, 17,412 rows) are unordered, and flare has an exponent of 0.05."""
 
 _RUNGS = 0.8
-"""Temperatures for each √n ln(1 / hottest): the rates of plants, measured, sum up to half of it."""
+"""Temperatures per √n ln(1 / hottest): the measured rates of plants sum to half of it."""
 
 _NEAREST, _UNIT = 16, 32
-"""The partners of a vertex in the list; the first of them counts this often, the k-th a k-th of it."""
+"""Number of listed partners of a vertex; the multiplicity of the first, of which the k-th has a k-th."""
 
 
 class ProposalMix(NamedTuple):
     """The mix of moves, and pairs of vertices that are proposed more often than others.
 
     Attributes:
-        firsts: shape (m,): of the list, in which each pair is both ways, and as often as it counts.
-        seconds: shape (m,): the other vertices.
-        chances: shape (n, n): ln of the chance of a pair in this order, drawn from the list or uniformly.
+        firsts: shape (m,): the first vertices of a list that has each pair in both orders, with multiplicity.
+        seconds: shape (m,): the second vertices.
+        chances: shape (n, n): ln of the probability to draw an ordered pair, from the list or uniformly.
         branches: the share of proposals to move a branch.
         exchanges: the share of proposals of an edge for another.
     """
@@ -65,12 +65,12 @@ def worths_of(problem: Problem) -> NDArray[np.float64]:
 def exponents(
     worths: NDArray[np.float64], temperatures: int | None, hottest: float | None
 ) -> NDArray[np.float64]:
-    """Returns the exponents of the weights, 1 first, in equal ratios; None: as many or as hot as needed.
+    """Returns the exponents of the weights, 1 first, in equal ratios.
 
     Args:
-        worths: of the pairs in nats, shape (n, n).
-        temperatures: number of exponents; None for as many as needed.
-        hottest: the smallest exponent; None for as small as needed.
+        worths: gains of the pairs in nats, shape (n, n).
+        temperatures: number of exponents; None for a number by the scores.
+        hottest: the smallest exponent; None for one by the scores.
     """
     n = len(worths)
     if hottest is None:
@@ -82,7 +82,7 @@ def exponents(
 
 
 def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns exponents between the same ends at which all exchanges would be rejected equally often.
+    """Returns exponents with the same ends and equal predicted rejection rates.
 
     Args:
         betas: the current exponents, shape (m,).
@@ -94,10 +94,10 @@ def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDA
 
 
 def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float) -> ProposalMix:
-    """Returns the moves whose pairs are each vertex with those of the highest worths.
+    """Returns the mix of moves, whose listed pairs join each vertex with those of the highest gains.
 
     Args:
-        worths: of the pairs in nats, shape (n, n).
+        worths: gains of the pairs in nats, shape (n, n).
         branches: share of proposals to move a branch.
         exchanges: share of proposals to exchange edges.
     """
@@ -105,7 +105,7 @@ def proposals_of(worths: NDArray[np.float64], branches: float, exchanges: float)
     counts = np.zeros((n, n), np.int64)
     for u in range(n):
         others = [v for v in np.argsort(-worths[u], kind="stable").tolist() if v != u]
-        # A pair is listed both ways, so that a move and its return are drawn equally often.
+        # A pair is listed in both orders, so that a move and its reverse have the same probability.
         for place, v in enumerate(others[:_NEAREST], start=1):
             counts[u, v] += _UNIT // place
             counts[v, u] += _UNIT // place

@@ -1,4 +1,4 @@
-"""The graphs visited by chains, in words of bits, and their estimates for each edge."""
+"""The graphs visited by chains, as bit words, and estimates from them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 WORD = 32
-"""As in `kernels.edge_chain`, which is not loaded before a chain begins."""
+"""As in `kernels.edge_chain`, which is loaded with the first chain."""
 
 MOST_DIFFERENCE = 0.05
-"""Between the probabilities of an edge in two chains that have converged."""
+"""Maximum difference between two converged chains in the probability of an edge."""
 
 _POINTS, _THINNED = 250, 1000
-"""Per chain: points of a trace, and graphs from which cliques and separators are counted."""
+"""Per chain: points of a trace, and graphs for the counts of cliques and separators."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Traces:
-    """The graphs visited by chains, thinned, and how well each edge is known.
+    """Thinned traces of chains, and the accuracy of each edge.
 
     Attributes:
         rounds: shape (points,): the rounds, after the warm-up, at which the traces were taken.
         scores: shape (chains, points): ln of the weight of the graph, up to a constant, in nats.
         edges_in_graph: shape (chains, points): its number of edges.
         errors: shape (n, n): the Monte Carlo standard error of each edge's probability.
-        differences: shape (n, n): by how much it differs between two chains at most.
+        differences: shape (n, n): the largest difference between two chains in it.
     """
 
     rounds: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Traces:
     differences: NDArray[np.float64]
 
     def figure(self, names: Sequence[str], title: str) -> Any:
-        """Returns the picture of the traces and of the edges in which the chains differ most."""
+        """Returns a figure of the traces and of the edges with the largest differences."""
         from jtsolve.averaging.pictures import traces
 
         lines = {"score, nats": self.scores.tolist(), "edges": self.edges_in_graph.tolist()}
@@ -60,13 +60,13 @@ class Traces:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """What the chains saw after the warm-up.
+    """The graphs of chains after the warm-up.
 
     Attributes:
         graphs: shape (chains, rounds, n, words), uint32: the neighbours of each vertex, in words of 32.
         heights: shape (chains, rounds): ln of the weight of each graph, up to a constant.
-        converged: whether all diagnostics are met.
-        diagnostics: as JSON values.
+        converged: whether all conditions of convergence are met.
+        diagnostics: diagnostics as JSON values.
     """
 
     graphs: NDArray[np.uint32]
@@ -75,12 +75,12 @@ class Sample:
     diagnostics: dict[str, Any]
 
     def edges(self) -> NDArray[np.float64]:
-        """Returns the mean over all chains of each edge, shape (n, n)."""
+        """Returns the estimated probability of each edge, shape (n, n)."""
         mean: NDArray[np.float64] = edge_shares(self.graphs).mean(axis=0)
         return mean
 
     def traces(self) -> Traces:
-        """Returns the traces, and the errors of all edges."""
+        """Returns the thinned traces, and the errors of all edges."""
         rounds, n = self.graphs.shape[1:3]
         at = np.linspace(0, rounds - 1, min(rounds, _POINTS)).astype(int)
         shares = edge_shares(self.graphs)
@@ -102,20 +102,20 @@ class Sample:
         return sizes
 
     def draw(self, count: int) -> list[JunctionTree]:
-        """Returns the junction trees of `count` graphs, equally spaced, of all chains one after the other."""
+        """Returns the junction trees of `count` equally spaced graphs of all chains in sequence."""
         graphs = self.graphs.reshape(-1, *self.graphs.shape[2:])
         at = np.linspace(0, len(graphs) - 1, count + 2).astype(int)[1:-1]
         return trees_of(unpacked_neighbours(graphs[at]))
 
     def trees(self) -> list[JunctionTree]:
-        """Returns the junction trees of some graphs, equally spaced, of every chain."""
+        """Returns the junction trees of equally spaced graphs of every chain."""
         rounds = self.graphs.shape[1]
         at = np.linspace(0, rounds - 1, min(rounds, _THINNED)).astype(int)
         return trees_of(unpacked_neighbours(self.graphs[:, at]))
 
 
 def posterior_from_sample(sample: Sample, threshold: float) -> dict[str, Any]:
-    """Returns the parts of the posterior that chains estimate; cliques and separators above the threshold."""
+    """Returns the estimates for the posterior; cliques and separators above the threshold."""
     trees = sample.trees()
     cliques = Counter(clique for tree in trees for clique in tree.cliques)
     separators = Counter(separator for tree in trees for separator in tree.separators)
@@ -158,14 +158,14 @@ def edge_trace(graphs: NDArray[np.uint32], u: int, v: int) -> NDArray[np.float64
 
 
 def edge_shares(graphs: NDArray[np.uint32]) -> NDArray[np.float64]:
-    """Returns in which share of the graphs of each chain each edge is: shape (chains, n, n)."""
+    """Returns the share of the graphs of each chain with each edge: shape (chains, n, n)."""
     n = graphs.shape[2]
     shares = [(graphs[..., v // WORD] >> v % WORD & 1).mean(axis=1) for v in range(n)]
     return np.stack(shares, axis=2)
 
 
 def word_count(n: int) -> int:
-    """Returns the words of a row of n bits."""
+    """Returns the number of words of a row of n bits."""
     return -(-n // WORD)
 
 

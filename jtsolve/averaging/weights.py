@@ -1,9 +1,9 @@
-"""From a problem and a prior to the weights of cliques and separators.
+"""The weights of cliques and separators, from a problem and a prior.
 
 The weight of a graph is Π c(C) over its cliques divided by Π s(S) over its separators, where c = s = e^score
 except under constraints: c(A) = 0 where A may not be a clique, 1/s(A) = 0 where it may not be a
-separator. Everything is divided by the product of the weights of single variables, which divides the weight
-of each graph by the same factor and keeps the numbers small.
+separator. All weights are relative to those of the single variables: this divides the weight of every graph
+by the same factor and keeps the numbers small.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 MOST_VARIABLES = 26
-"""Sets are renamed by tables of up to 27 bits; the memory ends long before."""
+"""Renaming tables have up to 27 bits; the memory is exhausted long before."""
 
 _WIDEST = 1e10
-"""Nats, of all variables: binary exponents of sums take some 36 of 63 bits then, and 8 digits are left."""
+"""Maximum range of the sum of scores, in nats: exponents then need 36 of 63 bits, and 8 digits remain."""
 
 
 def _is_within_range(problem: Problem) -> str | None:
     low, high = problem.scores.extremes()
     if problem.n * (high - low) <= _WIDEST:
         return None
-    return f"Scores from {low:.3g} to {high:.3g} nats are too far apart for its numbers; use chains."
+    return f"Scores from {low:.3g} to {high:.3g} nats exceed the range of exact sums; use chains."
 
 
 def _has_star(problem: Problem) -> str | None:
@@ -52,12 +52,11 @@ EXACT = Capabilities(
     needs_table=True,
     rules=(_is_within_range,),
 )
-"""What the exact sums support. A largest number of cliques would need a sum for each number; of a forbidden
-graph the weight could be subtracted, but if it is nearly all of the sum, nothing would be left of the
-digits."""
+"""Constraints that exact sums support. A maximum number of cliques would need a sum for each number. The
+weight of a forbidden graph could be subtracted, but where it is most of the sum, no digits would remain."""
 
 ON_DEVICE = replace(EXACT, rules=(*EXACT.rules, not_on_device({ProblemFeature.FORBIDDEN_CLIQUES}), _has_star))
-"""The weights that a device supports: c = s for all sets that may be separators."""
+"""Constraints that a device supports: c = s for all sets that may be separators."""
 
 _GRAPHS_SLACK = 128
 
@@ -73,8 +72,8 @@ class SetWeights:
         separator: shape (2^n,): log2 s(A); inf where A may not be a separator.
         required: the required neighbours of each variable.
         offset: ln of the divisor of every graph's weight, in nats.
-        lowest: no sum of weights that the recurrence meets is below 2^lowest, unless it is 0.
-        highest: none is above 2^highest.
+        lowest: every sum of the recurrence that is not 0 is at least 2^lowest.
+        highest: every sum is at most 2^highest.
         star: whether the last variable is the star of marks (`core.marks`).
     """
 
@@ -90,11 +89,11 @@ class SetWeights:
 
 
 def set_weights(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
-    """Returns the weights of a problem that `EXACT` allows.
+    """Returns the weights of a problem that `EXACT` supports.
 
     Args:
         problem: scores and constraints.
-        edge_odds: prior odds of an edge against none: a graph's weight is multiplied by odds^edges.
+        edge_odds: prior odds of an edge: the weight of a graph is multiplied by odds^edges.
 
     Raises:
         ChoiceError: the odds are not positive and finite.
@@ -109,7 +108,7 @@ def set_weights(problem: Problem, edge_odds: float = 1.0) -> SetWeights:
     singles = own_scores(problem.scores).tolist()
     for v, value in enumerate(singles):
         score[masks >> v & 1 > 0] -= value
-    ends = sizes - (masks >> (n - 1) if problem.star else 0)  # the edges of the star are none of the graph
+    ends = sizes - (masks >> (n - 1) if problem.star else 0)  # edges at the star are not edges of the graph
     score = score / log(2) + log(edge_odds) / log(2) * (ends * (ends - 1) // 2)
     lowest, highest = _range(problem, score, sizes)
     clique, separator = score.copy(), np.where(score > -inf, score, inf)
@@ -133,7 +132,7 @@ def _constrain(
     sets = Masks(masks)
     clique[~permitted_cliques(problem, sets)] = -inf
     separator[~permitted_separators(problem, sets)] = inf
-    # A set within no clique is never complete: then 1/s does not matter, and 0 is the simplest.
+    # A set within no permitted clique is never complete: its 1/s is not used, and set to 0.
     covered = clique > -inf
     for v in range(problem.n):
         lower = masks[masks >> v & 1 == 0]

@@ -4,9 +4,9 @@ Before the first draw, the tables are rearranged so that the terms of one choice
 by the clique C below which they are, neighbourhoods Q by the part K, cliques by S ∪ R.
 
 A choice with a known total is found by a scan of its terms, small and large sets in turn. Once the scans of a
-pair (S, R) have read as many terms as it has, the terms are listed with their cumulative sums, and later
-choices are looked up: in a posterior of few likely graphs, nearly all are. In one of many, most pairs are
-new, and listing the cliques of S ∪ R that hold S costs half of the time.
+pair (S, R) have read as many terms as it has, its terms are listed with cumulative sums for later choices.
+In a posterior of few likely graphs, nearly all choices use lists. In one of many, most pairs are new, and
+listing the cliques of S ∪ R that contain S costs half of the time.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Memory = namedtuple(
         "choices",  # shape (entries,)
         "sums",  # shape (entries,): of the terms up to a choice's own
         "found",  # shape (2^n,): words, while a list is made
-        "used",  # [slots, entries]; the first entry is of no list
+        "used",  # [slots, entries]; the first entry belongs to no list
     ],
 )
 
@@ -162,9 +162,9 @@ def _total(kind, s, r, layout, terms):
 
 @kernel(allocates=False)
 def _scan(kind, s, r, aim, scale, layout, terms, memory):
-    """Lists the choices for a pair, if `aim` is negative; else goes on until their terms exceed it.
+    """Lists the choices for a pair if `aim` is negative; otherwise scans until the sum of terms exceeds it.
 
-    PART: a K ⊆ R that holds min R, of a partition of R below S: L°(S,K) P°(S,R∖K), or L(∅,K) P(∅,R∖K).
+    PART: a K ⊆ R that contains min R, in a partition of R below S: L°(S,K) P°(S,R∖K), or L(∅,K) P(∅,R∖K).
     NEIGHBOURHOOD: a Q ⊊ S, of the connected R: F(Q,R)/s(Q). Terms are divided by 2^scale.
 
     Returns:

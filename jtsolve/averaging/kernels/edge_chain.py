@@ -192,7 +192,7 @@ def _flip_edge(rows, u, v):
 
 @kernel(allocates=False)
 def _member(words, nth):
-    """Returns a member of a set, by its place from 0."""
+    """Returns the nth member of a set, from 0."""
     w = 0
     rest = words[0]
     while True:
@@ -207,14 +207,16 @@ def _member(words, nth):
 
 @kernel(allocates=False)
 def _accepts(log_ratio, state):
-    """Returns whether a proposal of this ratio is accepted."""
+    """Returns whether a proposal with this ratio is accepted."""
     return log_ratio >= 0.0 or uniform(state) < exp(log_ratio)
 
 
 @kernel(allocates=False)
 def _draw_pair(n, proposals, state):
-    """Returns two vertices, with the chance of `proposals.chances`."""
-    if uniform(state) < 0.5:  # from the list; else uniformly over the ordered pairs, so none has chance 0
+    """Returns two vertices with the probability of `proposals.chances`."""
+    if (
+        uniform(state) < 0.5
+    ):  # from the list; else uniformly over the ordered pairs, so that none has probability 0
         i = below(state, proposals.firsts.size)
         return np.int64(proposals.firsts[i]), np.int64(proposals.seconds[i])
     u = below(state, n)
@@ -363,7 +365,7 @@ def _exchange(rows, u, v, beta, scores, proposals, scratch, state):
     _flip(clique, x)
     _flip(clique, y)
     gain -= score_of_set(clique, scores)
-    # The return begins with xy, draws uv from the same C, and so differs by the chance of the pair only.
+    # The reverse move begins with xy and draws uv from the same C: only the probability of the pair differs.
     ratio = proposals.chances[x, y] - proposals.chances[u, v]
     # Separation is tested last: it is the slowest test, and most proposals are rejected before it.
     accepted = _accepts(beta * gain + ratio, state)
@@ -428,7 +430,7 @@ def resample(rows, logs, order, count, rise, state):
             copies[t] += 1
             place += 1
             point += total / count
-    # A graph without a copy takes the spare copy of another; each that has one stays where it is.
+    # A graph without a copy is replaced by a spare copy of another; the others stay in place.
     source = 0
     for t in range(count):
         if copies[t] == 0:
@@ -453,9 +455,9 @@ def run_chain(
             five.
         rows: shape (T, n, words), uint32: the graphs.
         logs: shape (T,): ln of their weights, up to a constant.
-        order: shape (T,): the graph at each temperature.
-        clock: [round, c]: in the rounds below c, the last of betas, ε, bounds beta by ε^(1 - round / c), so
-            that all graphs cool down together; those at the bound are resampled when it rises.
+        order: shape (T,): the index of the graph at each temperature.
+        clock: [round, c]: before round c, beta is at most ε^(1 - round / c), ε the last of betas, so that all
+            graphs cool down together; those at this bound are resampled when it rises.
         left: shape (T,): the proposals left in the round at each temperature; -1 before it begins.
         betas: shape (T,): 1 first, then less: the weight at a temperature is w^beta.
         rounds: the number of rounds.
@@ -464,12 +466,12 @@ def run_chain(
         proposals: see `tempering.ProposalMix`.
         trace: shape (rounds, n, words): the rows of the graph at beta 1 after each round; written.
         heights: shape (rounds,): its ln weight; written.
-        counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1; added to, the
-            others not while they cool. Its last T entries tell which graphs were at the highest temperature
-            since they were at the lowest.
+        counts: [proposals, accepted, round trips, exchanges 0, 1, …], the first two at beta 1, the others
+            after cooling; increased. The last T entries mark the graphs that have been at the highest
+            temperature since they were at the lowest.
 
     Returns:
-        The number of rounds done: all, or those before one that waits for scores.
+        The number of rounds completed: all, or those before a round that waits for scores.
     """
     temperatures, n, words = rows.shape
     drawn_from = n - (scores.star >= 0)
@@ -477,7 +479,7 @@ def run_chain(
     present = betas.copy()
     flags = counts[2 + temperatures :]
     for r in range(rounds):
-        # Exponents present: those of the ladder, none above the bound while the graphs cool down.
+        # The exponents of the ladder, bounded while the graphs cool down.
         cooling = clock[0] < clock[1]
         copy_onto(present, betas)
         if cooling:
@@ -497,7 +499,7 @@ def run_chain(
             graph = rows[order[t]]
             beta = present[t]
             state = states[1 + t : 2 + t]
-            asked = scores.wanted[0]
+            requested = scores.wanted[0]
             while left[t] > 0:
                 drawn = state[0]
                 u, v = _draw_pair(drawn_from, proposals, state)
@@ -508,7 +510,7 @@ def run_chain(
                     gain, moved = _exchange(graph, u, v, beta, scores, proposals, scratch, state)
                 else:
                     gain, moved = _change_edge(graph, u, v, beta, scores, scratch, state)
-                if scores.wanted[0] > asked:  # undo the draws, and wait: the proposal is repeated
+                if scores.wanted[0] > requested:  # undo the draws, and wait: the proposal is repeated
                     state[0] = drawn
                     break
                 logs[order[t]] += gain

@@ -17,7 +17,7 @@ from jtsolve.core.kernels.renaming import rename, unname
 EMPTY = -(1 << 40)
 """The exponent of a row of zeros."""
 NEGLIGIBLE = -1000
-"""Bits by which a term may be smaller than a sum without being left out."""
+"""Terms smaller than the sum by more bits are left out."""
 
 
 @kernel(allocates=False)
@@ -37,7 +37,7 @@ def _add(out, exponent, a, i, b, j, added, sign):
         exponent = added
     if added - exponent > NEGLIGIBLE:
         factor = sign * ldexp(1.0, added - exponent)
-        i, j = np.uint64(i), np.uint64(j)  # never from the end: lanes run in parallel
+        i, j = np.uint64(i), np.uint64(j)  # unsigned indices let the loop vectorise
         for t in range(np.uint64(out.shape[1])):
             out[0, t] += factor * a[i, t] * b[j, t]
     return exponent

@@ -9,11 +9,11 @@ from jtsolve.core.compiling import kernel
 
 @kernel(allocates=False)
 def slot_of(rank, ranks):
-    """Returns the slot of a set, or the free one, marked -1, where it belongs.
+    """Returns the slot of a set, or the free slot, marked -1, for it.
 
     Args:
-        rank: its place in colex order.
-        ranks: shape (m,): that of the set in each slot; m is a power of 2, and some slots are free.
+        rank: its colex rank.
+        ranks: shape (m,): the colex rank of the set in each slot; m is a power of 2, and some slots are free.
     """
     # Fibonacci hashing: the upper half of a product with 2^64 / golden ratio is spread evenly.
     slot = int64((uint64(rank) * uint64(0x9E3779B97F4A7C15)) >> uint64(32)) & (ranks.size - 1)

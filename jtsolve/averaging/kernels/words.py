@@ -5,10 +5,10 @@ Weights of graphs span thousands of powers of ten, and their sums must keep smal
     bits 63 … s: code, the binary exponent minus `base`;    bits s - 1 … 0: the fraction after the leading 1
 
 where s ≤ 52 is chosen for each problem so that its exponents fit. The word 0 is the number 0: `base` is so
-low that a product with it lies below every product of two others. Words compare as the numbers do, and the
-sum of two words is, but for a carry from the fractions, the word of their product. One addition and one
-maximum a term find the exponent to which a sum is scaled, unless a bound is known; the second pass builds
-each factor's scaled float64 from its bits. No logarithm is taken.
+low that a product with it lies below every product of two others. Words compare as their numbers, and the
+sum of two words is the word of their product, but for a carry from the fractions. One addition and one
+maximum per term find the exponent of a sum, unless a bound is known; a second pass builds the scaled float64
+of each factor from its bits. No logarithm is needed.
 
 The loops are written in LLVM's intermediate language, as in `backends.dp.kernels.lanes`: numba does not
 vectorise loops over so few numbers. Indices count groups of LANES words; nothing is checked.
@@ -130,7 +130,7 @@ def _products(context, builder, signature, arguments, reference=None):
     def step(part, total):
         x, y = pair(part)
         code = builder.add(builder.lshr(x, shift), builder.lshr(y, shift))
-        # The product's exponent goes into one factor; far below the reference, it stays at the least.
+        # One factor carries the exponent of the product; far below the reference, it is the smallest.
         code = _larger(builder, builder.sub(code, scale), _all(1))
         product = builder.fmul(
             _scaled(builder, x, code, up), _scaled(builder, y, _all(_BIAS), up), flags=("contract",)
@@ -159,7 +159,7 @@ def sum_products(typing, one, other, left, right, rest, bits, sums, codes):  # n
 
 @intrinsic
 def sum_products_below(typing, one, other, left, right, rest, bits, sums, codes):  # noqa: ARG001
-    """The same in one pass: `codes` are given, and no sum far exceeds 2^codes."""
+    """`sum_products` in one pass: `codes` are given, and no sum far exceeds 2^codes."""
 
     def generate(context, builder, signature, arguments):
         sums, codes = (_data(context, builder, signature.args[i], arguments[i]) for i in (6, 7))
@@ -250,11 +250,11 @@ def power(exponent):
 def to_word(number, exponent, bits, base, lowest):
     """Returns the word of number · 2^exponent, which is not negative; 0 if it is below 2^lowest.
 
-    Below that are only products with 0.
+    Only products with 0 are smaller.
     """
     if not number > 0.0:
         return 0
-    # The exponent of a float64 is its high bits, and goes into the code; the fraction is rounded to s bits.
+    # The exponent of a float64 is its high bits, and is added to the code; the fraction is rounded to s bits.
     float_bits = _bits_of(number)
     exponent += (float_bits >> 52) - 1023
     if exponent < lowest:
@@ -263,7 +263,7 @@ def to_word(number, exponent, bits, base, lowest):
     dropped = 52 - bits
     fraction = float_bits & 4503599627370495
     if dropped > 0:
-        # A carry goes into the code, where it belongs.
+        # A carry increases the code, as it should.
         fraction = (fraction + (1 << (dropped - 1))) >> dropped
     return (code << bits) + fraction
 
