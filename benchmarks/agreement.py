@@ -1,22 +1,22 @@
-"""Do all exact backends agree? Random problems, every constraint, each backend that accepts the problem.
+"""Agreement of the exact backends on random problems under every constraint.
 
     python benchmarks/agreement.py --journal agreement.jsonl --output docs/benchmarks/agreement
     python benchmarks/agreement.py --count 100000 --sizes 3,4,5,6,7 --magnitudes --in-turn 1 --journal m.jsonl
 
 The problems are those of the tests (`tests/problems.py`), of 4 to 8 variables: independent normal scores,
-whole ones with and without ties, scores of small data, tables with holes; without a constraint, with each
-one, and with two or three. A backend that does not support a constraint refuses the problem. Every tree is
-checked, and its score recomputed, by `solve`. So a backend *disagrees* if another has found a tree above its
-bound by more than `optimality_tolerance`; calling a feasible problem infeasible counts as the
-bound -inf. A run that reached the time limit is `unfinished`, but its bound must still hold.
+integer scores with and without ties, scores of small data, sparse tables; without constraints, with each one,
+and with two or three. A backend that does not support a constraint refuses the problem. `solve` checks every
+tree and recomputes its score. A backend *disagrees* if another one finds a tree above its bound by more than
+`optimality_tolerance`; a feasible problem called infeasible counts as the bound -inf. A run that reached the
+time limit is `unfinished`, but its bound must still hold.
 
-The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment,
-by Ctrl-C or SIGTERM with the table so far; an interrupted run is not counted.
-Parts (`--part 2/4`: the second of four) may run in parallel; their concatenated journals make the whole
-table. With `--magnitudes`, the scores of a problem are multiplied by a power of ten from 10^-9 to 10^9, and
-what backends leave unproved is listed with the reason. With `--in-turn SHARE`, this share of the problems
-meets one solver backend and the others none, every other time without preparation, so that the proof is the
-solver's alone. Exit code 1: a disagreement, or an answer rejected by the check.
+The journal has one line per run, and these runs are not repeated: the script can be stopped at any moment;
+Ctrl-C and SIGTERM print the table so far. Parts (`--part 2/4`: the second of four) may run in parallel; their
+concatenated journals give the whole table. With `--magnitudes`, the scores of a problem are multiplied by a
+power of ten from 10^-9 to 10^9, and unproved runs are listed with the reason. With `--in-turn SHARE`, this
+share of the problems is given to one solver backend, the others to none; every other time the backend has no
+preparation, so that the proof is the solver's alone. The exit code is 1 after a disagreement or a rejected
+answer.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ SOLVERS = ("cpsat", "ilp", "maxsat")
 PLAIN = "-plain"
 """Marks a solver backend without first tree, relaxation and pruning."""
 MOST_PLAIN = 5
-"""Variables that these get at most."""
+"""Maximum number of variables for these."""
 MAGNITUDES = tuple(10.0**power for power in range(-9, 10))
 FEATURES = [feature for feature in ProblemFeature if feature in ALL_FEATURES]
 SETS = tuple(frozenset(chosen) for count in (0, 1, 2, 3) for chosen in combinations(FEATURES, count))
@@ -68,10 +68,10 @@ SINGLE = 1 + len(FEATURES)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What one backend made of one problem: a line of the journal.
+    """A run of one backend on one problem: a line of the journal.
 
-    `outcome` is a status, `refused`, or `wrong` if its answer was rejected; score and bound are in nats, null
-    for none (a bound: the proof of infeasibility). `reason` is why a run proved nothing.
+    `outcome` is a status, `refused`, or `wrong` for a rejected answer. Score and bound are in nats; the score
+    is null without a tree, the bound if the problem is proved infeasible. `reason` explains a missing proof.
     """
 
     seed: int
@@ -95,7 +95,7 @@ def features_of(seed: int, number: int) -> frozenset[ProblemFeature]:
 
 
 def size_of(number: int, sizes: Sequence[int]) -> int:
-    """Returns the variables of a problem: sizes alternate, and each meets every constraint in turn."""
+    """Returns the number of variables of a problem: sizes alternate, each under every constraint in turn."""
     return sizes[number // (2 * SINGLE) % len(sizes)] if number % 2 == 0 else sizes[number // 2 % len(sizes)]
 
 
@@ -129,10 +129,10 @@ def backend_of(name: str) -> Backend:
 
 
 def in_turn(names: Sequence[str], number: int, n: int, share: float = 1.0) -> list[str]:
-    """Returns which of the backends a problem meets if this share of problems meets one solver backend."""
+    """Returns the backends for a problem if this share of problems is given to one solver backend."""
     solvers = [name for name in names if name in SOLVERS]
     solvers += [name + PLAIN for name in solvers] if n <= MOST_PLAIN else []
-    # The constraints change with the number, so the solvers must not change in step.
+    # Random, since the constraints follow the number: a cycle of solvers would be in step with them.
     random = repeatable(number)
     turn = [random.choice(solvers)] if solvers and random.random() < share else []
     return [name for name in names if name not in SOLVERS] + turn
@@ -163,7 +163,7 @@ def run(seed: int, number: int, problem: Problem, name: str, limit: float, *, wh
 
 
 def disagreements(runs: Iterable[Run]) -> list[Run]:
-    """Returns the runs whose bound is below a tree that another backend has for the same problem."""
+    """Returns the runs whose bound is below the score of another backend on the same problem."""
     by_problem: dict[tuple[int, int], list[Run]] = defaultdict(list)
     for one in runs:
         if one.outcome != "refused":
@@ -232,12 +232,12 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000, help="problems")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--backends", default=",".join(exact), help="names, joined by commas")
-    parser.add_argument("--in-turn", type=float, help="the share of problems that meet one solver backend")
+    parser.add_argument("--in-turn", type=float, help="share of problems for one solver backend")
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="numbers of variables, in turn")
     parser.add_argument("--magnitudes", action="store_true", help="scores from 10^-9 to 10^9")
     parser.add_argument("--part", default="1/1", help="I/K: the I-th of K parts")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds of each run")
-    parser.add_argument("--journal", type=Path, default=None, help="go on from this file, and add to it")
+    parser.add_argument("--journal", type=Path, default=None, help="file to continue and append to")
     parser.add_argument("--output", type=Path, default=None, help="write NAME.csv")
     arguments = parser.parse_args(words)
     runs = read_journal(arguments.journal)

@@ -2,14 +2,14 @@
 
     python benchmarks/alarm_curve.py alarm.bif.gz --output docs/benchmarks/alarm_curve --draw alarm_curve.png
 
-Training data of each number of rows are drawn from the network; a structure of bounded treewidth is learned
-by each method; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
-another seed. The line above is the network itself, with its true tables. A method is stopped after
-`--seconds` of processor time on one thread, so that other work on the machine changes little, and its best
-tree until then counts. Cases that `--output` already holds are not run again. `--draw FILE` draws the table.
+Training data of each number of rows are drawn from the network; each method learns a structure of bounded
+treewidth; its tables are fitted with a prior of equivalent sample size 1; the model is tested on rows of
+another seed. The top line is the network itself, with its true tables. A method is stopped after `--seconds`
+of processor time on one thread, and its best tree found so far counts. Cases in `--output` are not repeated.
+`--draw FILE` draws the table.
 
-A method is a backend, its score after a colon: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
-that starts from the trees of `consistent`. One that is not registered is left out, with a note.
+A method is a backend and, after a colon, its score: `consistent:ml`, `lns:bic`; `consistent+lns:bic` is `lns`
+started from the trees of `consistent`. Methods that are not registered are left out, with a note.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def measure(
         Constraints(max_treewidth=treewidth),
     )
     began = time.process_time()
-    # The timer counts processor time, and acts as Ctrl-C does: `solve` returns the best tree so far.
+    # The timer counts processor time and acts like Ctrl-C: `solve` returns the best tree found so far.
     signal.signal(signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.setitimer(signal.ITIMER_PROF, seconds_of(name, arguments.seconds))
     result = solve(problem, backend, Run(Limits(threads=1, seed=1)))
@@ -155,7 +155,7 @@ def summary(rows: list[dict[str, str]], true: float) -> str:
 def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
     """Draws means over the seeds, with the range of the seeds: a panel for each score.
 
-    Chow-Liu's trees, which no treewidth or penalty changes much, are in all panels to compare with.
+    Chow-Liu trees, which hardly depend on the penalty, are in all panels for comparison.
     """
     import matplotlib as mpl
 
@@ -184,29 +184,29 @@ def draw(rows: list[dict[str, str]], true: float, path: Path) -> None:
         axes.set(xscale="log", xlabel="rows of training data", title=TITLES[score])
         axes.spines[["top", "right"]].set_visible(False)
         label_ends(axes, ends)
-    panels[0].set_ylabel("test log-likelihood, nats a row")
+    panels[0].set_ylabel("test log-likelihood, nats per row")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
 
 
 def main() -> None:
-    """Reads the command line, measures the missing cases, prints, writes, draws."""
+    """Measures the missing cases; prints, writes and draws the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("network", type=Path, help="ALARM in BIF")
     parser.add_argument("--rows", default="100,300,1000,3000,10000")
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--treewidth", type=int, default=3)
-    parser.add_argument("--q", type=int, default=2, help="of consistent")
+    parser.add_argument("--q", type=int, default=2, help="option q of consistent")
     parser.add_argument(
         "--seconds",
         default="10,consistent=30",
-        help="processor time of a run; where it differs, by name",
+        help="processor time of a run; exceptions by name",
     )
     parser.add_argument("--test-rows", type=int, default=100_000)
     parser.add_argument("--ess", type=float, default=1.0, help="equivalent sample size of the tables")
-    parser.add_argument("--cache", type=int, default=1_000_000, help="scores kept")
-    parser.add_argument("--output", type=Path, default=Path("alarm_curve"), help="without an ending")
+    parser.add_argument("--cache", type=int, default=1_000_000, help="number of cached scores")
+    parser.add_argument("--output", type=Path, default=Path("alarm_curve"), help="file without suffix")
     parser.add_argument("--draw", type=Path)
     arguments = parser.parse_args()
     network = read_network(arguments.network)
@@ -234,8 +234,8 @@ def main() -> None:
     machine = describe_machine(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     text = (
-        f"Test log-likelihood in nats a row, means over seeds {arguments.seeds}. {machine['processor']}, one "
-        f"thread; jtsolve {machine['jtsolve']}.\n\n"
+        f"Test log-likelihood in nats per row, means over seeds {arguments.seeds}. {machine['processor']}, "
+        f"one thread; jtsolve {machine['jtsolve']}.\n\n"
         f"Command: `{' '.join(['python', 'benchmarks/alarm_curve.py', *shown])}`\n\n{summary(rows, true)}\n"
     )
     print(text)

@@ -1,19 +1,19 @@
-"""How good heuristic trees are after a few seconds: score over time of all heuristic backends.
+"""Score over time of all heuristic backends.
 
     python benchmarks/anytime.py --data FOLDER --seconds 15 --cases \
         nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 --output anytime_all --draw anytime.png
 
 FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
-Each run is a separate process and has `--seconds`, starting with the data in memory: computing the scores
-(BIC, natural logarithm) is included, all in advance if that takes at most a tenth of the time, else on
-demand. Kernels are compiled before. `consistent` tests pairs only (q=2), and needs scores of sets of one
-variable more; where it is refused, the table notes it. The picture shows by how much a run is short of the
-best score known, of all runs in it and of `BEST`. Runs are kept beside the output and not repeated.
+Each run is a separate process of `--seconds`, starting with the data in memory. This includes computing the
+BIC scores: all in advance if that takes at most a tenth of the time, else on demand. Kernels are compiled
+before. `consistent` tests pairs only (q=2) and needs scores of sets with one more variable; the table notes
+where it is refused. The picture shows the distance of each run from the best known score, in `BEST` or of a
+run in the picture. Runs are kept beside the output and not repeated.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
 
-asks on the shipped instances at treewidths 2 to 4, wherever the optimum is proved, after how many seconds
-`lns` has it.
+measures the seconds until `lns` finds the optimum of each shipped instance at treewidths 2 to 4 where it is
+proved.
 """
 
 from __future__ import annotations
@@ -68,15 +68,15 @@ BEST = {
     "dna:3": -130229,
     "dna:4": -130158,
 }
-"""By set and clique size: nltcs the proved optima; the others the best of a sketch of large-neighbourhood
-search in 30 s on one core, before this package was begun."""
+"""By set and clique size: for nltcs the proved optima, for the others the best scores of a prototype of
+large-neighbourhood search in 30 s on one core."""
 
 COLUMNS = ["set", "clique size", "backend", "seed", "score", "to beat", "difference", "stop"]
 UCI_COLUMNS = ["instance", "treewidth", "optimum", "seeds at the optimum", "seconds, by seed"]
 TOLERANCE = 1e-8
-"""Relative to the score, of an optimum that is recorded with fewer digits."""
+"""Relative tolerance, since optima are recorded with fewer digits."""
 LEAST = 1e-4
-"""Nats a row: the least shortfall that the picture tells from none."""
+"""Nats per row: the least distance that the picture distinguishes from 0."""
 
 
 def heuristics() -> list[str]:
@@ -89,7 +89,7 @@ def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.
     path = arguments.data / f"{name}.train.data.gz"
     table = read_states(path, Coding(), header=False, separator=",")
     variables = tuple(map(Variable, table.names, table.states))
-    # `consistent` tests pairs only, since more takes too long; the larger sets serve that.
+    # `consistent` tests pairs only, since larger sets take too long; this needs one size more.
     tests_pairs = backend == "consistent"
     chosen = REGISTRY.parse("consistent:q=2" if tests_pairs else backend)
     largest = size + tests_pairs
@@ -128,7 +128,7 @@ def table_of(table: Any, columns: int) -> Any:
 
 
 def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns all runs, those that are there already as they are."""
+    """Returns all runs; stored ones are not repeated."""
     kept = arguments.output.with_suffix(".runs.json")
     runs: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     cases = [case.split(":") for case in arguments.cases.split(",")]
@@ -165,7 +165,7 @@ def row_of(run: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure_uci(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns, for each proved optimum at treewidth 2 to 4, when each seed has it."""
+    """Returns, for each proved optimum at treewidth 2 to 4, the seconds until each seed finds it."""
     rows = []
     for path in sorted((Path(__file__).parents[1] / "instances" / "uci").glob("*.opt.json")):
         optima = json.loads(path.read_text(encoding="utf-8"))
@@ -188,7 +188,7 @@ def measure_uci(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Namespace) -> float:
-    """Returns the seconds until `lns` has the optimum; infinite if it has not in 10 s."""
+    """Returns the seconds until `lns` finds the optimum; infinite if it does not within 10 s."""
     goal = optimum - TOLERANCE * abs(optimum)
     reached = inf
 
@@ -204,7 +204,7 @@ def reach(problem: Problem, optimum: float, seed: int, arguments: argparse.Names
 
 
 def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
-    """Draws how far each run is from the best score known, over time: a panel for each case, in one file."""
+    """Draws the distance of each run from the best known score over time: a panel for each case."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -225,7 +225,7 @@ def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
         labels.append(draw_case(axes, own, colours, seconds))
         axes.set_title(f"{case[0]}, cliques of {case[1]}", fontsize=9)
     figure.supxlabel("seconds, scoring included", fontsize=9)
-    figure.supylabel("nats a row below the best score known", fontsize=9)
+    figure.supylabel("nats per row below the best known score", fontsize=9)
     for axes, ends in zip(panels.flat, labels, strict=False):
         label_ends(axes, ends, size=7)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -237,8 +237,8 @@ def draw_case(
 ) -> list[tuple[float, str, str]]:
     """Draws the runs of a case, one line each; returns a label for each backend's best run.
 
-    The scale is logarithmic, since the lead of a backend is a tenth or a hundredth of the amount that another
-    is short of; shortfalls below `LEAST` are drawn at the lower end, marked 0.
+    The scale is logarithmic, since distances of backends differ by factors of ten and more; distances below
+    `LEAST` are drawn at the lower end, marked 0.
     """
     known = BEST.get(f"{runs[0]['set']}:{runs[0]['size']}", -inf)
     best = max(known, *(run["score"] for run in runs))
@@ -270,7 +270,7 @@ def draw_case(
 
 
 def write(head: str, columns: list[str], rows: list[dict[str, Any]], output: Path) -> None:
-    """Prints the table, and writes it as .csv."""
+    """Prints the table and writes it as .csv."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows]
     print(head + "\n" + "\n".join(lines))

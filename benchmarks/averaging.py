@@ -1,19 +1,16 @@
-"""Averages over decomposable graphs: their time and their correctness.
+"""Time and memory of averages over decomposable graphs.
 
-    sums      the exact sums of random scores: seconds, seconds of processor, memory, against the prediction
-    draws     exact draws a second
-    chains    edge moves a second
-    agree     sums and features of 500 random problems against all graphs
-    counts    labelled chordal graphs up to n = 11 (sequence A058862 of the OEIS)
-    network   edges of a network above 1/2 in chains, beside Chow-Liu and the best tree; only if named:
-              `network ALARM.bif:1000:3:8000`, rows drawn, the largest clique, and the most rounds
-    predict   test log-likelihood of 32 drawn trees beside the best one; only if named, with files of data:
-              `predict FOLDER/nltcs:4:500`, a set of the folder, the largest clique, and the rows or all;
-              `predict FOLDER/plants:3:17412:9900`: of so many rounds of chains, converged or not
-    demand    rounds of chains with a table of scores and with scores on demand; only if named:
-              `demand FOLDER/kosarek:4:5000:100`, a set, the largest clique, the rows, and the rounds
+    sums      exact sums for random scores: seconds, processor seconds and memory, beside the predictions
+    draws     exact draws per second
+    chains    proposals per second
+    network   edges of a network with probability above 1/2 in chains, beside Chow-Liu and the best tree:
+              `network ALARM.bif:1000:3:8000` draws 1,000 rows, has cliques of at most 3, and 8,000 rounds
+    predict   test log-likelihood of 32 drawn trees beside the best one: `predict FOLDER/nltcs:4:500` reads
+              500 rows of the set, with cliques of at most 4; without a number, all rows;
+              `predict FOLDER/plants:3:17412:9900` has 9,900 rounds of chains, converged or not
 
-Name parts, or sizes: `python benchmarks/averaging.py sums 13 15 16`, `sums 18/4` for cliques of at most 4.
+Without arguments, the first three run. Sizes follow the name of a part: `python benchmarks/averaging.py sums
+13 15 16`; `sums 18/4` has cliques of at most 4.
 """
 
 from __future__ import annotations
@@ -22,42 +19,36 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from math import exp, inf
+from math import inf
 from pathlib import Path
-from random import Random
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np
-from problems import gaussian, named, random_problem
-from reference_averaging import enumerated
+from problems import gaussian, named
 from state_rows import read_states
 
 from jtsolve.averaging.average import average, draw_trees
-from jtsolve.averaging.chains import FOR_CHAINS, Chains, run_chains
+from jtsolve.averaging.chains import Chains, run_chains
 from jtsolve.averaging.draws import arrange_tables, draw_graphs
 from jtsolve.averaging.features import features_of
 from jtsolve.averaging.method import Draws
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import compute
-from jtsolve.averaging.weights import EXACT, set_weights
+from jtsolve.averaging.weights import set_weights
 from jtsolve.backends.chowliu import ChowLiu
 from jtsolve.core.machine import describe_machine, peak_memory
 from jtsolve.core.run import Limits, Run
-from jtsolve.core.scores import DenseScores
-from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.errors import NotConvergedError
 from jtsolve.models.learning.fit import fit
 from jtsolve.models.mixture import Mixture
 from jtsolve.networks.files import read_network
 from jtsolve.networks.sample import sample
-from jtsolve.scoring.problem import WITHIN_LIMITS, Tabulation, problem_from_table
+from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.solving import solve
 from jtsolve.tables.table import DataTable
-
-CHORDAL = [1, 2, 8, 61, 822, 18154, 617675, 30888596, 2192816760, 215488096587, 28791414081916]
 
 
 def timed(call: Any) -> tuple[Any, float, float]:
@@ -75,7 +66,7 @@ def warm_up() -> None:
 
 
 def sums(sizes: list[str]) -> None:
-    """Prints the cost of the exact sums of normal scores, n or n/largest clique."""
+    """Prints the cost of exact sums of normal scores; a size is n or n/largest clique."""
     print("| n | cliques ≤ | seconds | processor | features | peak memory | predicted | predicted s |")
     print("|---|---|---|---|---|---|---|---|")
     for size in sizes or ["10", "11", "12", "13", "14", "15"]:
@@ -90,12 +81,12 @@ def sums(sizes: list[str]) -> None:
         memory = f"{peak_memory() / 1e9:.2f} GB | {predicted.memory / 1e9:.2f} GB"
         seconds = f"{wall:.2f} | {processor:.2f} | {features:.2f}"
         print(f"| {n} | {width or n} | {seconds} | {memory} | {predicted.seconds:.2f} |", flush=True)
-        del found  # or the next would be measured with the tables of this one
+        del found  # the memory of the next size must not include these tables
 
 
 def draws(sizes: list[str]) -> None:
-    """Prints the cost of exact draws, for normal scores of two scales: first what all draws share."""
-    print("| n | scale of the scores | draws | seconds | processor | a second of processor |")
+    """Prints the cost of exact draws, for normal scores of two scales; 0 draws are the shared preparation."""
+    print("| n | scale of the scores | draws | seconds | processor | per processor second |")
     print("|---|---|---|---|---|---|")
     for size in sizes or ["10", "13", "15"]:
         for scale in (1.0, 20.0):
@@ -110,8 +101,8 @@ def draws(sizes: list[str]) -> None:
 
 
 def chains(sizes: list[str]) -> None:
-    """Prints proposals a second, of normal scores of sets of at most four variables."""
-    print("| n | proposals a second | a second of processor |\n|---|---|---|")
+    """Prints proposals per second, for normal scores of sets of at most four variables."""
+    print("| n | proposals per second | per processor second |\n|---|---|---|")
     for size in sizes or ["8", "13", "20", "40", "100"]:
         problem = named(gaussian(1, int(size), min(4, int(size))))
         run_chains(problem, 1.0, Run(), how=Chains(rounds=100), start=None)
@@ -122,56 +113,15 @@ def chains(sizes: list[str]) -> None:
         print(f"| {size} | {count / wall:.3g} | {count / processor:.3g} |", flush=True)
 
 
-def agree(sizes: list[str]) -> None:
-    """Prints the largest difference from the averages over all graphs, for a number of problems."""
-    features = sorted(EXACT.features, key=lambda feature: feature.value)
-    count, worst, differing, infeasible = int((sizes or ["500"])[0]), 0.0, 0, 0
-    for seed in range(count):
-        random = Random(seed)  # noqa: S311 - nothing here is secret
-        n = random.choice([1, 2, 3, 4, 5, 5, 5, 5])
-        chosen = frozenset(random.sample(features, random.choice([0, 1, 1, 2, 3])))
-        problem = random_problem(seed, n, chosen)
-        found = compute(set_weights(problem), Run(Limits(threads=1)))
-        expected = enumerated(problem)
-        if expected is None:
-            infeasible += 1
-            differing += found.log_total != -inf
-            continue
-        parts = features_of(found, Run(Limits(threads=1)))
-        difference = abs(found.log_total - expected.log_evidence)
-        difference = max(difference, abs(parts.connected - expected.connected))
-        for i, mask in enumerate(parts.masks.tolist()):
-            difference = max(
-                difference,
-                abs(parts.complete[i] - expected.complete[mask]),
-                abs(parts.clique[i] - expected.clique[mask]),
-                abs(parts.separator[i] - expected.separator[mask]),
-            )
-        worst = max(worst, difference)
-        differing += difference > 1e-9
-    print(
-        f"{count} problems, {infeasible} of them infeasible: {differing} differ by more than 1e-9; ", end=""
-    )
-    print(f"largest difference {worst:.2g}")
-
-
-def counts(_sizes: list[str]) -> None:
-    """Prints the relative errors of the numbers of labelled chordal graphs."""
-    for n, count in enumerate(CHORDAL, start=1):
-        problem = named(DenseScores(n, n, np.zeros(1 << n)))
-        total = compute(set_weights(problem), Run()).log_total
-        print(f"n = {n}: {exp(total):.0f}, relative error {abs(exp(total) / count - 1):.1e}")
-
-
 def mixed(trees: tuple[Any, ...], train: DataTable) -> Mixture:
-    """Returns the mixture of drawn trees, each as heavy as its share."""
+    """Returns the mixture of drawn trees, weighted by their shares."""
     shares = Counter(trees)
     models = tuple(fit(tree, train, ess=1.0) for tree in shares)
     return Mixture(np.array(list(shares.values())) / len(trees), models)
 
 
 def predict(sets: list[str]) -> None:
-    """Prints test log-likelihoods a row, in nats, of the best tree under BDeu and of drawn trees."""
+    """Prints test log-likelihoods in nats per row, of the best tree under BDeu and of drawn trees."""
     print("| set | rows | variables | cliques ≤ | best tree | 32 drawn trees | distinct | processor |")
     print("|---|---|---|---|---|---|---|---|")
     for name in sets:
@@ -210,7 +160,7 @@ def predict(sets: list[str]) -> None:
 
 
 def network(cases: list[str]) -> None:
-    """Prints how many edges of a network, directions dropped, are found in data drawn from it."""
+    """Prints the number of undirected edges of a network that are found in data drawn from it."""
     columns = "rows | cliques ≤ | converged | R̂ | ESS | largest difference | posterior > 0.5 | best tree"
     print(f"| {columns} | Chow-Liu | processor |\n|{'---|' * 10}")
     for case in cases:
@@ -234,48 +184,14 @@ def network(cases: list[str]) -> None:
         print(f"| {row} | {processor:.0f} s |", flush=True)
 
 
-def demand(cases: list[str]) -> None:
-    """Prints the time of rounds of chains with and without a table of scores, which give the same graphs."""
-    print(
-        "| set | rows | variables | cliques ≤ | sets | rounds | table | rounds after it | on demand | asked |"
-    )
-    print(f"|{'---|' * 10}")
-    for case in cases:
-        path, largest, rows, rounds = case.split(":")
-        table = read_states(Path(f"{path}.train.data.gz"), header=False)
-        table = replace(table, codes=table.codes[:, : int(rows)])
-        sets = count_bounded_subsets(table.n, int(largest))
-        row = f"{Path(path).name} | {table.total} | {table.n} | {largest} | {sets}"
-        took, graphs = [], []
-        for rule in (FOR_CHAINS, Tabulation(seconds=0.0, share=0.0)):
-            problem, wall, _ = timed(
-                lambda t=table, k=int(largest) - 1, r=rule: problem_from_table(
-                    t, Bdeu(1.0), treewidth=k, tabulation=r
-                )
-            )
-            if not isinstance(problem.scores, DenseScores) and rule is FOR_CHAINS:
-                took += ["more than a minute", "–"]
-                continue
-            how = Chains(rounds=int(rounds))
-            sample, run, _ = timed(lambda p=problem, x=how: run_chains(p, 1.0, Run(), how=x, start=None))
-            took += [f"{wall:.1f} s", f"{run:.1f} s"] if rule is FOR_CHAINS else [f"{run:.1f} s"]
-            graphs.append(sample.graphs)
-        assert len(graphs) == 1 or (graphs[0] == graphs[1]).all()
-        print(f"| {row} | {rounds} | {' | '.join(took)} | {problem.scores.stats['misses']} |", flush=True)
-
-
 PARTS = {
     "sums": sums,
     "draws": draws,
     "chains": chains,
-    "agree": agree,
-    "counts": counts,
     "network": network,
     "predict": predict,
-    "demand": demand,
 }
-UNASKED = ("network", "predict", "demand")
-"""Parts that need names of files."""
+NEED_FILES = ("network", "predict")
 
 
 def main(arguments: list[str]) -> None:
@@ -285,7 +201,7 @@ def main(arguments: list[str]) -> None:
     warm_up()
     names = [word for word in arguments if word in PARTS]
     sizes = [word for word in arguments if word not in PARTS]
-    for name in names or [part for part in PARTS if part not in UNASKED]:
+    for name in names or [part for part in PARTS if part not in NEED_FILES]:
         PARTS[name](sizes if names else [])
         print()
 

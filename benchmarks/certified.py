@@ -5,9 +5,8 @@
 
 A case is NAME:TREEWIDTH[:TOLERANCE]: a shipped instance, a network with the number of rows drawn from it, or
 plants with the number of its first columns. Each is one run of `jtsolve average … --method
-certified:TOLERANCE` in a separate process, with its processor seconds, scores (BDeu, equivalent sample size
-1) included. FOLDER holds
-`networks/NAME.bif.gz` and `density/plants.train.data.gz`.
+certified:TOLERANCE` in a separate process; processor seconds include scoring (BDeu, equivalent sample size
+1). FOLDER holds `networks/NAME.bif.gz` and `density/plants.train.data.gz`.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def file_of(source: str, data: Path, folder: Path) -> Path:
 
 
 def averaged(path: Path, width: str, method: str, limit: float) -> tuple[dict[str, Any], float, float, float]:
-    """Returns the posterior file of one run, its seconds of processors and of wall clock, and its GB.
+    """Returns the posterior of one run, its processor seconds, seconds of wall clock, and peak GB.
 
     Raises:
         SystemExit: the run failed.

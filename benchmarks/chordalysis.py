@@ -6,12 +6,12 @@
 The first command compiles, in a clone of fpetitjean/Chordalysis, its search with BIC (F. Petitjean, G. I.
 Webb, Scaling log-linear analysis to datasets with thousands of variables, SDM 2015); the libraries are
 JGraphT 0.8.3 and Commons Math 3. Without CLASSPATH, only `forward` runs. Both read the training splits,
-FOLDER/NAME.train.data.gz, with the states that jtsolve finds, and both trees are scored by jtsolve.
+FOLDER/NAME.train.data.gz, with the states that jtsolve finds, and jtsolve scores both trees.
 
-All seconds are of the processor, medians of `--repeat` runs. "search" is the search of a program that has
-just started, the threads in which Java compiles it included; "again" that of one that has searched before;
-for `forward`, scoring and verification included. "program" and "command" are the whole: Chordalysis reads
-prepared numbers, and `forward` is the command `jtsolve solve`.
+Times are processor seconds, medians of `--repeat` runs. "search" is the first search of a program, with
+the compilation by Java's threads; "again" is a later search of the same program, for `forward` with scoring
+and verification. "program" and "command" are whole programs: Chordalysis reads prepared numbers, and
+`forward` is the command `jtsolve solve`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def run(command: list[str]) -> tuple[str, float]:
 
 
 def chordalysis(table: DataTable, size: int, folder: Path, repeat: int) -> tuple[JunctionTree, list[float]]:
-    """Returns its tree, and the seconds of the first search, of a later one, and of the program."""
+    """Returns the tree of Chordalysis; seconds of its first search, of a later one, and of the program."""
     data = folder / "rows.txt"
     with data.open("w", encoding="ascii") as stream:
         print(*map(len, table.states), file=stream)
@@ -125,7 +125,7 @@ def chordalysis(table: DataTable, size: int, folder: Path, repeat: int) -> tuple
 
 
 def forward(table: DataTable, size: int, repeat: int) -> tuple[Problem, JunctionTree, float]:
-    """Returns the problem, the tree, and the seconds of the search, kernels loaded."""
+    """Returns the problem, the tree, and the seconds of a search with loaded kernels."""
     backend, limits, searches = REGISTRY["forward"], Limits(threads=1), []
     for _ in range(repeat + 1):
         began = time.process_time()
@@ -141,8 +141,9 @@ def measure(name: str, size: int, arguments: argparse.Namespace, folder: Path) -
     path = arguments.data / f"{name}.train.data.gz"
     table = read_states(path, Coding(), header=False, separator=",")
     problem, tree, search = forward(table, size, arguments.repeat)
-    command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--no-header", "--score", "bic"]
-    command += ["--treewidth", str(size - 1), "--backend", "forward", "--threads", "1", "--quiet"]
+    command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--read", "header=false"]
+    command += ["--score", "bic", "--treewidth", str(size - 1), "--backend", "forward"]
+    command += ["--threads", "1", "--quiet"]
     row = {
         "set": name,
         "clique size": size,
@@ -169,7 +170,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
     parser.add_argument("--sets", default=SETS)
-    parser.add_argument("--sizes", default="3,4", help="of the largest clique")
+    parser.add_argument("--sizes", default="3,4", help="sizes of the largest clique")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()

@@ -5,7 +5,7 @@
 FOLDER holds the raw UCI files that instances/README.md lists, and adult.data.gz. The table shows means over
 the folds of a stratified cross-validation: accuracy, log loss (nats), area under the ROC curve (one class
 against the rest, averaged over classes), and processor seconds to fit and predict, all folds together.
-Classes of fewer rows than folds are left out. Columns of many different numbers are quantities: the junction
+Classes with fewer rows than folds are left out. Columns with many distinct numbers are quantities: junction
 trees and naive Bayes cut them at quartiles, logistic regression scales them. All other values are states.
 """
 
@@ -49,7 +49,7 @@ ADULT = Recipe(
         "class",
     ),
 )  # fmt: skip
-"""B. Becker and R. Kohavi, UCI 1996; the project has no instance of it, and hence no hash."""
+"""B. Becker and R. Kohavi, UCI 1996. No shipped instance comes from it, so its hash is not recorded."""
 
 CLASSES = {"voting": "party"}
 """Class columns that are not called "class"."""
@@ -57,7 +57,7 @@ CLASSES = {"voting": "party"}
 SETS = "tic-tac-toe,voting,lymph,tumor,flare,nursery,hypothyroid,mushroom,adult"
 COLUMNS = ("set", "rows", "features", "classes", "model", "accuracy", "log loss", "ROC AUC", "s", "s / NB")
 MOST_STATES = 31
-"""Columns of more different numbers are quantities, as in the estimators."""
+"""Columns with more distinct numbers are quantities, as in the estimators."""
 
 
 def read(name: str, folder: Path) -> tuple[pd.DataFrame, pd.Series]:
@@ -77,7 +77,7 @@ def read(name: str, folder: Path) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def models(X: pd.DataFrame, treewidth: int) -> dict[str, Any]:
-    """Returns the classifiers by name; the encoders know all values of the set."""
+    """Returns the classifiers by name; the encoders have all values of the set."""
     numbers = [column for column in X if X[column].dtype.kind in "if"]
     words = [column for column in X if column not in numbers]
     values = [np.unique(X[column].to_numpy(dtype=object).astype(str)) for column in words]
@@ -125,7 +125,7 @@ def table(names: Iterable[str], folder: Path, treewidth: int, folds: int) -> Ite
 
 
 def main() -> None:
-    """Reads the command line, measures, prints."""
+    """Measures all sets and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the raw UCI files")
     parser.add_argument("--sets", default=SETS)

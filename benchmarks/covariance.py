@@ -2,15 +2,15 @@
 
     python benchmarks/covariance.py prices.csv.gz --columns 100 --seconds 10 60
 
-The file has closing prices, a column for each stock. Logarithmic returns beyond ±0.3 are splits of shares
-and count as 0. They are standardised by the days to learn from, the first half or every other day; the rest
-is held out. All methods see the covariance alone, and all graphs get the estimate of maximum likelihood
-(`fit_mixed`), so that they differ by the graph only. The table has the score (Gaussian BIC, nats), the
-bound where there is one, nats a day held out, and processor seconds, those of other processes included.
+The file has closing prices, a column for each stock. Logarithmic returns beyond ±0.3 are unadjusted splits
+and count as 0. Returns are standardised by the training days, the first half or every other day; the others
+are held out. All methods use only the covariance, and all graphs get the maximum likelihood estimate
+(`fit_mixed`), so that results differ only by the graph. The table has the score (Gaussian BIC, nats), the
+bound if there is one, held-out nats per day, and processor seconds, child processes included.
 
-`tmfg` is the package fast-tmfg where it is installed (treewidth 3 only). `mfcf` is written here: a clique
-forest grows by the vertex and the facet of a clique of greatest gain of the score, and facets may be used
-again (Massara and Aste, Learning clique forests, 2019).
+`tmfg` is the package fast-tmfg, if it is installed (treewidth 3 only). `mfcf` is written here: a clique
+forest grows by the vertex and the facet of a clique with the largest gain of the score, and facets may be
+used repeatedly (Massara and Aste, Learning clique forests, 2019).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 
 _SPLIT = 0.3
-"""Returns beyond this size are no returns."""
+"""Size of logarithmic returns beyond which they are splits."""
 
 
 class Days(NamedTuple):
-    """Standardised returns: the covariance of the days to learn from, their number, and the held-out days."""
+    """Standardised returns: covariance and number of the training days, and the held-out days."""
 
     names: list[str]
     covariance: Floats
@@ -69,7 +69,7 @@ def days_in(path: str, columns: int | None, *, alternate: bool) -> Days:
 
 
 def mfcf(days: Days, treewidth: int) -> nx.Graph:
-    """Returns the graph of a maximally filtered clique forest with Gaussian gains, less the BIC penalty."""
+    """Returns the graph of a maximally filtered clique forest with the gains of Gaussian BIC."""
     correlation, n = days.covariance, len(days.names)
     penalty = np.log(days.rows) / 2
     first = int(np.argmax(np.square(correlation).sum(axis=0)))
@@ -142,7 +142,7 @@ def main() -> None:
         shown = "" if bound is None else f"{bound:.1f}"
         rows.append([name, f"{tree.score(scores):.1f}", shown, f"{held_out:.3f}", f"{seconds:.1f}"])
 
-    if given.treewidth == 3 and find_spec("fast_tmfg"):  # its only one
+    if given.treewidth == 3 and find_spec("fast_tmfg"):  # it supports no other treewidth
         line("tmfg", lambda: (JunctionTree.from_graph(tmfg(days)), None))
     line("mfcf", lambda: (JunctionTree.from_graph(mfcf(days, given.treewidth)), None))
     for seconds in given.seconds:
@@ -158,7 +158,7 @@ def main() -> None:
             return found.tree, found.bound
 
         line(f"jtsolve, {seconds:g} s", learned)
-    print(text_table(["method", "score", "bound", "held out a day", "processor s"], rows))
+    print(text_table(["method", "score", "bound", "held out per day", "processor s"], rows))
 
 
 def _processor() -> float:

@@ -1,32 +1,32 @@
-"""How well single junction trees model data: test log-likelihoods on binary density-estimation sets.
+"""Test log-likelihoods of trees, mixtures, context trees and hidden trees on density-estimation sets.
 
     python benchmarks/density.py --data FOLDER --sets nltcs,plants --sizes 2,4,5,6 --output
     docs/benchmarks/density
 
-FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. The structure comes from the
-training rows: the best tree under BIC that `lns` finds in `--time` seconds with the largest clique given, or,
-for clique size 2, the best forest (`chowliu`, exact). The tables are smoothed by the equivalent sample size
-that suits the validation rows best. A table shows the mean of ln P over the test rows, in nats.
+FOLDER holds NAME.train.data.gz, NAME.valid.data.gz and NAME.test.data.gz. The structure is learned from the
+training rows: the best tree under BIC that `lns` finds in `--time` seconds for each size of the largest
+clique, or, for size 2, the best forest (`chowliu`, exact). The validation likelihood chooses the equivalent
+sample size of the tables. The table shows the mean of ln P over the test rows, in nats.
 
     python benchmarks/density.py --data FOLDER --sets nltcs,plants --mixtures --sizes 2,3
 
-fits mixtures of trees of the largest clique given or a smaller one, by expectation-maximisation with trees of
-`forward` under BIC. Their sizes, `--components`, are tried in turn until the validation rows are no likelier,
-then narrower trees. Beside each stands the single tree, of the clique sizes `--single`, that suits the
-validation rows best.
+fits mixtures of trees with at most the given clique size, by expectation-maximisation with trees of `forward`
+under BIC. The numbers of components, `--components`, are tried in turn until the validation likelihood falls,
+then smaller treewidths. Beside each mixture is the single tree with the best validation likelihood among the
+clique sizes `--single`.
 
     python benchmarks/density.py --data FOLDER --sets nltcs,msnbc --contexts --sizes 3 --limit 300
 
-fits context trees with junction trees of `forward` at the leaves; validation rows choose BIC or AIC for them,
-the penalty, and the prior. `--limit` are seconds of wall clock for each fit, after which the model so far
-counts; of mixtures too.
+fits context trees with junction trees of `forward` at the leaves; validation rows choose BIC or AIC for the
+leaves, the penalty, and the prior. `--limit` is the time of each fit in seconds of wall clock, for mixtures
+too; then the model found so far counts.
 
     python benchmarks/density.py --data FOLDER --sets jester,baudio --hidden 16,32 --limit 600
 
-fits hidden Chow–Liu trees, with the numbers of hidden states given, tried in turn; validation rows choose
-among them, and when EM ends.
+fits hidden Chow–Liu trees with each number of hidden states in turn; validation rows choose among these, and
+the end of EM.
 
-Rows that the output already holds are not computed again.
+Rows in the output are not computed again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ HIDDEN_COLUMNS = [
 
 
 def binary_rows(path: Path) -> DataTable:
-    """Returns the rows of a file; both states are declared, since a column may be constant in one file."""
+    """Returns the rows of a file; both states are declared, since a column may be constant in a file."""
     columns = read_file(path).partition(b"\n")[0].count(b",") + 1
     schema = {f"V{v}": ("0", "1") for v in range(1, columns + 1)}
     return read_states(path, Coding(schema=schema), header=False)
@@ -252,7 +252,7 @@ def measure_mixture(name: str, size: int, arguments: argparse.Namespace) -> dict
 
 
 def main() -> None:
-    """Reads the command line, measures, prints, writes after each row."""
+    """Measures the missing rows; prints and writes the table after each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the sets")
     parser.add_argument("--sets", default=SETS)
@@ -260,11 +260,11 @@ def main() -> None:
     parser.add_argument("--time", type=float, default=30.0, help="seconds for each search")
     parser.add_argument("--mixtures", action="store_true", help="fit mixtures")
     parser.add_argument("--contexts", action="store_true", help="fit context trees")
-    parser.add_argument("--hidden", help="fit hidden Chow–Liu trees, of these numbers of hidden states")
-    parser.add_argument("--trees", type=int, default=1, help="hidden Chow–Liu trees that are mixed")
+    parser.add_argument("--hidden", help="fit hidden Chow–Liu trees with these numbers of states")
+    parser.add_argument("--trees", type=int, default=1, help="number of hidden Chow–Liu trees in a mixture")
     parser.add_argument("--limit", type=float, help="seconds for a context tree, mixture or hidden tree")
-    parser.add_argument("--components", default="1,2,4,8,16", help="sizes of mixtures to try")
-    parser.add_argument("--single", default="3,4,6", help="largest cliques of the trees beside mixtures")
+    parser.add_argument("--components", default="1,2,4,8,16", help="numbers of components to try")
+    parser.add_argument("--single", default="3,4,6", help="clique sizes of the single trees beside mixtures")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")

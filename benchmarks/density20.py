@@ -1,12 +1,12 @@
-"""Score and bound of the plain command on the twenty sets of density estimation.
+"""Score and bound of `jtsolve solve` on the twenty sets of density estimation.
 
     python benchmarks/density20.py --data FOLDER --treewidths 1 2 3 --seconds 60 600 --output
     docs/benchmarks/density20
 
 runs `jtsolve solve` on FOLDER/NAME.train.data.gz, one after the other, and adds a row for each of the times
-to the .csv, which keeps those that are there. One run, of the longest time that is missing, has them all; a
-proof stands for all later times. The gap is a share of the score. Processor seconds are those of the command
-with all that it started: below its limit times the threads, the machine had other work.
+to the .csv, whose rows are kept. A single run, of the longest missing time, gives the rows of all missing
+times; a proof counts for all later times. The gap is a share of the score. Processor seconds are those of the
+command and its child processes: if they are below the limit times the threads, the machine had other work.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ PROVED = "proved"
 def measured(
     name: str, treewidth: int, times: list[int], arguments: argparse.Namespace
 ) -> list[dict[str, Any]]:
-    """Returns a row for each of some times, increasing, of one run."""
+    """Returns a row for each of the increasing times, from one run."""
     before, limit = getrusage(RUSAGE_CHILDREN), times[-1]
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"

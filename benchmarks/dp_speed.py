@@ -1,14 +1,14 @@
-"""How fast the dynamic programming is: against the machine's own rate of additions, and against Junctor.
+"""Time of the dynamic programming, beside the machine's rate of additions and beside Junctor.
 
     python benchmarks/dp_speed.py --cases 12:12,14:14,16:16,16:3 --output docs/benchmarks/dp_speed
 
 A case is n:clique_size; clique_size = n is unbounded. Each runs in a separate process, `--repeat` times
-after one uncounted run; the table shows the median. Scores are independent normal numbers: the time
-does not depend on them.
+after one uncounted run; the table shows the median. Scores are independent normal numbers, as the time does
+not depend on them.
 
-The limit is what one core can do: numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays that stay in
-the cache, times the additions that the recurrences need (4^n / 4 without a bound). A program `junctor` on the
-PATH runs on the same scores, and must find the same optimum.
+The limit is that of one core: the additions that the recurrences need (4^n / 4 without a bound), divided by
+numpy's rate of `maximum(c, a + b, out=c)` on float64 arrays in the cache. If a program `junctor` is on the
+PATH, it runs on the same scores and must find the same optimum.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ COLUMNS = [
 
 
 def add_and_max_rate() -> float:
-    """Returns additions with maximum per second of one core, in numpy, data in cache."""
+    """Returns additions with maximum per second on one core, in numpy, with data in the cache."""
     best = 0.0
     for size in (512, 1024, 2048, 4096):
         a, b, total, high = (np.ones(size) for _ in range(4))
@@ -146,15 +146,15 @@ def measure(n: int, width: int, arguments: argparse.Namespace, rate: float) -> d
 
 
 def main() -> None:
-    """Reads the command line, measures, prints, writes."""
+    """Measures the cases; prints and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", default="12:12,13:13,14:14,15:15,16:16,16:3,18:3,18:4")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--warm-up", type=int, default=1, help="runs that are not counted, first")
+    parser.add_argument("--warm-up", type=int, default=1, help="first runs, not counted")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--precision", default="auto")
     parser.add_argument("--memory-limit", type=float, help="GB; default: 80 %% of the free memory")
-    parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="the cases that junctor runs too")
+    parser.add_argument("--junctor", default="12:12,13:13,14:14,16:3", help="cases for junctor")
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     parser.add_argument("--scores", type=Path, help=argparse.SUPPRESS)

@@ -1,12 +1,12 @@
-"""Times of proofs of optimality, by backend: real data, beside the dynamic programming.
+"""Times of proofs of optimality on real data, by backend.
 
-    python benchmarks/exact.py --cases zoo:2,mushroom:2 --backends clutter,dp --output docs/benchmarks/exact
+    python benchmarks/exact.py --cases zoo:2,mushroom:2 --backends clutter dp --output docs/benchmarks/exact
 
 A case is set:treewidth. The sets of `instances/uci` (BDeu, equivalent sample size 1) are scored already;
-others are scored from the shared data (`--data`, by default ../shared/data): alarm (alarm_10000, BDeu,
-equivalent sample size 1), nltcs, plants, accidents, baudio and kosarek (training rows, BIC). A backend may
-have options, as in clutter:simplex=50000. Each case runs as one command, `jtsolve solve`, so that starting
-the program and reading the scores count. `gap` is the bound minus the score, and in percent of the score.
+others are scored from the files in `--data`: alarm (alarm_10000, BDeu, equivalent sample size 1), nltcs,
+plants, accidents, baudio and kosarek (training rows, BIC). A backend may have options, as in
+clutter:simplex=50000. Each case is one command, `jtsolve solve`, so that starting the program and reading the
+scores count. `gap` is the bound minus the score, `gap %` the same in per cent of the score.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ HERE = Path(__file__).resolve().parents[1]
 COLUMNS = ["set", "n", "treewidth", "families", "backend", "status", "seconds", "score", "gap", "gap %"]
 SCORED = {
     "alarm": ("scores/alarm_10000.dat.gz", "bdeu", ()),
-    "nltcs": ("density/nltcs.train.data.gz", "bic", ("--no-header",)),
-    "plants": ("density/plants.train.data.gz", "bic", ("--no-header",)),
-    "accidents": ("density/accidents.train.data.gz", "bic", ("--no-header",)),
-    "baudio": ("density/baudio.train.data.gz", "bic", ("--no-header",)),
-    "kosarek": ("density/kosarek.train.data.gz", "bic", ("--no-header",)),
+    **{
+        name: (f"density/{name}.train.data.gz", "bic", ("--read", "header=false"))
+        for name in ("nltcs", "plants", "accidents", "baudio", "kosarek")
+    },
 }
 DEFAULT = (
     "zoo:2,zoo:3,zoo:4,voting:2,voting:3,voting:4,tumor:2,tumor:3,tumor:4,lymph:2,lymph:3,lymph:4,"
@@ -69,10 +68,7 @@ def measure(case: str, backend: str, arguments: argparse.Namespace) -> dict[str,
         "backend": backend,
     }
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--treewidth", text, "--json"]
-    chosen, *options = backend.split(":")
-    command += ["--backend", chosen, "--time-limit", str(arguments.time_limit)]
-    for option in options:
-        command += ["--option", option]
+    command += ["--backend", backend, "--time-limit", str(arguments.time_limit)]
     command += ["--threads", str(arguments.threads)]
     began = time.perf_counter()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -91,13 +87,13 @@ def measure(case: str, backend: str, arguments: argparse.Namespace) -> dict[str,
 
 
 def main() -> None:
-    """Measures the cases and prints a Markdown table; writes it and a CSV file if asked."""
+    """Measures the cases, prints the table, and writes it as CSV if there is an output."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", default=DEFAULT, help="set:treewidth, joined by commas")
-    parser.add_argument("--backends", default="clutter,dp", help="names, joined by commas")
+    parser.add_argument("--backends", nargs="+", default=["clutter", "dp"], help="as for --backend")
     parser.add_argument("--time-limit", type=float, default=120.0, help="seconds of each run")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--data", type=Path, default=HERE.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=Path(), help="folder of the data sets")
     parser.add_argument("--scores", type=Path, default=None, help="keep scored sets in this folder")
     parser.add_argument("--output", type=Path, default=None, help="write NAME.csv")
     arguments = parser.parse_args()
@@ -106,7 +102,7 @@ def main() -> None:
         arguments.scores.mkdir(parents=True, exist_ok=True)
         rows = []
         for case in arguments.cases.split(","):
-            for backend in arguments.backends.split(","):
+            for backend in arguments.backends:
                 rows.append(measure(case, backend, arguments))
                 print(rows[-1], file=sys.stderr, flush=True)
     publish(rows, COLUMNS, arguments.threads, arguments.output)

@@ -1,17 +1,17 @@
-"""Where the clutter LP leaves a gap: do inequalities on four or five variables cut off its solution?
+"""Facets of the chordal graph polytope on four or five variables against the solutions of the clutter LP.
 
     python benchmarks/facets.py --problems 4000 --sizes 6 7 8
 
 The *chordal graph polytope* is the convex hull of the vectors c(A) = [A is complete in G], |A| ≥ 2, over all
-chordal graphs G (Studený and Cussens, IJAR 2017). An induced subgraph of a chordal graph is chordal. So what
-a solution of the LP implies for k variables, c(A) = Σ x(v,P) over the families with v ∈ A ⊆ P∪v, is in the
-polytope on these k, or a facet of that cuts the solution off. The polytope on 4 variables has 61 vertices,
-that on 5 has 822: whether a point is within is a small linear program.
+chordal graphs G (Studený and Cussens, IJAR 2017). An induced subgraph of a chordal graph is chordal. So the
+point c(A) = Σ x(v,P) over the families with v ∈ A ⊆ P∪v, which a solution of the LP implies for k variables,
+is in the polytope on these k, or a facet of this polytope cuts the solution off. The polytope on 4 variables
+has 61 vertices, that on 5 has 822: a small linear program decides whether a point is inside.
 
 The problems have independent normal scores (`tests/problems.py`). `clutter`'s LP is solved by the simplex
-method alone, with the best tree known and until no clutter inequality is violated; a gap is more than 0.001
-nats with a fractional solution. All subsets of its variables on which that is fractional are tried. The table
-has a line for each number of variables.
+method alone, given the best tree, until no clutter inequality is violated; a gap is more than 0.001 nats with
+a fractional solution. All subsets of variables on which the solution is fractional are tried. The table has a
+line for each number of variables.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _SIZES = (4, 5)
 _GAP = 1e-3
 _INTEGRAL = 1e-6
 _OUTSIDE = 1e-4
-"""The sum of the distances of all c(A) from the polytope, above which a point is outside."""
+"""A point whose L1 distance from the polytope is larger is outside."""
 
 
 def sets_of(variables: Iterable[int]) -> list[VarSet]:
-    """Returns the sets of at least two of these variables, in an order that the variables alone decide."""
+    """Returns the sets of at least two of these variables, in an order that depends only on them."""
     inside = sorted(variables)
     return [varset(some) for size in range(2, len(inside) + 1) for some in combinations(inside, size)]
 
@@ -80,13 +80,13 @@ def distance(point: NDArray[np.float64], hull: NDArray[np.float64]) -> float:
 
 
 def fractional(problem: Problem) -> dict[VarSet, float] | None:
-    """Returns c of a solution of the LP that leaves a gap; None if there is none.
+    """Returns c of a solution of the LP with a gap; None if the LP has no gap.
 
     Raises:
         RuntimeError: the LP solver failed.
     """
     tree = solve(problem, REGISTRY.parse("dp")).tree
-    assert tree is not None, "without constraints, there is one"
+    assert tree is not None, "without constraints there is a tree"
     families = families_of(problem, choose_root(problem, tree))
     report = Recorder(problem, Run())
     search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
@@ -108,7 +108,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
                     complete[some] = complete.get(some, 0.0) + value
         return True
 
-    while violated and not subproblem.closed:  # the loop also ends where branching would do more
+    while violated and not subproblem.closed:  # rounds may also end early, where branching would gain more
         cuts = CuttingPlanes(subproblem, None)
         cuts.run(check, UNSTOPPABLE)
         if cuts.failures:
@@ -119,12 +119,12 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
 
 
 def is_fractional(values: Sequence[float]) -> bool:
-    """Returns whether a value is far from whole numbers."""
+    """Returns whether a value is not integral."""
     return max(abs(value - round(value)) for value in values) > _INTEGRAL
 
 
 def main() -> None:
-    """Tries all problems, and prints the table."""
+    """Tries all problems and prints the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", type=int, default=4000, help="of each number of variables")
     parser.add_argument("--sizes", type=int, nargs="+", default=[6, 7, 8], help="numbers of variables")

@@ -5,11 +5,11 @@
 
 Their Figure 2 has synthetic data, here the problems of `networks.py` (random networks, 1000 rows, BDeu);
 their Figure 3 has UCI sets, here the shipped instances of at most 19 variables. Their width w is the size of
-the largest clique, the treewidth plus one; w = inf is no bound. Each run is a separate process, `jtsolve
-solve`, on one thread. As theirs, times are seconds of the processor, which other work on the machine hardly
-changes; starting the program and reading the scores count. The time of `dp` depends on n and w alone, so it
-runs on one seed. Where no seed was solved within the limits, larger n are not tried: the rows have `not
-tried`. Runs in the output are not repeated, so a figure can be made in parts.
+the largest clique, the treewidth plus one; w = inf means no bound. Each run is a separate process, `jtsolve
+solve`, on one thread. As in the paper, times are processor seconds, starting the program and reading the
+scores included. The time of `dp` depends on n and w alone, so it runs on one seed. If no seed was solved
+within the limits, larger n have the status `not tried`. Runs in the output are not repeated, so that a figure
+can be made in parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 
 from networks import random_problem
 
-from jtsolve.core.choice_texts import split_choice
 from jtsolve.core.machine import describe_machine
 from jtsolve.io.instance import read_problem, write_problem
 
@@ -52,7 +51,7 @@ class Case(NamedTuple):
 
 
 def cases(arguments: argparse.Namespace) -> list[Case]:
-    """Returns the runs, by data, w and backend, and within these by n."""
+    """Returns the runs in the order of w, backend, data and n."""
     found = []
     for w in arguments.sizes:
         for backend in arguments.backends:
@@ -84,11 +83,9 @@ def run(case: Case, folder: Path, arguments: argparse.Namespace) -> dict[str, An
             write_problem(random_problem(case.seed, case.n, ROWS, treewidth), path)
     else:
         path = UCI / f"{case.data}.json.gz"
-    name, options = split_choice(case.backend)
     command = [sys.executable, "-m", "jtsolve", "solve", str(path), "--treewidth", str(treewidth)]
-    command += ["--backend", name, "--threads", "1", "--time-limit", str(arguments.time_limit)]
+    command += ["--backend", case.backend, "--threads", "1", "--time-limit", str(arguments.time_limit)]
     command += ["--memory-limit", str(arguments.memory_limit), "--json", "--quiet"]
-    command += [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     began = processor_seconds()
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     seconds = processor_seconds() - began
@@ -100,7 +97,7 @@ def run(case: Case, folder: Path, arguments: argparse.Namespace) -> dict[str, An
 
 
 def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the rows of all cases, those that are there already as they are; writes after each run."""
+    """Returns the rows of all cases, stored ones unchanged; writes after each run."""
     kept = arguments.output.with_suffix(".csv")
     rows: dict[Case, dict[str, Any]] = {}
     if kept.exists():
@@ -137,9 +134,9 @@ def write_csv(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def points(rows: list[dict[str, Any]], limit: float) -> dict[tuple[bool, str, str], list[tuple[int, float]]]:
-    """Returns the median seconds over n of every line; unsolved runs count as `limit`, those not tried not.
+    """Returns the median seconds over n of every line; unsolved runs count as `limit`, untried do not.
 
-    A line is (synthetic or not, w, backend). Two instances of one n are two points.
+    A line is (synthetic or not, w, backend). Two instances with equal n are two points.
     """
     lines: dict[tuple[bool, str, str], dict[tuple[int, str], list[float]]] = {}
     for row in rows:
@@ -154,7 +151,7 @@ def points(rows: list[dict[str, Any]], limit: float) -> dict[tuple[bool, str, st
 
 
 def table(rows: list[dict[str, Any]], limit: float) -> str:
-    """Returns the medians as a Markdown table: a line a backend and w, a column an n."""
+    """Returns the medians as Markdown tables: a line per backend and w, a column per n."""
     lines = []
     for synthetic, title in ((True, "Random networks"), (False, "UCI instances")):
         found = {key: line for key, line in points(rows, limit).items() if key[0] == synthetic}
@@ -172,7 +169,7 @@ def table(rows: list[dict[str, Any]], limit: float) -> str:
 
 
 def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
-    """Draws small multiples: a column a width, synthetic problems above, UCI instances below."""
+    """Draws small multiples: a column per width, synthetic problems above, UCI instances below."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -189,7 +186,7 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
     for (synthetic, w, backend), line in lines.items():
         place = axes[0 if synthetic else 1][sizes.index(w)]
         colour = f"C{backends.index(backend)}"
-        # Instances of as many variables are different problems: no line joins them.
+        # Instances of different sizes are unrelated problems: no line joins them.
         width = 1.2 if synthetic else 0.0
         place.plot(*zip(*line, strict=True), color=colour, marker="o", markersize=4, linewidth=width)
         over = [point for point in line if point[1] >= limit]
@@ -219,7 +216,7 @@ def draw(rows: list[dict[str, Any]], limit: float, path: Path) -> None:
             place.xaxis.set_major_locator(MaxNLocator(5, integer=True))
             place.grid(visible=True, axis="y", linewidth=0.3)
             place.spines[["top", "right"]].set_visible(False)
-            place.set_visible(bool(place.lines[1:]))  # beside the limit
+            place.set_visible(bool(place.lines[1:]))  # more than the line of the limit
     keys = [Line2D([], [], color=f"C{i}", marker="o", markersize=4) for i in range(len(backends))]
     figure.legend(keys, backends, loc="upper center", ncols=len(backends), fontsize=9, frameon=False)
     figure.tight_layout(rect=(0, 0, 1, 0.95))

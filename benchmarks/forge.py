@@ -1,17 +1,17 @@
-"""Can a certificate be forged? Structure-aware mutations, before two verifiers.
+"""Forged certificates: structure-aware mutations, judged by two verifiers.
 
     python benchmarks/forge.py --problems 10000 --forgeries 10 --journal forge.jsonl --findings findings
 
 Problems are random, of one to six variables, under up to three constraints, with scores of 10^-9 to 10^9
 nats. `clutter` solves each and writes a certificate, which `jtsolve.verify.certificate` and
-`tools/verify_certificate.py` have to accept; some are of the best trees in order. Then certificate and result
-are forged: one to three mutations each, most with a claim that is made false too. The truth is known by all
-chordal graphs. Both verifiers have to agree on every certificate, and neither may accept a false claim: a
-bound below a permitted tree's score, "infeasible" where there is one, constraints that do not answer the
-instance.
+`tools/verify_certificate.py` must accept; some certificates are of the k best trees. Then certificate and
+result are forged by one to three mutations each, mostly with a claim that is made false too. Enumerating all
+chordal graphs gives the truth. Both verifiers must agree on every certificate, and neither may accept a false
+claim: a bound below a permitted tree's score, "infeasible" where there is a permitted tree, constraints that
+do not match the instance.
 
-The journal has a line a problem, so that a run can be stopped and continued. Faults are written to the
-folder of findings: instance, result and certificate. Exit code 1: there is a finding.
+The journal has a line per problem, so that a run can be stopped and continued. Faults are written to the
+folder of findings: instance, result and certificate. The exit code is 1 if there is a finding.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ MAGNITUDES = (1e-9, 1e-4, 1.0, 1.0, 1.0, 1e3, 1e6, 1e8, 1e9)
 HUGE = (0, 1, -1, 2**31, 2**53, 2**60, 2**61, 2**61 + 1, -(2**61), 10**30)
 SHIFTS = (-2001, -2000, -300, -30, -1, 0, 1, 25, 30, 62, 300, 2000, 2001)
 SECONDS = 10.0
-"""Limit of a solve: a certificate of a bound that is not met is honest too."""
+"""Limit of a solve; a certificate of a bound above the score is honest too."""
 
 
 def load_second() -> Any:
@@ -167,14 +167,14 @@ def typed(result: dict[str, Any]) -> ResultDocument | RankingDocument:
 
 
 def edges_of(problem: Problem, result: dict[str, Any]) -> frozenset[int]:
-    """Returns the pairs within the cliques of a result; a KeyError is for an unknown name."""
+    """Returns the pairs within the cliques of a result; raises KeyError for an unknown name."""
     at = {name: v for v, name in enumerate(problem.names)}
     cliques = [[at[name] for name in names] for names in result["cliques"]]
     return frozenset(1 << u | 1 << v for clique in cliques for u in clique for v in clique if u != v)
 
 
 def is_true(problem: Problem, result: dict[str, Any]) -> bool:
-    """Returns whether a result's claim is true, and its constraints answer the instance's."""
+    """Returns whether a result's claim is true, and its constraints match the instance's."""
     try:
         document = typed(result)
         own = constraints_from_document(document.instance.constraints, problem.names, "", "")
@@ -234,9 +234,9 @@ def case_of(seed: int, number: int, folder: Path, n: int | None = None) -> Case:
         result, certificate = (
             single(chosen, limits, folder / "proof.json") if k is None else several(chosen, k)
         )
-    except LimitError:  # `clutter` left a gap, which a ranking may not have
+    except LimitError:  # `clutter` left a gap, and a ranking must not have one
         result, certificate = single(chosen, limits, folder / "proof.json")
-    if result["bound"] is not None and random.random() < 0.3:  # they only help
+    if result["bound"] is not None and random.random() < 0.3:  # completions only help
         certificate["completions"] = random.choice((1, 2, 4))
     plain = json.loads((folder / "instance.json").read_text(encoding="utf-8"))
     return Case(problem, plain, result, certificate)
@@ -249,14 +249,14 @@ def single(problem: Problem, limits: Limits, path: Path) -> tuple[dict[str, Any]
 
 
 def several(problem: Problem, k: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the k best trees and their certificate; a LimitError if there is a gap."""
+    """Returns the k best trees and their certificate; raises LimitError if there is a gap."""
     ranking = k_best(problem, ClutterCuts(), Run(Limits(time=SECONDS, threads=1)), k=k)
     ranking, certificate = prove_ranking(problem, ranking, Run(Limits(time=SECONDS, threads=1)))
     return json.loads(ranking_to_json(ranking)), json.loads(msgspec.json.encode(certificate))
 
 
 def verdicts(case: Case, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[str, str]:
-    """Returns why each verifier refuses, "" if it accepts."""
+    """Returns the reason of each verifier for refusing, "" if it accepts."""
     try:
         document = msgspec.convert(certificate, CertificateDocument)
         faults = verify(case.problem, typed(result), document)
@@ -295,7 +295,7 @@ class Forger:
             entry[1] = self.random.choice((int(entry[1] * factor), entry[1] + 1, self.random.choice(HUGE)))
 
     def rows_in_use(self) -> None:
-        """Makes multipliers use another row, or one twice."""
+        """Makes multipliers refer to another row, or to one twice."""
         parts = [part for part in self.lists() if part.get("cuts")]
         if parts:
             listed = self.random.choice(parts)["cuts"]
@@ -372,7 +372,7 @@ class Forger:
                 node["edge"] = node["absent"] = node["present"] = None
 
     def ends(self) -> None:
-        """Ends a node otherwise: by nothing, by its graph, or by two graphs behind a branch."""
+        """Replaces the end of a node: by no multipliers, by its graph, or by two graphs behind a branch."""
         nodes = self.certificate["nodes"]
         node = self.random.choice(nodes)
         n = self.case.problem.n
@@ -449,7 +449,7 @@ class Forger:
             self.certificate["variables"] = self.certificate["variables"][::-1]
 
     def transplant(self) -> None:
-        """Takes the proof of another problem, with the digest and variables of this one."""
+        """Uses the proof of another problem, with the digest and variables of this one."""
         if self.other is not None:
             mine = self.certificate
             kept = {key: mine[key] for key in ("digest", "variables")}
@@ -542,7 +542,7 @@ def forge(random: Random, case: Case, other: Case | None) -> tuple[str, dict[str
         try:
             MUTATIONS[kind](forger)
         except (AttributeError, LookupError, TypeError, ValueError, OverflowError):
-            break  # a mutation of the form has removed what this one changes
+            break  # an earlier mutation of the form removed the target of this one
     return kinds[0], forger.result, forger.certificate
 
 
@@ -559,7 +559,7 @@ class Row(NamedTuple):
 
 
 def judge(case: Case, kind: str, result: dict[str, Any], certificate: dict[str, Any]) -> tuple[Row, str]:
-    """Returns the verdicts, and a sentence on their errors."""
+    """Returns the verdicts, and a sentence on what is wrong with them."""
     first, second = verdicts(case, result, certificate)
     true = is_true(case.problem, result)
     row = Row(kind, not first, not second, true)
@@ -573,7 +573,7 @@ def judge(case: Case, kind: str, result: dict[str, Any], certificate: dict[str, 
 
 
 def run(seed: int, number: int, forgeries: int, folder: Path, findings: Path | None) -> list[Row]:
-    """Returns the verdicts on one honest certificate and its forgeries; writes down the wrong ones."""
+    """Returns the verdicts on one honest certificate and its forgeries; records the wrong ones."""
     random = repeatable(seed * 7_919 + number)
     case = case_of(seed, number, folder)
     other = None
@@ -630,7 +630,7 @@ def read_journal(path: Path | None) -> dict[tuple[int, int], list[Row]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the rest, prints the table, and returns the exit code."""
+    """Runs the remaining problems, prints the table, and returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--problems", type=int, default=10_000)
     parser.add_argument("--forgeries", type=int, default=10, help="of each certificate")

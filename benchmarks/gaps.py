@@ -1,17 +1,16 @@
-"""Score and bound over time of the plain command, `auto`: how soon a tree is good, and known to be.
+"""Score and bound over time of `jtsolve solve` with the backend that `auto` chooses.
 
     python benchmarks/gaps.py --data FOLDER --output gaps --draw gaps.png
 
-makes the whole table, a line for each case and seed, printed as it is known. Runs are kept beside the output,
-in .runs.json, and not repeated: the same command resumes a stopped run. A case is
-data:treewidth:seconds. The data are, in FOLDER: density/NAME.train.data.gz and scores/alarm_10000.dat.gz
-(`jtsolve data fetch`), `--rows` rows drawn from networks/NAME.bif.gz; or a shipped instance, by its name. The
-score of the first is BIC, of alarm's 10,000 rows (`alarm_10000`) BDeu, and of networks that of `--score`.
+The table has a line for each case and seed. Finished runs are kept beside the output, in .runs.json, and not
+repeated: the same command resumes a stopped run. A case is data:treewidth:seconds. The data are, in FOLDER,
+density/NAME.train.data.gz (scored by BIC), scores/alarm_10000.dat.gz (`alarm_10000`, scored by BDeu), or
+networks/NAME.bif.gz, from which `--rows` rows are drawn (scored by `--score`); or a shipped instance.
 
-Scores are tabulated before the clock starts, as are the kernels; those of more sets than the memory holds
-are computed on demand. The limit is processor time of this process and all that it starts, divided by the
-threads: a shared machine lengthens wall time, but not this. The gap is a share of the score. The picture has
-score and bound over time, for the slow cases.
+Scores are tabulated, and kernels loaded, before the clock starts; scores of more sets than fit into memory
+are computed on demand. The limit is on the processor time of this process and all that it starts, divided by
+the threads, which other work on the machine hardly changes. The gap is a share of the score. The picture
+shows score and bound over time, for the slow cases.
 """
 
 from __future__ import annotations
@@ -21,20 +20,22 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from portfolio_members import Meter
+import psutil
+from alarm_curve import data
 from publishing import publish
-from scale import sampled
 from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import cores
 from jtsolve.core.run import Limits, Run
 from jtsolve.io.instance import read_problem
+from jtsolve.networks.files import read_network
 from jtsolve.scoring.problem import WITHIN_LIMITS, problem_from_table
 from jtsolve.scoring.scores.bdeu import Bdeu
 from jtsolve.scoring.scores.bic import Bic
@@ -64,9 +65,30 @@ CASES = (
 _POLL = 0.1
 """Polling interval of the processor time, in seconds."""
 _TIMES = (12, 20, 30, 60, 120, 150)
-"""Seconds at which the table has the gap."""
+"""Times of the columns with the gap, in seconds."""
 _LONG = 10.0
 """Minimum seconds of a case in the picture."""
+
+
+class Meter:
+    """Processor time of this process and of all processes that it starts, counted from the construction."""
+
+    def __init__(self) -> None:
+        self._own = psutil.Process()
+        self._last: dict[int, float] = {}
+        self._begun = self._total()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds; for a process that has ended, those of the last poll."""
+        return self._total() - self._begun
+
+    def _total(self) -> float:
+        for process in [self._own, *self._own.children(recursive=True)]:
+            with suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                self._last[process.pid] = times.user + times.system
+        return sum(self._last.values())
 
 
 def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
@@ -80,7 +102,7 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
         table = read_states(arguments.data / "scores" / "alarm_10000.dat.gz", Coding())
         score = Bdeu()
     elif network.exists():
-        table = sampled(network, arguments.rows, seed=1)
+        table = data(read_network(network), arguments.rows, seed=1)
         score = Bdeu() if arguments.score == "bdeu" else Bic()
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
@@ -133,13 +155,13 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
 
 
 def at(run: dict[str, Any], seconds: float) -> tuple[float | None, float | None]:
-    """Returns score and bound after a few seconds."""
+    """Returns score and bound after some seconds."""
     known = [entry[1:] for entry in run["trace"] if entry[0] <= seconds]
     return tuple(known[-1]) if known else (None, None)
 
 
 def gap_of(score: float | None, bound: float | None) -> str:
-    """Returns the gap in per cent of the score, or that it is closed."""
+    """Returns the gap in per cent of the score; "proved" if it is closed."""
     if score is None or bound is None:
         return "–"
     return "proved" if bound - score <= 1e-6 else f"{100 * (bound - score) / abs(score):.3f} %"
@@ -221,9 +243,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of the data")
     parser.add_argument("--cases", default=",".join(CASES), help="name:treewidth:seconds,...")
-    parser.add_argument("--rows", type=int, default=5000, help="drawn from a network")
+    parser.add_argument("--rows", type=int, default=5000, help="number drawn from a network")
     parser.add_argument("--score", choices=("bic", "bdeu"), default="bic", help="of networks")
-    parser.add_argument("--backend", help="another than auto's choice, as for --backend of the command")
+    parser.add_argument("--backend", help="backend, as for `jtsolve solve`; default: auto")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--threads", type=int, default=cores())
     parser.add_argument("--output", type=Path, default=Path("gaps"), help="writes .csv and .runs.json")

@@ -1,11 +1,11 @@
-"""The dynamic programming and the sums on a CUDA device: seconds, and the device's own limits.
+"""The dynamic programming and the sums on a CUDA device: seconds, beside the limits of the device.
 
     python benchmarks/gpu.py --cases 18:18:int32,20:20:auto,21:21:auto,22:4:auto,22:22:auto,18:18:sums
 
-A case is n:clique_size:precision, of standard normal scores, seed n, or n:clique_size:sums. It runs in its
-own process, whose first second imports CuPy and compiles or loads the kernels; what does not fit a device is
-left out. The limits are measured in the same process: bytes copied, and additions with maximum in registers,
-a second. --output is docs/benchmarks/gpu.md by default.
+A case is n:clique_size:precision, with standard normal scores of seed n, or n:clique_size:sums. It runs in
+its own process, whose first second imports CuPy and compiles or loads the kernels; cases that do not fit the
+device are left out. The limits are measured in the same process: bytes copied, and additions with maximum in
+registers, per second.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from jtsolve.solving import solve
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "gpu.md"
 SUMS_COLUMNS = (
     "n",
     "clique size",
@@ -119,7 +118,7 @@ class Timed:
 
 
 def limits(device: Any, size: int) -> tuple[float, float]:
-    """Returns additions with maximum of numbers of so many bytes, and bytes read and written, a second."""
+    """Returns additions with maximum of numbers of `size` bytes, and bytes read and written, per second."""
     cupy = device.cupy
 
     def fastest(call: Callable[[], object]) -> float:
@@ -154,7 +153,7 @@ def described(device: Any) -> str:
 
 
 def sum_once(n: int, problem: Problem) -> dict[str, Any]:
-    """Sums over all graphs; the identity: expected cliques exceed expected separators by 1."""
+    """Returns the figures of the sums; the identity: expected cliques minus separators, less 1, is 0."""
     device = Timed(open_device())
     plan, run = SumsPlan(n, problem.max_clique_size), Run()
     sums = DeviceSums(set_weights(problem), plan, device, run)
@@ -215,7 +214,7 @@ def main() -> None:
     parser.add_argument(
         "--cases", default="18:18:int32,20:20:int32,20:20:auto,22:4:auto,18:18:sums,20:20:sums"
     )
-    parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--output", type=Path, help="file of the tables, in Markdown")
     parser.add_argument("--once", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.once:
@@ -246,7 +245,8 @@ def main() -> None:
     called = f"Command: `python benchmarks/gpu.py {' '.join(sys.argv[1:])}`"
     text = "\n\n".join([head, called, *tables]) + "\n"
     print(text)
-    arguments.output.write_text(text, encoding="utf-8")
+    if arguments.output is not None:
+        arguments.output.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

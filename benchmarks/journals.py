@@ -1,4 +1,4 @@
-"""Journals of runs that can be killed and go on: a line of JSON for each thing done."""
+"""Journals of resumable runs: a line of JSON for each finished case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def read_lines(path: Path | None) -> list[dict[str, Any]]:
-    """Returns the lines of a journal, if there is one; a last line that was cut off is cut off the file."""
+    """Returns the lines of a journal; none without a file. Removes an incomplete last line from the file."""
     if path is None or not path.exists():
         return []
     text = path.read_bytes()

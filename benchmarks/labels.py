@@ -1,4 +1,4 @@
-"""Labels beside the right ends of lines, kept apart: no legend to look up."""
+"""Labels beside the right ends of lines, in place of a legend."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], size: float =
         ends: (y, text, colour) of each line's end.
         size: of the font, in points.
     """
-    axes.figure.canvas.draw()  # the final size of the axes: the layout is made only now
+    axes.figure.canvas.draw()  # computes the layout, and with it the final size of the axes
     height = axes.get_window_extent().height
     gap = 1.15 * size * axes.figure.dpi / 72 / height
     to_axes = axes.transData + axes.transAxes.inverted()
@@ -39,10 +39,10 @@ def label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]], size: float =
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Returns increasing heights moved apart by at least a gap, as little as need be in all.
+    """Returns increasing heights moved as little as possible to be at least a gap apart.
 
-    Heights that are too close form a group, which is spaced evenly around its mean; groups that meet
-    become one.
+    Heights that are too close form a group, which is spaced evenly around its mean; groups that meet are
+    merged.
 
     >>> [round(height, 2) for height in spread([0.0, 0.5, 0.52, 1.0], 0.1)]
     [0.0, 0.46, 0.56, 1.0]

@@ -3,18 +3,18 @@
     python benchmarks/lem_curve.py --data FOLDER --journal lem_curve.jsonl
         --output docs/benchmarks/lem_curve --draw docs/images/lem_curve.png
 
-V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. Each fold has rows of
-its own: of Alarm they are sampled from the network, of MSNBC and Adult drawn from those that are not for
-testing (58,265 and 7,327, as in the paper; Adult's are the first of a fixed shuffle of both its files). A
-fold of N rows has N / 4 more for tuning, which choose the prior of every model, and all else that a learner
-has to choose. Adult's numbers of more than 31 values are cut at their quartiles and the 95th percentile.
-Temperature and Traffic, the paper's other two sets, are not among the data.
+V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. Each fold has its own
+rows: for Alarm they are sampled from the network, for MSNBC and Adult drawn from the rows that are not for
+testing (test rows: 58,265 and 7,327, as in the paper; for Adult the first of a fixed shuffle of both files).
+A fold of N rows has N / 4 more for tuning, which choose the prior of every model and all other settings of a
+learner. Numbers in Adult with more than 31 values are cut at their quartiles and the 95th percentile.
+Temperature and Traffic, the paper's other two sets, are left out.
 
-Every learner gets about `--seconds` of processor time on one thread, the baselines L1 and DL and LEM of k = 1
-thrice as much, and its best model until then counts; but LEM as published gets `--published`, and has to
-finish, or is left out from there on. The junction tree of `lns` is the first leaf of the context tree, whose
-own seconds are shown. A model of a baseline whose likelihood cannot be computed exactly is left out. The
-journal has a line for each model, and a stopped run resumes.
+Every learner has about `--seconds` of processor time on one thread, the baselines L1 and DL and LEM with
+k = 1 three times as much, and its best model found so far counts; but LEM as published has `--published`
+seconds and must finish, or is left out at larger sizes. The junction tree of `lns` is the first leaf of the
+context tree, whose own seconds are shown. Models of baselines whose likelihood cannot be computed exactly are
+left out. The journal has a line for each model; a stopped run resumes.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ class Source:
 
     Attributes:
         test: rows for testing.
-        draw: the rows of a fold, by how many and the number of the fold.
-        truth: the mean log-likelihood of the test rows under the model that they were drawn from, or None.
+        draw: returns the rows of a fold, given their number and that of the fold.
+        truth: the mean log-likelihood of the test rows under the model that generated them, or None.
     """
 
     test: DataTable
@@ -151,7 +151,7 @@ class Fold:
         self.spent = 0.0
 
     def learners(self) -> dict[str, Callable[[], tuple[StateDistribution | None, str]]]:
-        """Returns the learners by name; the context tree comes after the tree that it begins with."""
+        """Returns the learners by name; the context tree follows the junction tree that it starts from."""
         return {
             "LEM as published": lambda: self.lem(PUBLISHED, 0.05, must_finish=True),
             "LEM, k = 1, q = 2": lambda: self.lem(replace(PUBLISHED, length=1, q=2), 0.05),
@@ -167,7 +167,7 @@ class Fold:
     def lem(
         self, how: Lem, threshold: float, *, must_finish: bool = False
     ) -> tuple[StateDistribution | None, str]:
-        """LEM; None if it must finish, and did not."""
+        """LEM; None if it must finish but does not."""
         with limited(self.published if must_finish else 3 * self.seconds):
             task = FitTask(self.train, Bic(), validation=self.tuning.codes)
             tree = interrupted(replace(how, thresholds=(threshold,)), task)
@@ -175,7 +175,7 @@ class Fold:
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
 
     def hybrid(self) -> tuple[StateDistribution | None, str]:
-        """A context tree that begins with the junction tree of `lns`."""
+        """A context tree that starts from the junction tree of `lns`."""
         width = min(3, self.treewidth)
         task = FitTask(self.train, Bic(), width, validation=self.tuning.codes, tree=self.root)
         with limited(self.seconds):
@@ -183,7 +183,7 @@ class Fold:
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
     def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateDistribution | None, str]:
-        """The best junction tree of a backend; the rows for tuning choose among scores."""
+        """The best junction tree of a backend; the tuning rows choose among scores."""
         best, mean, remark = None, -np.inf, ""
         for score in scores:
             q = 2
@@ -210,14 +210,14 @@ class Fold:
 
 
 def interrupted(kind: ModelKind, task: FitTask) -> Any:
-    """Returns the model that a kind has fitted at a SIGINT, or before."""
+    """Returns the model of a kind, fitted until it finishes or a SIGINT arrives."""
     run = Run(Limits(threads=1))
     with run.interruptible():
         return kind.fit(task, run)
 
 
 class limited:  # noqa: N801 - a context manager, as those of contextlib
-    """Raises SIGINT after some processor time; learners then return their best model so far."""
+    """Raises SIGINT after some processor time; learners then return the best model found so far."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -233,7 +233,7 @@ class limited:  # noqa: N801 - a context manager, as those of contextlib
 
 
 def measured(source: Source, name: str, size: int, fold: int, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yields a row for each learner that is asked for and not in the journal."""
+    """Yields a row for each requested learner that is not in the journal."""
     wanted = arguments.learners.split(";") if arguments.learners else None
     rows = source.draw(size + size // 4, fold)
     own = Fold(rows, size, arguments.seconds, arguments.treewidth, arguments.published)
@@ -327,7 +327,7 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
             at, means, low, high = [], [], [], []
             for size in sizes:
                 found = means_of(own, learner, size)
-                if name is None:  # the mean of the sets' means: some may have more folds than others
+                if name is None:  # the mean over sets of their means, since sets differ in their folds
                     each = [seconds_of([r for r in rows if r["set"] == s], learner, size) for s in names]
                     found = [statistics.mean(map(statistics.mean, each))] if all(each) else []
                 if found:
@@ -341,8 +341,8 @@ def draw(rows: Sequence[Row], truths: dict[str, float], path: Path) -> None:
         if name in truths:
             axes.axhline(truths[name], color="black", linewidth=1)
             ends.append((truths[name], "the network itself", "black"))
-        axes.set(xscale="log", xlabel="rows of training data", title=name or "seconds of the processor")
-        axes.set_ylabel("test log-likelihood, nats a row" if name else "seconds, mean over the sets")
+        axes.set(xscale="log", xlabel="rows of training data", title=name or "processor seconds")
+        axes.set_ylabel("test log-likelihood, nats per row" if name else "seconds, mean over the sets")
         if name is None:
             axes.set_yscale("log")
         axes.spines[["top", "right"]].set_visible(False)
@@ -358,21 +358,21 @@ def seconds_of(rows: Sequence[Row], learner: str, size: int) -> list[float]:
 
 
 def main() -> None:
-    """Reads the command line, measures the missing models, prints, writes, draws."""
+    """Measures the missing models; prints, writes and draws the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, help="the folder of networks, density and uci")
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--rows", default="100,316,1000,3162,10000", help="'' to draw the stored results")
     parser.add_argument("--folds", default="1,2,3,4,5")
-    parser.add_argument("--learners", default="", help="these only, by name, with semicolons")
-    parser.add_argument("--treewidth", type=int, default=4, help="of lns; at most 3 for other junction trees")
-    parser.add_argument("--seconds", type=float, default=5.0, help="processor time of a learner")
-    parser.add_argument("--published", type=float, default=60.0, help="that of LEM as published")
+    parser.add_argument("--learners", default="", help="names, joined by semicolons")
+    parser.add_argument("--treewidth", type=int, default=4, help="for lns; at most 3 for other trees")
+    parser.add_argument("--seconds", type=float, default=5.0, help="processor time per learner")
+    parser.add_argument("--published", type=float, default=60.0, help="processor time of LEM as published")
     parser.add_argument("--journal", type=Path, default=Path("lem_curve.jsonl"))
-    parser.add_argument("--output", type=Path, default=Path("lem_curve"), help="without an ending")
+    parser.add_argument("--output", type=Path, default=Path("lem_curve"), help="file without suffix")
     parser.add_argument("--draw", type=Path)
     arguments = parser.parse_args()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore it
     arguments.done = read_lines(arguments.journal)
     sizes = [int(size) for size in filter(None, arguments.rows.split(","))]
     folds = [int(fold) for fold in arguments.folds.split(",")]
@@ -391,7 +391,7 @@ def main() -> None:
     machine = describe_machine(1)
     shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
     text = (
-        "Test log-likelihood in nats a row, means and standard deviations over folds; processor seconds of "
+        "Test log-likelihood in nats per row, means and standard deviations over folds; processor seconds of "
         f"one thread. {machine['processor']}; jtsolve {machine['jtsolve']}.\n\n"
         f"Command: `{' '.join(['python', 'benchmarks/lem_curve.py', *shown])}`\n\n{summary(rows, truths)}"
     )

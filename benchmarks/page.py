@@ -67,9 +67,9 @@ def dp(folder: Path) -> str:
 
 
 def gaps(folder: Path) -> str:
-    """Returns the worst of the seeds of each case: the best tree, and its proof or the gap left.
+    """Returns the worst seed of each case: its score, and the time of its proof or its gap.
 
-    Those of the sets of density estimation are in `density20`.
+    The sets of density estimation are left out: `density20` has them.
     """
     elsewhere = _variables(folder)
     cases = [row for row in read(folder, "gaps") if row["set"] not in elsewhere]
@@ -107,7 +107,7 @@ def heuristics(folder: Path) -> str:
 
 
 def scale(folder: Path) -> str:
-    """Returns the plain command beside `forward`, the worst of the seeds."""
+    """Returns `jtsolve solve` beside `forward`, the worst of the seeds."""
     rows = []
     for (data, n), same in groupby(read(folder, "scale"), key=lambda row: (row["data"], row["variables"])):
         runs = list(same)
@@ -139,11 +139,11 @@ def scale(folder: Path) -> str:
 
 
 def density20(folder: Path) -> str:
-    """Returns score, bound and gap of the plain command on the sets of density estimation."""
+    """Returns score, bound and gap of `jtsolve solve` on the sets of density estimation."""
     known = {(row["set"], row["treewidth"], row["seconds"]): row for row in read(folder, "density20")}
 
     def cells(name: str, width: str) -> list[str]:
-        """Returns the last score and bound, and the gaps at 60 and 600 s; a proof stands for later times."""
+        """Returns the last score and bound, and the gaps at 60 and 600 s; a proof counts for both."""
         early, late = (known.get((name, width, seconds), {}) for seconds in ("60", "600"))
         late = late or (early if early.get("gap") == "proved" else {})
         scores = [number((late or early).get(column, "")) for column in ("score", "bound")]
@@ -163,7 +163,7 @@ def _variables(folder: Path) -> dict[str, str]:
 
 
 def density(folder: Path) -> str:
-    """Returns the model of each family that suits the validation rows best, by its test log-likelihood."""
+    """Returns, for each family, the test log-likelihood of its model with the best validation likelihood."""
     families = {
         "tree": ("density",),
         "mixture": ("mixtures", "mixtures_limited"),
@@ -207,7 +207,7 @@ def classification(folder: Path) -> str:
     rows = []
     models = {
         "joint tree": "junction tree, joint",
-        "tree a class": "junction trees, class-conditional",
+        "tree per class": "junction trees, class-conditional",
         "naive Bayes": "CategoricalNB",
         "logistic regression": "LogisticRegression",
     }
@@ -220,7 +220,7 @@ def classification(folder: Path) -> str:
 
 
 def mixed(folder: Path) -> str:
-    """Returns nats a row and accuracy by model."""
+    """Returns nats per row and accuracy by model."""
     rows, models = [], dict[str, None]()
     for name, same in groupby(read(folder, "mixed"), key=lambda row: row["set"]):
         runs = {row["model"]: row for row in same}
@@ -231,12 +231,12 @@ def mixed(folder: Path) -> str:
 
 
 def _nats(text: str) -> str:
-    """Returns nats a row; a density of 0, and one that vanishes for cells of a single training row, as −∞."""
+    """Returns nats per row; −∞ for a density of 0, or one that vanishes in cells with one training row."""
     return "−∞" if text and float(text) < -1e6 else number(text, 2) or "–"
 
 
 def queries(folder: Path) -> str:
-    """Returns rows or marginals a processor second, by task and program."""
+    """Returns rows or marginals per processor second, by task and program."""
     runs: dict[str, dict[str, str]] = {}
     for row in read(folder, "models"):
         task = f"munin1, {row['work']}" if row["case"] == "network" else f"{row['case']}, {row['work']}"

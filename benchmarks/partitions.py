@@ -2,19 +2,19 @@
 
     python benchmarks/partitions.py --rows 5000000 --columns 20 --size 3 --output docs/benchmarks/partitions
 
-makes a Markov chain of columns with 2 to 4 states in Parquet files of a million rows, and runs `jtsolve
+writes a Markov chain of columns with 2 to 4 states to Parquet files of a million rows, and runs `jtsolve
 score` on them for sets of at most --size columns, with two threads and with one, two and four workers; with
-one also for single columns. Processor seconds are those of the command and its workers, loading and starting
-included; a small run before has compiled the kernels. The scores have to be equal to the last bit.
+one worker also for single columns. Processor seconds are those of the command and its workers, starting and
+loading included; a small run before has compiled the kernels. The scores must be equal to the last bit.
 
 The model is fitted to the runs of one and two workers, and compared with that of four:
 
     processor seconds = c + workers · s + rows · (p + q · sets) · (b if workers > 1 else 1)
 
-The command costs c, a worker s to start; p surveys, reads and codes a row, and q counts it in one set, by a
-worker alone; b is how much longer the same work takes where workers share processors, caches and memory. The
-time of a large cluster is that over its workers, or that of the scheduler if it is longer, which handles a
-task in about a millisecond: a survey and a count of each partition, and the sums.
+The command costs c, and each worker s to start. A single worker needs p to survey, read and code a row, and q
+to count it in one set; b is the factor of that work where workers share processors, caches and memory. The
+time of a large cluster is this total divided by its workers, or the time of the scheduler if that is longer;
+the scheduler needs about a millisecond per task: a survey and a count of each partition, and the sums.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def timed(folder: Path, shape: tuple[int, int], size: int, plan: tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Processor seconds: of the command, to start a worker, of a row, and of a row and set.
+    """Processor seconds of the command, of starting a worker, per row, and per row and set.
 
-    `busy` is the factor of the last two where several workers share a machine.
+    `busy` is the factor of the last two if several workers share a machine.
     """
 
     command: float
@@ -100,7 +100,7 @@ class Model:
 
     @classmethod
     def of(cls, starts: Sequence[float], small: Run, large: Run, two: Run) -> Model:
-        """Returns the model of runs with few rows, on one and two workers, and of two and one with many."""
+        """Returns the model of two runs with few rows, on one and two workers, and three with many."""
         worker = max(0.0, starts[1] - starts[0])
         count = (large.processor - small.processor) / (large.sets - small.sets) / large.rows
         row = (small.processor - starts[0]) / small.rows - count * small.sets

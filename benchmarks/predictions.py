@@ -1,10 +1,10 @@
-"""Time and memory predicted by `jtsolve recommend`, against measurements.
+"""Time and memory predicted by `jtsolve recommend`, beside measurements.
 
     python benchmarks/predictions.py --instances instances/uci --backends dp,lns --treewidths 2,3 --output RUN
 
-This is `jtsolve compare` with one run at a time, and a table of its rows; the same command resumes it after a
-stop. For runs that ended at a limit, the table omits predicted times. Seconds
-are those of the backend alone: predictions do not cover starting Python and reading the instance.
+This is `jtsolve compare` with one run at a time; the same command resumes a stopped comparison. The table
+omits measured times of runs that ended at a limit. Seconds are those of the backend alone: predictions do not
+cover starting Python and reading the instance.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def cells(record: Record) -> list[str]:
 
 
 def main() -> None:
-    """Reads the command line, runs the missing cases, prints."""
+    """Runs the missing cases and prints the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", nargs="+", default=["instances/uci"])
     parser.add_argument("--backends", default="chowliu,dp,forward,lns")

@@ -1,16 +1,16 @@
-"""Private tables from clique trees: greedy against optimal, at equal noisy scores of pairs.
+"""Private tables from greedy and optimal clique trees, at equal noisy scores of pairs.
 
     python benchmarks/private.py nltcs.csv --cells 8 --epsilon 1 10 --seeds 3
 
-Under ε, δ = 1e-9 (zero-concentrated privacy, converted tightly), a tenth of the budget measures single
-columns, 0.09 the distance of each pair from independence, and the rest tables within the cliques; all noise
-is Gaussian. A tree is chosen by these noisy distances alone, and mirror descent fits it to the noisy
-tables. The figure is the total variation of the model from the data, averaged over all pairs of columns.
+Under ε and δ = 1e-9 (zero-concentrated privacy, converted tightly), a share of 0.1 of the budget measures
+single columns, 0.09 the distance of each pair from independence, and the rest tables within the cliques; all
+noise is Gaussian. A tree is chosen by these noisy distances alone, and mirror descent fits it to the noisy
+tables. The result is the total variation distance between model and data, averaged over all pairs of columns.
 
-`greedy` adds the pair of greatest distance that keeps the graph chordal and its cliques within the bound on
-cells. `optimal` is the tree of greatest sum, by jtsolve. Both measure those pairs in cliques that are worth
-their noise. `charged` charges the noise in the score (`core.pairs`, half of its expectation) and measures
-cliques whole. The rows of a CSV are read as states, numbers in four ranges.
+`greedy` adds the pair with the largest distance that keeps the graph chordal and its cliques within the bound
+on cells. `optimal` is the tree with the largest sum, by jtsolve. Both measure the pairs within cliques whose
+value exceeds their noise. `charged` charges the noise in the score (`core.pairs`, half of its expectation)
+and measures whole cliques. Rows of a CSV are read as states, with numbers cut into four ranges.
 
 References:
     McKenna, Miklau and Sheldon, Winning the NIST contest, Journal of Privacy and Confidentiality 11, 2021.
@@ -55,7 +55,7 @@ _STEPS = 1000
 
 
 class Noisy(NamedTuple):
-    """A measured table: of these columns, the counts with noise, and its standard deviation."""
+    """A measured table: its columns, the noisy counts, and the standard deviation of the noise."""
 
     columns: tuple[int, ...]
     counts: Floats
@@ -92,7 +92,7 @@ def budget_of(epsilon: float) -> float:
 
 
 def greedy(distances: dict[Pair, float], states: Sequence[int], cells: int) -> JunctionTree:
-    """Returns the tree of a chordal graph that grows by the pair of greatest distance."""
+    """Returns the tree of a chordal graph grown by the pair with the largest distance."""
     graph = nx.empty_graph(len(states))
     waiting = sorted((pair for pair, value in distances.items() if value > 0), key=lambda p: -distances[p])
     grown = True
@@ -116,7 +116,7 @@ def greedy(distances: dict[Pair, float], states: Sequence[int], cells: int) -> J
 def worthwhile(
     worth: dict[tuple[int, ...], float], states: Sequence[int], budget: float
 ) -> dict[tuple[int, ...], float]:
-    """Returns the tables to measure and their budgets, which maximise their value less the noise."""
+    """Returns the tables to measure and their budgets, which maximise the value less the noise."""
     noise = {one: (_MEAN * prod(states[v] for v in one)) ** (2 / 3) for one in worth}
     order = sorted(worth, key=lambda one: -worth[one] / noise[one])
     best, chosen, gain, cost = -inf, 0, 0.0, 0.0
@@ -129,7 +129,7 @@ def worthwhile(
 
 
 class Fit:
-    """Mirror descent on a junction tree, by log potentials of the cliques, for the least squares."""
+    """Least squares by mirror descent on the log potentials of the cliques of a junction tree."""
 
     def __init__(self, tree: JunctionTree, states: Sequence[int]) -> None:
         self.cliques = [tuple(members(clique)) for clique in tree.cliques]
@@ -142,7 +142,7 @@ class Fit:
             self.order += [(root, -1), *((child, up) for up, child in nx.bfs_edges(near, root))]
 
     def margin(self, table: Floats, at: int, columns: Collection[int]) -> Floats:
-        """Returns the marginal table of some columns of a clique, in their increasing order."""
+        """Returns the marginal table of some columns of a clique, in increasing order."""
         gone = tuple(i for i, v in enumerate(self.cliques[at]) if v not in columns)
         summed: Floats = table.sum(axis=gone)
         return summed
@@ -171,7 +171,7 @@ class Fit:
         return tables
 
     def fitted(self, measured: Sequence[Noisy], singles: Sequence[Floats], total: float) -> list[Floats]:
-        """Returns the tables of the cliques after the descent, which begins at independence."""
+        """Returns the tables of the cliques after the descent, which starts from independence."""
         potentials = [np.zeros(dims) for dims in self.dims]
         place = {v: i for i, clique in reversed(list(enumerate(self.cliques))) for v in clique}
         for v, counts in enumerate(singles):
@@ -207,7 +207,7 @@ class Fit:
 
 
 def distance(data: Data, tree: JunctionTree, tables: list[Floats]) -> float:
-    """Returns the mean total variation of all pairs."""
+    """Returns the mean total variation distance over all pairs."""
     states = [tuple(map(str, range(count))) for count in data.states]
     columns = tuple(map(Column, data.names, states))
     model, rows = JunctionTreeModel(columns, tree, tuple(tables)), data.codes.shape[1]
@@ -219,7 +219,7 @@ def distance(data: Data, tree: JunctionTree, tables: list[Floats]) -> float:
 
 
 def run(data: Data, cells: int, epsilon: float, seed: int, seconds: float) -> dict[str, tuple[float, float]]:
-    """Returns the mean total variation, and the processor seconds of the tree, by method."""
+    """Returns the mean total variation distance and the processor seconds of the tree, by method."""
     generator, n = np.random.default_rng(seed), len(data.states)
     rho = budget_of(epsilon)
 

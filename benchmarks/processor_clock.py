@@ -2,8 +2,8 @@
 
     python benchmarks/processor_clock.py solve DATA.csv --score bic --treewidth 2 --time-limit 60 --threads 1
 
-Time limits and all seconds that it tells are then of the processor, the start of the program included, so
-that other programs do not count. On one thread, where it needs no other process.
+Time limits and reported seconds are then processor seconds, the start of the program included, so that other
+programs on the machine do not count. This is for one thread and backends without child processes.
 """
 
 import sys
@@ -16,14 +16,14 @@ _clock = [time.monotonic(), time.process_time()]
 
 
 def processor_seconds() -> float:
-    """Returns the seconds of the processor since the process began."""
+    """Returns the processor seconds since the start of the process."""
     if _monotonic() > _clock[0] + _BETWEEN:
         _clock[:] = _monotonic(), time.process_time()
     return _clock[1]
 
 
 if __name__ == "__main__":
-    # Before anything of jtsolve is loaded; modules of Python, such as threading, keep their clock.
+    # Before jtsolve is imported; modules of Python such as threading keep their clock.
     time.monotonic = time.perf_counter = processor_seconds
 
     from jtsolve.__main__ import main

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def publish(rows: list[dict[str, Any]], columns: Sequence[str], threads: int, output: Path | None) -> None:
-    """Prints the rows as a table; writes NAME.csv if there is an output."""
+    """Prints the rows as a Markdown table; writes OUTPUT.csv if there is an output."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(str(row.get(column, "")) for column in columns) + " |" for row in rows]
     machine = ", ".join(f"{key} {value}" for key, value in describe_machine(threads).items())

@@ -2,12 +2,12 @@
 
     python benchmarks/reproduce.py --data FOLDER --output docs/benchmarks --images docs/images
 
-`--list` shows the scripts with their data and times; `--only exact gaps` runs some; `--page` runs none and
+`--list` lists the benchmarks with their data and times; `--only exact gaps` runs some; `--page` runs none and
 rewrites the tables of the page from the stored results; `--quick` runs small sizes, as a test. FOLDER holds
 the public data sets, in the folders `uci`, `density`, `networks` and `scores`. Each script runs in a separate
-process. Scripts that fail or lack their data are reported, the others continue, and the exit code is 1.
-Output of scripts that only print is kept as OUTPUT/NAME.txt. OUTPUT/runs.csv has date, machine and command of
-each result.
+process. If a script fails or lacks its data, that is reported, the others continue, and the exit code is 1.
+The output of scripts that only print is stored in OUTPUT/NAME.txt. OUTPUT/runs.csv has date, machine and
+command of each result.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "private_adult",
-        "the same of Adult",
+        "the same for Adult",
         3,
         "private.py {data}/uci/adult.data.gz --no-header --cells 10000 --epsilon 0.1 1 10",
         "private.py {data}/uci/adult.data.gz --no-header --cells 100 --epsilon 1 --seeds 1 --seconds 1",
@@ -112,14 +112,14 @@ BENCHMARKS = (
     ),
     Benchmark(
         "averaging",
-        "time and memory of averages over decomposable graphs, against brute force and known counts",
+        "time and memory of averages over decomposable graphs",
         10,
         "averaging.py",
         "averaging.py sums 8",
     ),
     Benchmark(
         "averaging_network",
-        "edges of the network alarm found by chains, or that they have not converged",
+        "edges of the network alarm found by chains, and whether the chains converged",
         2,
         "averaging.py network {data}/networks/alarm.bif.gz:10000:4:8000 "
         "{data}/networks/alarm.bif.gz:1000:4:2000",
@@ -141,14 +141,6 @@ BENCHMARKS = (
         6,
         "dp_speed.py --cases 22:4 --repeat 1 --warm-up 0 --output {output}/dp_22",
         "dp_speed.py --cases 14:4 --repeat 1 --warm-up 0 --junctor 14:4 --output {output}/dp_22",
-    ),
-    Benchmark(
-        "dp_uci",
-        "dp on the shipped instances of 22 variables; 20 GB",
-        30,
-        "exact.py --backends dp --cases mushroom:2,mushroom:3,hypothyroid:2,hypothyroid:3 "
-        "--time-limit 1800 --output {output}/dp_uci",
-        "exact.py --backends dp --cases nursery:2 --time-limit 60 --output {output}/dp_uci",
     ),
     Benchmark(
         "classification",
@@ -182,16 +174,16 @@ BENCHMARKS = (
         "exact.py --backends clutter --cases zoo:4,voting:4,tumor:4,lymph:4,hypothyroid:2,hypothyroid:3,"
         "hypothyroid:4,mushroom:2,mushroom:3,nltcs:2,nltcs:3,alarm:2,alarm:3 --time-limit 120 --data {data} "
         "--output {output}/exact",
-        "exact.py --backends clutter,dp --cases bridges:2 --time-limit 60 --output {output}/exact",
+        "exact.py --backends clutter dp --cases bridges:2 --time-limit 60 --output {output}/exact",
         ("scores/alarm_10000.dat.gz", NLTCS),
     ),
     Benchmark(
         "exact_solvers",
         "proofs by maxsat, ilp and cpsat",
         1,
-        "exact.py --backends maxsat,ilp,cpsat --cases zoo:2,voting:2 --time-limit 120 "
+        "exact.py --backends maxsat ilp cpsat --cases zoo:2,voting:2 --time-limit 120 "
         "--output {output}/exact_solvers",
-        "exact.py --backends ilp,cpsat --cases nursery:2 --time-limit 60 --output {output}/exact_solvers",
+        "exact.py --backends ilp cpsat --cases nursery:2 --time-limit 60 --output {output}/exact_solvers",
     ),
     Benchmark(
         "networks",
@@ -234,22 +226,6 @@ BENCHMARKS = (
         "score_speed.py --large {output}/large --rows 20000 --output {output}/score_large",
     ),
     Benchmark(
-        "lem",
-        "feature trees: LEM and context trees on density-estimation sets",
-        15,
-        "lem.py --data {data}/density --sets nltcs,msnbc,plants --alarm {data}/networks/alarm.bif.gz "
-        "--output {output}/lem",
-        "lem.py --data {data}/density --sets nltcs --output {output}/lem",
-        (NLTCS, PLANTS),
-    ),
-    Benchmark(
-        "lem_speed",
-        "speed of the queries of feature trees",
-        1,
-        "lem.py --speed --output {output}/lem_speed --draw {images}/lem_speed.png",
-        "lem.py --speed --sizes 500,1000 --output {output}/lem_speed --draw {images}/lem_speed.png",
-    ),
-    Benchmark(
         "lem_curve",
         "test log-likelihood over the number of rows: Figure 2 of the paper on LEM",
         30,
@@ -261,7 +237,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "anytime",
-        "lns against the best figures known, on density-estimation sets",
+        "lns beside the best known scores, on density-estimation sets",
         8,
         "anytime.py --data {data}/density --backends lns --seconds 30 --threads 2 --seeds 1 "
         "--output {output}/anytime",
@@ -282,7 +258,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "anytime_uci",
-        "how soon lns has the optima of the shipped instances",
+        "seconds until lns finds the optima of the shipped instances",
         10,
         "anytime.py --uci --seeds 5 --output {output}/anytime_uci",
         "anytime.py --uci --seeds 1 --output {output}/anytime_uci",
@@ -297,7 +273,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "gaps",
-        "score and bound of the plain command over time, on three seeds",
+        "score and bound of jtsolve solve over time, on three seeds",
         45,
         "gaps.py --data {data} --threads 2 --output {output}/gaps --draw {images}/gaps.png",
         "gaps.py --data {data} --cases nltcs:2:3,insurance:2:2 --rows 300 --threads 2 --seeds 0 "
@@ -306,7 +282,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "density20",
-        "score and bound of the plain command on the twenty sets of density estimation",
+        "score and bound of jtsolve solve on the twenty sets of density estimation",
         360,
         "density20.py --data {data}/density --treewidths 1 2 3 --seconds 60 600 --threads 2 "
         "--output {output}/density20",
@@ -315,53 +291,13 @@ BENCHMARKS = (
         (NLTCS, PLANTS),
     ),
     Benchmark(
-        "portfolio_members",
-        "lns and portfolios at equal processor time",
-        20,
-        "portfolio_members.py --data {data}/density --cpu 24 --seeds 0 1",
-        "portfolio_members.py --data {data}/density --cases nltcs:3 --cpu 4 --seeds 0",
-        (PLANTS,),
-    ),
-    Benchmark(
-        "search_quality",
-        "trees of search and portfolio on density-estimation sets",
-        6,
-        "search_quality.py --data {data}/density",
-        "search_quality.py --data {data}/density --cases nltcs:3 --seconds 2",
-        (NLTCS, PLANTS),
-    ),
-    Benchmark(
-        "two_cliques",
-        "search and portfolio where two cliques are allowed: how often they find the optimum",
-        4,
-        "two_cliques.py",
-        "two_cliques.py --sizes 6 --problems 2 --seconds 0.5",
-    ),
-    Benchmark(
-        "stress_moves",
-        "random moves of search, each verified",
-        10,
-        "stress_moves.py --moves 100000",
-        "stress_moves.py --moves 200",
-    ),
-    Benchmark(
         "scale",
-        "the plain command on 1,000 and 5,000 variables: seconds to the first tree, and the trees",
+        "jtsolve solve on 1,000 and 5,000 variables",
         25,
-        "scale.py --data {data} --cases drawn:1000:2,book:1000:2,text:1058:2,drawn:5000:2,book:5000:2,"
-        "text:5000:2 --seeds 1 2 3 --seconds 30 --output {output}/scale",
-        "scale.py --cases text:80:2,drawn:60:2 --rows 200 --seconds 3 --output {output}/scale",
+        "scale.py --data {data} --cases drawn:1000:2,book:1000:2,drawn:5000:2,book:5000:2 --seeds 1 2 3 "
+        "--seconds 30 --output {output}/scale",
+        "scale.py --cases drawn:60:2 --rows 200 --seconds 3 --output {output}/scale",
         ("density/book.train.data.gz",),
-    ),
-    Benchmark(
-        "scale_widths",
-        "rows of insurance at treewidths 2 to 6: whether more room gives a worse answer",
-        3,
-        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3,4,5,6 --backends lns,merging "
-        "--seconds 20 --output {output}/scale_widths",
-        "scale.py --network {data}/networks/insurance.bif.gz --widths 2,3 --backends lns --rows 500 "
-        "--seconds 2 --output {output}/scale_widths",
-        ("networks/insurance.bif.gz",),
     ),
     Benchmark(
         "alarm_curve",
@@ -421,7 +357,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "models",
-        "how fast models answer, beside pyAgrum and pgmpy",
+        "speed of queries, beside pyAgrum and pgmpy",
         10,
         "models.py --data {data} --repeat 3 --output {output}/models",
         "models.py --cases narrow --rows 1000 --their-rows 100 --repeat 1 --output {output}/models",
@@ -437,7 +373,7 @@ BENCHMARKS = (
     ),
     Benchmark(
         "limits",
-        "by how much runs exceed their time limit",
+        "overrun of time limits",
         10,
         "limits.py --output {output}/limits",
         "limits.py --backends chowliu --repeat 1 --output {output}/limits",
@@ -469,7 +405,7 @@ def command_of(benchmark: Benchmark, arguments: argparse.Namespace) -> list[str]
 
 
 def run(benchmark: Benchmark, arguments: argparse.Namespace) -> tuple[str, str]:
-    """Runs a benchmark; returns its command and how it ended."""
+    """Runs a benchmark; returns its command and its outcome."""
     if lacking := missing(benchmark, arguments.data, quick=arguments.quick):
         return "", f"not run: {', '.join(lacking)} is missing"
     script, *rest = command_of(benchmark, arguments)
@@ -489,14 +425,14 @@ def run(benchmark: Benchmark, arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def summary(rows: list[tuple[str, str, str]]) -> str:
-    """Returns what ran as a Markdown table."""
+    """Returns the outcomes as a Markdown table."""
     lines = ["| benchmark | command | |", "|---|---|---|"]
     lines += [f"| {name} | `{command}` | {ended} |" for name, command, ended in rows]
     return "\n".join(lines) + "\n"
 
 
 def record(output: Path, rows: list[tuple[str, str, str]]) -> None:
-    """Enters date, machine and command of the scripts that ended well into runs.csv."""
+    """Records date, machine and command of the successful scripts in runs.csv."""
     facts = describe_machine(cores())
     columns = ["name", "date", "machine", "command"]
     machine = f"{facts['processor']}, {facts['threads']} threads"
@@ -528,13 +464,15 @@ def main(words: list[str]) -> int:
     """Runs the chosen scripts; returns the exit code."""
     names = [one.name for one in BENCHMARKS]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", help="of the list; default: all")
+    parser.add_argument(
+        "--only", nargs="+", choices=names, metavar="NAME", help="names in the list; default: all"
+    )
     parser.add_argument("--page", action="store_true", help="rewrite the page from the stored results")
     parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--list", action="store_true", help="list the benchmarks, and run nothing")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks; run none")
     parser.add_argument("--data", type=Path, help="the folder of the data sets")
-    parser.add_argument("--output", type=Path, default=Path("reproduced"), help="where the tables go")
-    parser.add_argument("--images", type=Path, help="where the pictures go; default: beside the tables")
+    parser.add_argument("--output", type=Path, default=Path("reproduced"), help="folder of the tables")
+    parser.add_argument("--images", type=Path, help="folder of the pictures; default: that of the tables")
     arguments = parser.parse_args(words)
     if arguments.page:
         page.write()

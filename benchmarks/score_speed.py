@@ -1,25 +1,24 @@
-"""How fast local scores are computed from data, beside the same counting by numpy and by pandas.
+"""Speed of local scores from data, beside the same counting by numpy and pandas.
 
     python benchmarks/score_speed.py --data FOLDER --output docs/benchmarks/score_speed
 
 FOLDER holds the raw files `uci/agaricus-lepiota.data.gz` (mushroom) and `density/plants.train.data.gz`.
 Mushroom: every subset of at most 5 of 22 columns, 8124 rows; plants: of at most 4 of 69 columns, 17412 rows;
-BDeu. Reading and compiling are not counted: each case runs once on small sets before. The other programs do
-the counting alone, without the logarithms, on a random sample of the same sets, in the same process:
+BDeu. Reading and compiling do not count: each case first runs on small sets. The other programs only count,
+without the logarithms, on a random sample of the same sets, in the same process:
 
-- unique: `numpy.unique(keys, return_counts=True)`, keys of mixed radix, one int64 for each row;
-- bincount: `numpy.bincount(keys, minlength=cells)`, where the table has at most as many cells as rows;
+- unique: `numpy.unique(keys, return_counts=True)`, with an int64 key of mixed radix for each row;
+- bincount: `numpy.bincount(keys, minlength=cells)`, if the table has at most as many cells as rows;
 - pandas: `frame.groupby(columns, sort=False).size()` on columns of type uint8, if pandas is installed.
 
-`plants by rows` is plants counted without bit sets, on the distinct rows with weights: what bit sets gain.
+`plants by rows` is plants counted on the distinct rows with weights, without bit sets.
 
     python benchmarks/score_speed.py --large FOLDER --output docs/benchmarks/score_large
 
-makes a table of 5,000,000 rows, all different, of 20 columns with 4 states, writes it to FOLDER as CSV and as
-Parquet (210 MB), and runs `jtsolve score --max-size 3` on each: seconds, and the peak of the memory that the
-process held. Two to four minutes.
+writes a table of 5,000,000 distinct rows of 20 columns with 4 states to FOLDER as CSV and Parquet (210 MB),
+and runs `jtsolve score --max-size 3` on each: seconds and peak memory. Two to four minutes.
 
-Processor seconds are given beside those of the clock: they tell whether other work was done meanwhile.
+Processor seconds beside those of the wall clock show whether the machine had other work.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ COLUMNS = [
 ]
 
 SAMPLE = 300
-"""Sets on which the other programs are timed; their times vary little from set to set of one size."""
+"""Number of sets on which the other programs are timed; times vary little among sets of one size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +85,7 @@ class Case:
     drop: tuple[str, ...]
     max_size: int
     by_rows: bool = False
-    """Whether bit sets are not to be used."""
+    """Whether to count rows in place of bit sets."""
 
 
 CASES = (
@@ -97,7 +96,7 @@ CASES = (
 
 
 def sample_sets(n: int, max_size: int) -> list[list[int]]:
-    """Returns random sets; of each size as many as its share of all sets, as near as may be."""
+    """Returns random sets, with sizes in about the same proportions as among all sets."""
     generator = np.random.default_rng(0)
     total = count_bounded_subsets(n, max_size)
     sets: list[list[int]] = []
@@ -118,7 +117,7 @@ def seconds_per_set(count: Callable[[list[int]], object], sets: list[list[int]])
 
 
 def counters(table: DataTable) -> dict[str, Callable[[list[int]], object]]:
-    """Returns the ways to count by other programs."""
+    """Returns the counting functions of the other programs."""
     codes = table.codes.astype(np.int64)
     arities = table.arities.tolist()
 
@@ -192,7 +191,7 @@ LARGE_COLUMNS = ["file", "MB", "rows", "columns", "sets", "seconds", "scored in"
 
 
 def measure_large(folder: Path, rows: int) -> list[list[str]]:
-    """Returns a row for each kind of file: `jtsolve score` on rows that all differ, in its own process."""
+    """Returns a row for each kind of file: `jtsolve score` on distinct rows, in a separate process."""
     import polars as pl
 
     generator = np.random.default_rng(0)
@@ -226,7 +225,7 @@ def measure_large(folder: Path, rows: int) -> list[list[str]]:
 
 
 def report(rows: list[list[str]], machine: dict[str, object], columns: list[str]) -> str:
-    """Returns the machine, and the table, in Markdown."""
+    """Returns the machine and the table in Markdown."""
     pandas = f", pandas {version('pandas')}" if find_spec("pandas") else ""
     versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "numba", "jtsolve"))
     lines = [
@@ -245,8 +244,8 @@ def main(arguments: list[str]) -> int:
     """Runs the cases and prints the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, help="the folder of the raw files")
-    parser.add_argument("--large", type=Path, metavar="FOLDER", help="measure large files, written there")
-    parser.add_argument("--rows", type=int, default=5_000_000, help="of the large files")
+    parser.add_argument("--large", type=Path, metavar="FOLDER", help="measure large files, written to FOLDER")
+    parser.add_argument("--rows", type=int, default=5_000_000, help="rows of the large files")
     parser.add_argument(
         "--cases", default="mushroom,plants,plants by rows", help="names, separated by commas"
     )
@@ -272,7 +271,7 @@ def main(arguments: list[str]) -> int:
 
 
 def finish(rows: list[list[str]], columns: list[str], chosen: argparse.Namespace) -> int:
-    """Prints the table, and writes it if asked to; returns the exit code."""
+    """Prints the table, writes it if there is an output, and returns the exit code."""
     text = report(rows, describe_machine(max(map(int, chosen.threads.split(",")))), columns)
     print(text)
     if chosen.output is not None:

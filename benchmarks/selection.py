@@ -1,17 +1,16 @@
-"""Graph selection over junction trees: the comparison of Vats and Nowak on their seven settings, and speed.
+"""Graph selection over junction trees: the comparison of Vats and Nowak on their settings, and speed.
 
     python benchmarks/selection.py compare --trials 50 --output docs/benchmarks/selection
     python benchmarks/selection.py speed --output docs/benchmarks/selection_speed
 
-`compare` draws rows of the graphs of D. Vats, R. Nowak, JMLR 15, 2014 (their chains, cycles, hubs, and a
+`compare` draws rows from the graphs of D. Vats, R. Nowak, JMLR 15, 2014 (their chains, cycles, hubs, and a
 random neighbourhood graph), screens them by Algorithm 4, and selects within the screen by a method on all
-columns ("plain", parameter by EBIC), by the same over the junction tree ("tree"), and by the plain method
-with as many edges as the tree found ("equal"). Weak edges are those among the first fifth of the vertices.
-Standard errors are over the trials. Each setting is written when it is done; those that the output has are
-not run again.
+columns ("plain", parameter by EBIC), by the same method over the junction tree ("tree"), and by the plain
+method with as many edges as the tree ("equal"). Weak edges are those among the first fifth of the vertices.
+Standard errors are over the trials. Each finished setting is written; those in the output are not repeated.
 
-`speed` has processor seconds of one run of each task, the least of five for the path, in a process of its
-own, and its peak memory.
+`speed` measures the processor seconds of one run of each task, for the path the least of five, in a separate
+process, and its peak memory.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def chain(p: int, weak: float, strong: float) -> NDArray[np.float64]:
 
 
 def cycle(p: int, weak: float, strong: float) -> NDArray[np.float64]:
-    """Returns that of cycles with chords: triangles among the weak vertices, steps of five after them."""
+    """Returns the precision matrix of cycles with chords: weak triangles, then steps of five."""
     first = int(WEAK * p)
     edges = [(k, k + 1) for k in range(p - 1)] + [(k, k + 2) for k in range(first)]
     edges += [(0, first - 1), (first, p - 1)]
@@ -71,7 +70,7 @@ def cycle(p: int, weak: float, strong: float) -> NDArray[np.float64]:
 
 
 def hub(p: int, weak: int, strong: int) -> NDArray[np.float64]:
-    """Returns that of stars: of `weak` vertices among the weak ones, of `strong` among the others."""
+    """Returns the precision matrix of stars of `weak` vertices among the weak ones, else of `strong`."""
     first = int(WEAK * p)
     matrix = np.eye(p)
     for begin, end, size in ((0, first, weak), (first, p, strong)):
@@ -82,7 +81,7 @@ def hub(p: int, weak: int, strong: int) -> NDArray[np.float64]:
 
 
 def neighbourhood(p: int, share: float, seed: int = 7) -> NDArray[np.float64]:
-    """Returns that of a graph of near points of a square, of bounded degree; drawn until it is regular."""
+    """Returns that of a graph of near points in a square, of bounded degree; drawn until it is regular."""
     draw = np.random.default_rng(seed)
     first = max(4, int(np.ceil(share * p)))
     for _ in range(100):
@@ -113,7 +112,7 @@ SETTINGS: dict[str, tuple[Callable[[], NDArray[np.float64]], int, int, int]] = {
     "NB1": (lambda: neighbourhood(100, 0.2), 1, 4, 2),
     "NB300": (lambda: neighbourhood(300, 0.1), 1, 4, 2),
 }
-"""By name: the precision matrix, η of the screen, largest separator, η of PC; as in the authors' programs."""
+"""By name: precision matrix, η of the screen, largest separator, η of PC, as in the authors' programs."""
 
 LEVEL = 0.01
 """α of the screen."""
@@ -129,7 +128,7 @@ def drawn(precision: NDArray[np.float64], rows: int, seed: int) -> ContinuousTab
 
 
 def measured(truth: NDArray[np.bool_], found: UndirectedGraph, weak: int) -> list[float]:
-    """Returns the rates of weak edges, of false and true ones, the edit distance, and the edges."""
+    """Returns the rates of weak, false and true edges, the edit distance, and the number of edges."""
     true, own = np.triu(truth), np.triu(found.matrix())
     hits = (true & own).sum()
     weak_edges = true[:weak, :weak]
@@ -143,7 +142,7 @@ def measured(truth: NDArray[np.bool_], found: UndirectedGraph, weak: int) -> lis
 
 
 def equal(method: Any, moments: GaussianSample, screen: GivenGraph, edges: int) -> UndirectedGraph:
-    """Returns the plain graph whose number of edges is nearest, by bisection of the parameter."""
+    """Returns the plain graph with the nearest number of edges, by bisection of the parameter."""
     from dataclasses import replace
 
     low, high = (1e-12, 0.999) if isinstance(method, PC) else (1e-3, 1.0)
@@ -155,7 +154,7 @@ def equal(method: Any, moments: GaussianSample, screen: GivenGraph, edges: int) 
             best = graph
         if graph.size == edges:
             break
-        # A larger λ has fewer edges, a larger level more.
+        # Larger λ give fewer edges, larger levels more.
         if (graph.size > edges) == isinstance(method, PC):
             high = middle
         else:
@@ -221,10 +220,10 @@ SPEED = ["task", "edges", "processor s", "peak GB", "scikit-learn s", "ratio"]
 
 
 def path_and_peer(p: int, rows: int) -> dict[str, Any]:
-    """Returns the seconds of an EBIC path, and those of scikit-learn's solver for 16 λ down to its best.
+    """Returns the seconds of an EBIC path, and of scikit-learn's solver for 16 λ down to the best one.
 
-    Their tolerance, on the duality gap, is attainable: at the default of 1e-4, each λ uses all of
-    100 iterations.
+    The tolerance of scikit-learn, on the duality gap, is one that it reaches: at the default of 1e-4, each λ
+    uses all 100 iterations.
     """
     from sklearn.covariance import graphical_lasso
 
@@ -246,7 +245,7 @@ def path_and_peer(p: int, rows: int) -> dict[str, Any]:
 
 
 def _least(work: Callable[[], object]) -> float:
-    """Returns the least processor seconds of five runs: other programs on the machine only add to them."""
+    """Returns the least processor seconds of five runs, since other programs can only add to them."""
     spent = []
     for _ in range(5):
         began = time.process_time()
@@ -256,7 +255,7 @@ def _least(work: Callable[[], object]) -> float:
 
 
 def over_a_tree(p: int, rows: int, screen: Any, shown: str) -> dict[str, Any]:
-    """Returns the seconds of a whole run: moments, screen, junction trees, decisions, strengths."""
+    """Returns the seconds of a whole selection: moments, screen, junction trees, decisions, strengths."""
     small = drawn(chain(20, 0.15, 0.25), 100, 0)
     select(small, GraphicalLasso(), PcScreen(1, LEVEL), OverJunctionTree(2))  # compiles the kernels
     table = drawn(chain(p, 0.15, 0.25), rows, 1)
@@ -287,7 +286,7 @@ def speed(names: list[str], output: Path | None) -> None:
 
 
 def main() -> None:
-    """Reads the command line."""
+    """Runs the comparison, the speed tasks, or one of these."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["compare", "speed", "once"])
     parser.add_argument("task", nargs="?", help=argparse.SUPPRESS)
@@ -296,7 +295,7 @@ def main() -> None:
     parser.add_argument("--methods", default="glasso,pc,neighbourhood")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--tasks", default="path,tree100,tree600,tree2000")
-    parser.add_argument("--output", type=Path, help="without an ending")
+    parser.add_argument("--output", type=Path, help="file without suffix")
     arguments = parser.parse_args()
     if arguments.what == "once":
         print(json.dumps(TASKS[arguments.task]() | {"peak GB": f"{peak_memory() / 1e9:.2f}"}))

@@ -1,7 +1,7 @@
 """A page per registered backend, generated from its docstrings, capabilities and options.
 
-No backend is described here: a gap of a page is one of the docstrings. These are read as Markdown, in which
-an indented block is a formula and a name has backticks.
+The pages have no text of their own: what a page lacks, a docstring lacks. Docstrings are read as Markdown, in
+which an indented block is a formula and a name has backticks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def write_pages(folder: Path, registry: Mapping[str, Backend] = REGISTRY) -> Non
             old.unlink()
     for name, text in pages.items():
         path = folder / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:  # else Sphinx would read it again
+        if not path.exists() or path.read_text(encoding="utf-8") != text:  # Sphinx reads changed files again
             path.write_text(text, encoding="utf-8")
 
 
@@ -171,12 +171,7 @@ def _options(backend: Backend) -> str:
     options = REGISTRY.describe(backend).options
     if not options:
         return "None."
-    name = options[0].name
-    usage = (
-        "Given as `--option NAME=VALUE` on the command line, in Python as "
-        f'`dataclasses.replace(REGISTRY["{backend.name}"], {name}=…)`; as text, '
-        f"`{backend.name}:{name}=VALUE`.\n"
-    )
+    usage = f"`{backend.name}:{options[0].name}=VALUE`, in the shell and in Python; commas join several.\n"
     lines = [usage]
     for option in options:
         if not option.meaning:

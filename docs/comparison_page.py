@@ -1,6 +1,6 @@
-"""The report of a small comparison, for the gallery: the page of `jtsolve report` on runs made here.
+"""The report of a small comparison, for the gallery: the page of `jtsolve report`.
 
-To be quick, the runs share the process of the documentation's build; those of `jtsolve compare` are separate
+For speed, the runs share the process of the documentation's build; runs of `jtsolve compare` are separate
 processes whose limits are enforced from outside.
 """
 

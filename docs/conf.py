@@ -28,7 +28,7 @@ extensions = [
 
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
-_printed = (path.name for path in HERE.glob("benchmarks/*.md"))  # by scripts
+_printed = (path.name for path in HERE.glob("benchmarks/*.md"))  # output of scripts
 exclude_patterns = [f"benchmarks/{name}" for name in _printed if name != "density20.md"]
 
 autodoc_member_order = "bysource"

@@ -2,9 +2,9 @@
 
     python docs/notebooks.py
 
-runs every notebook and stores its outputs. No Jupyter is needed: a cell is a program whose last expression is
-shown as text, as HTML if it has `_repr_html_`, and as SVG if it is a figure of matplotlib or a path of one
-(`.svg`). Cells run in a temporary folder.
+runs every notebook and stores its outputs. Jupyter is not needed: a cell is a program whose last expression
+is shown as text, as HTML if it has `_repr_html_`, and as SVG if it is a figure of matplotlib or the path of
+an SVG file. Cells run in a temporary folder.
 """
 
 from __future__ import annotations
@@ -102,9 +102,8 @@ def write_pages(_app: Sphinx | None = None) -> None:
     """Writes a page beside each notebook."""
     for path in GALLERY.glob("*.ipynb"):
         text, target = page(read(path)), path.with_suffix(".md")
-        if (
-            not target.exists() or target.read_text(encoding="utf-8") != text
-        ):  # else Sphinx would read it again
+        # Sphinx reads changed files again.
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
 
 

@@ -13,7 +13,7 @@ _MARKS = re.compile(r"(`[^`]*`)|([*|]|(?<=\w)_(?=\W|$))")
 
 
 def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
-    """Leads links out of the folder to pages; documents the modules that the reference lists."""
+    """Redirects links that leave the folder; documents the modules that the reference lists."""
     if name == "api":
         source[0] = _MODULE.sub(
             "### \\1\n\n```{eval-rst}\n.. automodule:: \\1\n   :members:\n```\n", source[0]
@@ -22,9 +22,9 @@ def adapt(_app: Sphinx, name: str, source: list[str]) -> None:
 
 
 def escape(_app: Sphinx, what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
-    """Escapes what means something in reStructuredText and nothing in our docstrings, such as |C|."""
+    """Escapes marks of reStructuredText that are plain text in our docstrings, such as |C|."""
     if what in {"attribute", "data", "property"}:
-        lines.insert(0, "\\")  # shows as nothing; else napoleon takes what is before a colon for a type
+        lines.insert(0, "\\")  # invisible; without it napoleon reads text before a colon as a type
     for number, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
             lines[number] = _MARKS.sub(lambda found: found[1] or "\\" + found[2], line)

@@ -1,4 +1,4 @@
-"""Commands for tests, run in this process."""
+"""Runs commands of jtsolve in the process of the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Command:
-    """Runs commands and keeps what they print."""
+    """Runs commands and keeps their output."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys

@@ -1,4 +1,4 @@
-"""What several test modules share."""
+"""Fixtures and hooks of several test modules."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ settings.load_profile("unhurried")
 
 
 class Untraced(event.Listener):  # type: ignore[misc]  # numba has no types
-    """Takes the tracer of coverage away while numba compiles, which it makes 1.6 times as slow."""
+    """Suspends the tracer of coverage while numba compiles, which it would slow by a factor of 1.6."""
 
     def __init__(self) -> None:
         self.depth = 0
         self.tracer: Any = None
 
     def on_start(self, _event: event.Event) -> None:
-        """Compilations are nested: a kernel compiles those that it calls."""
+        """Counts nested compilations: a kernel compiles those that it calls."""
         if self.depth == 0:
             self.tracer = sys.gettrace()
             sys.settrace(None)
         self.depth += 1
 
     def on_end(self, _event: event.Event) -> None:
-        """Gives it back."""
+        """Restores the tracer."""
         self.depth -= 1
         if self.depth == 0:
             sys.settrace(self.tracer)
@@ -60,7 +60,7 @@ event.register("numba:compile", Untraced())
 
 
 def compile_once() -> None:
-    """Lets one of several test processes compile a kernel, whose file in the cache the others wait for."""
+    """Makes one of several test processes compile a kernel; the others wait for the cached file."""
     compile_here = Dispatcher.compile
     file = Path(__file__).parent / "__pycache__" / "compiling"
     file.parent.mkdir(exist_ok=True)
@@ -68,7 +68,7 @@ def compile_once() -> None:
 
     def compile_one(self: Any, signature: Any) -> Any:
         place = crc32(f"{self.py_func.__module__}.{self.py_func.__qualname__}".encode())
-        with global_compiler_lock:  # first: a thread that holds it waits for other processes only
+        with global_compiler_lock:  # first, so that its holder waits for other processes only
             fcntl.lockf(locks, fcntl.LOCK_EX, 1, place)
             try:
                 return compile_here(self, signature)
@@ -83,18 +83,18 @@ compile_once()
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of shared data beside the repository; tests that need it are skipped without it."""
+    """The folder of public data sets beside the repository; tests that need it are skipped without it."""
     folder = Path(__file__).parents[2] / "shared"
     if not folder.is_dir():
         if os.environ.get("CI"):
             pytest.fail(f"{folder} is missing, and CI must run the tests that need it")
-        pytest.skip(f"{folder} is missing: the data of DESIGN, section 5, are not beside this checkout")
+        pytest.skip(f"{folder} is missing: the public data sets are not beside this checkout")
     return folder
 
 
 @pytest.fixture(scope="session")
 def workers() -> Iterator[Workers]:
-    """Two workers of Dask in this process: no start, and replacements by a test apply to them too."""
+    """Two Dask workers in this process: they start at once, and monkeypatches apply to them too."""
     pytest.importorskip("distributed")
     with local_workers(2, processes=False) as found:
         yield found
@@ -104,10 +104,9 @@ TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    FirstRunLine.said = True  # whichever test compiles a kernel first
+    FirstRunLine.said = True  # no announcement by the first test that compiles a kernel
     config.stash[TALLY] = Tally()
-    # A shell starts what runs in the background with SIGINT ignored, and nohup with SIGHUP; commands that are
-    # to be interrupted inherit it.
+    # Commands under test would inherit that a background job ignores SIGINT, or that nohup ignores SIGHUP.
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
@@ -129,7 +128,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hands the counts on, or judges them: only here are those of all test processes together."""
+    """Passes the counts to the main process, which judges the totals."""
     counted = session.config.stash[TALLY]
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["tally"] = counted.to_plain()

@@ -245,7 +245,7 @@ def test_no_tree_within_the_limits_ends_with_4(
     assert "unknown (the memory limit ended the run)" in command.out
 
 
-def test_a_limit_below_the_need_ends_with_4_and_says_the_need(command: Command, tmp_path: Path) -> None:
+def test_a_limit_below_the_need_ends_with_4_and_names_the_need(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "twelve.json"
     write_problem(named(gaussian(1, 12)), path)
     output = tmp_path / "result.json"
@@ -273,13 +273,13 @@ def test_a_wrong_answer_of_a_backend_ends_with_70(
     command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def lie(_backend: object, _problem: object, _limits: object, _report: object) -> Outcome:
-        raise InternalError("backend 'forward' returned a wrong answer: so it seems")
+        raise InternalError("backend 'forward' returned a wrong answer: a fault")
 
     monkeypatch.setattr(type(REGISTRY["forward"]), "solve", lie)
     assert command("solve", instance, "--backend", "forward", "--json") == 70
     assert (command.out, command.err) == (
         "",
-        "jtsolve: backend 'forward' returned a wrong answer: so it seems\n",
+        "jtsolve: backend 'forward' returned a wrong answer: a fault\n",
     )
 
 
@@ -385,7 +385,7 @@ def test_the_output_replaces_an_older_one_and_leaves_nothing_else(
     assert read_result(output).status is Status.OPTIMAL
 
 
-def test_an_output_replaces_no_input_and_no_other_output_by_any_option(
+def test_no_option_lets_an_output_replace_an_input_or_another_output(
     command: Command, instance: Path, tmp_path: Path
 ) -> None:
     def written(name: str, text: str) -> Path:
@@ -438,7 +438,7 @@ def test_names_with_any_bytes_are_written_and_read(command: Command, instance: P
     assert "its path has a byte that is not UTF-8" in command.err
 
 
-def test_circular_links_and_removed_folders_are_reported_in_a_sentence(
+def test_circular_links_and_removed_folders_are_reported(
     command: Command, instance: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loop, gone = tmp_path / "loop", tmp_path / "gone"
@@ -475,7 +475,7 @@ def test_a_signal_returns_the_best_tree_so_far(
 
 
 @pytest.mark.parametrize("has_forest", [True, False])
-def test_interrupted_before_a_tree_it_gives_the_best_forest_or_ends_with_130(
+def test_an_interruption_before_a_tree_gives_the_best_forest_or_ends_with_130(
     driver: Callable[..., subprocess.Popen[str]], instance: Path, tmp_path: Path, *, has_forest: bool
 ) -> None:
     output = tmp_path / "result.json"
@@ -493,12 +493,12 @@ def test_interrupted_before_a_tree_it_gives_the_best_forest_or_ends_with_130(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_interrupted_while_reading_ends_with_130(
+def test_an_interruption_while_reading_ends_with_130(
     driver: Callable[..., subprocess.Popen[str]], tmp_path: Path, number: signal.Signals
 ) -> None:
     pipe = tmp_path / "pipe.json"
     os.mkfifo(pipe)
-    with driver("solve", pipe) as process, pipe.open("wb"):  # opens when the command has opened its end
+    with driver("solve", pipe) as process, pipe.open("wb"):  # blocks until the command opens its end
         process.send_signal(number)
         out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
@@ -534,7 +534,7 @@ def test_progress_is_shown_on_a_terminal_and_json_stays_pure(
                     if b"no useful bound yet" in chunk and b"no useful bound yet" not in shown:
                         process.send_signal(signal.SIGINT)
                     shown += chunk
-            except OSError:  # the error of Linux for a terminal whose other end is closed
+            except OSError:  # Linux raises it if the other end of the terminal is closed
                 shown += b"."
             out, _ = process.communicate()
         os.close(terminal)
@@ -544,7 +544,7 @@ def test_progress_is_shown_on_a_terminal_and_json_stays_pure(
         assert (b"no useful bound yet" in shown) is not quiet
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(instance: Path) -> None:
+def test_a_reader_that_closes_the_pipe_is_no_error(instance: Path) -> None:
     for arguments in (("solve", instance), ("solve", instance, "--json"), ("backends",), ("--help",)):
         reading, writing = os.pipe()
         os.close(reading)
@@ -582,7 +582,7 @@ def test_a_device_may_be_the_output(instance: Path) -> None:
     assert Path(os.devnull).is_char_device()
 
 
-def test_no_library_prints_beside_the_result() -> None:
+def test_no_library_writes_to_standard_output() -> None:
     path = Path(__file__).parents[1] / "instances" / "uci" / "voting.json.gz"  # its proof needs HiGHS
     done = started("solve", path, "--backend", "clutter", "--treewidth", "2", "--json")
     assert done.returncode == 0
@@ -617,7 +617,7 @@ def test_check_names_every_fault(command: Command, instance: Path, solved: Path)
     assert len(verdict["faults"]) == len(lines)
 
 
-def test_check_of_no_result_ends_with_2(command: Command, instance: Path) -> None:
+def test_check_of_another_file_ends_with_2(command: Command, instance: Path) -> None:
     assert command("check", instance, instance) == 2
     assert "jtsolve-result" in command.err
 
@@ -787,7 +787,7 @@ program.main()
 
 @pytest.fixture
 def terminate() -> Iterator[None]:
-    """Handles signals as the program does, and puts back how they were handled before."""
+    """Handles signals as the program does, and restores the previous handlers afterwards."""
     before = {number: signal.getsignal(number) for number in program._HANDLERS}
     hook = sys.unraisablehook
     for number, handler in program._HANDLERS.items():
@@ -831,7 +831,7 @@ def test_a_signal_while_loading_ends_with_130(
     assert end.value.code == 130
 
 
-def test_a_signal_that_a_module_turns_into_another_error_is_one(
+def test_a_signal_that_a_module_turns_into_another_error_is_still_an_interruption(
     monkeypatch: pytest.MonkeyPatch, terminate: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     del terminate
@@ -860,7 +860,7 @@ def test_a_signal_while_a_command_runs_ends_with_130(
     assert end.value.code == 130
 
 
-def test_streams_that_are_no_files_are_left_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_streams_that_are_no_files_are_left_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
     assert run(["--version"], 0.0) == 0
@@ -889,7 +889,7 @@ def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_pa
             jtsolve.cli.output.emit("text")
 
 
-def test_an_unforeseen_error_is_a_bug_and_no_verdict(
+def test_an_unexpected_error_ends_with_70_and_no_verdict(
     command: Command, instance: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_arguments: object) -> Outcome:
@@ -949,7 +949,7 @@ def test_a_summary_shows_whole_seconds_and_only_printable_text(solved: Path) -> 
     assert result_text(red, "x", {}).startswith('"\\u001b[31m"\n')
 
 
-def test_limits_take_the_time_of_the_start() -> None:
+def test_limits_include_the_time_since_the_start() -> None:
     from jtsolve.cli.options import LimitOptions
 
     assert LimitOptions(2.0, 0.5, 3).run(1.0, seed=4).limits == Limits(

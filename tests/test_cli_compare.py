@@ -47,7 +47,7 @@ def small(tmp_path: Path) -> InstanceFile:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
-    """Runs happen in this process, which is quicker; returns them as they come."""
+    """Performs runs in this process, which is faster; returns the list to which they are added."""
     ran: list[Spec] = []
 
     def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
@@ -101,11 +101,11 @@ def test_resume_runs_only_missing_runs(
     assert command("compare", "--resume", "--output", output, "--no-warm-up") == 0
     assert [spec.seed for spec in here] == [1]
     here.clear()
-    assert command("compare", "--resume", "--output", output) == 0  # nothing to warm up for either
+    assert command("compare", "--resume", "--output", output) == 0  # no warm-up either
     assert here == []
 
 
-def test_the_share_of_a_run_is_that_of_the_jobs(
+def test_jobs_share_the_memory_equally(
     command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.core.machine.cores", lambda: 8)
@@ -116,7 +116,7 @@ def test_the_share_of_a_run_is_that_of_the_jobs(
     assert (spec.threads, spec.memory_limit) == (2, 2.0)
 
 
-def test_the_rest_after_ctrl_c_is_reported(
+def test_the_remaining_runs_after_ctrl_c_are_reported(
     command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
@@ -185,7 +185,7 @@ def test_a_contradiction_ends_with_1_and_is_reported(
     assert 'class="faults"' in (output / "report.html").read_text(encoding="utf-8")
 
 
-def test_data_are_refused_with_the_way_to_score_them(command: Command, tmp_path: Path) -> None:
+def test_data_are_refused_with_the_command_that_scores_them(command: Command, tmp_path: Path) -> None:
     data = tmp_path / "toy.csv"
     data.write_text("a,b,c\n" + "x,y,z\nx,x,z\ny,y,x\n" * 5, encoding="utf-8")
     assert command("compare", data, "--backends", "brute", "--output", tmp_path / "out") == 2
@@ -221,7 +221,7 @@ def test_wrong_use_of_compare_ends_with_2(
     assert not (tmp_path / "out").exists()
 
 
-def test_there_must_be_something_to_compare_or_to_report(command: Command, tmp_path: Path) -> None:
+def test_an_empty_comparison_or_report_is_refused(command: Command, tmp_path: Path) -> None:
     assert command("compare", "--resume", "--output", tmp_path) == 2
     assert "no comparison here" in command.err
     assert command("report", tmp_path) == 2
@@ -311,7 +311,7 @@ GATE = threading.Event()
 
 
 def _endless(*_arguments: object) -> None:
-    """Works until the test stops it."""
+    """Runs until the test stops it."""
     GATE.wait()
     raise AssertionError("no run needs it")
 
@@ -364,13 +364,13 @@ def test_recommend_objects_to_backends_beyond_the_limits(
     assert "no backend accepts this problem" in command.out
 
 
-def test_an_endless_prediction_is_no_number(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_infinite_prediction_is_null_in_json(small: InstanceFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(REGISTRY["brute"]), "estimate", lambda *_: Estimate(10, inf))
     advice = {one["name"]: one for one in advise(read_problem(small.path), Limits())}
     assert advice["brute"]["seconds"] is None
 
 
-def test_an_instance_without_a_name_is_recommended_for_too(command: Command, tmp_path: Path) -> None:
+def test_recommend_accepts_an_instance_without_a_name(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     write_problem(named(gaussian(3, 4), Constraints(max_treewidth=1), name=""), path)
     assert command("recommend", path) == 0

@@ -72,7 +72,7 @@ def discrete(path: Path) -> JunctionTreeModel:
 # fit and loglik
 
 
-def test_a_model_is_fitted_on_a_tree_that_is_looked_for(command: Command, data: Path, tmp_path: Path) -> None:
+def test_a_model_is_fitted_on_the_best_tree(command: Command, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.json"
     facts = command.json("fit", data, "--treewidth", "1", "--score", "bdeu:ess=2", "--output", out)
     found = discrete(out)
@@ -91,7 +91,7 @@ def test_scores_are_computed_on_demand_where_a_table_would_take_long(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.scoring.problem.BEFORE_SEARCH", Tabulation(seconds=-1.0, share=0.5))
-    # The forest's backend asks for a batch of no sets at its end.
+    # The last batch of `chowliu` is empty.
     options = ("--treewidth", "1", "--score", "bic", "--backend", "chowliu", "--output", tmp_path / "m.json")
     facts = command.json("fit", data, *options)
     assert facts["treewidth"] == 1
@@ -119,7 +119,9 @@ def test_fit_has_the_data_options_of_score(command: Command, data: Path, tmp_pat
     assert "leave out --columns" in command.err
 
 
-def test_sets_are_scored_as_large_as_the_backend_reads(command: Command, data: Path, tmp_path: Path) -> None:
+def test_sets_are_scored_up_to_the_size_that_the_backend_reads(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
     model = tmp_path / "m.json"
     options = ["--treewidth", "1", "--backend", "consistent:q=2"]
     assert command("fit", data, *options, "--output", model) == 0
@@ -156,7 +158,7 @@ def test_the_prior_is_chosen_on_validation_rows(command: Command, data: Path, tm
         (["--treewidth", "1", "--smoothing", "-1"], "0 or more"),
     ],
 )
-def test_a_fit_that_is_not_on_offer_is_refused(
+def test_unsupported_fits_are_refused(
     command: Command, numbers: Path, tmp_path: Path, options: list[str], message: str
 ) -> None:
     data = numbers if "gaussian-bic" in options else tmp_path / "s.csv"
@@ -166,14 +168,14 @@ def test_a_fit_that_is_not_on_offer_is_refused(
     assert message in command.err
 
 
-def test_a_model_is_not_written_over_its_data_nor_as_something_else(command: Command, data: Path) -> None:
+def test_a_model_does_not_replace_its_data_and_needs_a_known_suffix(command: Command, data: Path) -> None:
     assert command("fit", data, "--treewidth", "1", "--output", data) == 2
     assert "replace the input" in command.err
     assert command("fit", data, "--treewidth", "1", "--output", data.with_name("m.bif")) == 2
     assert "written as .json" in command.err
 
 
-def test_no_tree_within_the_limits_is_no_model(
+def test_without_a_tree_within_the_limits_no_model_is_written(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dataclasses import replace
@@ -315,9 +317,7 @@ def test_probabilities_are_printed_given_hard_and_soft_evidence(command: Command
         (["--likelihood", "V0=1:high"], "'high' is not a number"),
     ],
 )
-def test_a_query_that_makes_no_sense_is_refused(
-    command: Command, model: Path, options: list[str], message: str
-) -> None:
+def test_invalid_queries_are_refused(command: Command, model: Path, options: list[str], message: str) -> None:
     assert command("query", model, *options) == 2
     assert message in command.err
     assert command.out == ""
@@ -335,7 +335,7 @@ def test_impossible_evidence_and_joints_too_large_are_refused(command: Command, 
     assert "e+18 cells" in command.err
 
 
-def test_states_with_commas_are_understood() -> None:
+def test_states_with_commas_are_parsed() -> None:
     names = ("size", "size of b")
     assert parse_assignments(["size=> 1, <= 2,size of b=x"], names, "--given") == {
         "size": "> 1, <= 2",
@@ -375,7 +375,7 @@ def test_rows_are_drawn_to_the_output_or_a_file(command: Command, model: Path, t
 
 
 def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, model: Path) -> None:
-    # Their codes alone, of one byte each, might fit.
+    # Their codes alone, one byte each, would fit.
     assert command("sample", model, "--rows", str(1 << 31)) == 4
     assert "draw fewer rows" in command.err
 
@@ -383,7 +383,7 @@ def test_more_rows_than_the_memory_holds_as_text_are_refused(command: Command, m
 # Files
 
 
-def test_models_are_exported_and_networks_of_others_are_read(
+def test_models_are_exported_and_networks_of_other_programs_are_read(
     command: Command, model: Path, tmp_path: Path
 ) -> None:
     expected = marginals(discrete(model))
@@ -435,11 +435,11 @@ def test_a_result_is_shown_as_json(command: Command, data: Path, tmp_path: Path)
     assert command.json("show", result) == json.loads(result.read_text(encoding="utf-8"))
 
 
-def test_tables_for_people_hide_control_sequences() -> None:
+def test_printed_tables_escape_control_sequences() -> None:
     assert "\x1b" not in table(["name", "value"], [["\x1b[31mred", 1.5]])
 
 
-def test_fit_and_query_refuse_tables_beyond_the_memory_limit_before_they_are_made(
+def test_fit_and_query_refuse_tables_beyond_the_memory_limit_in_advance(
     command: Command, tmp_path: Path
 ) -> None:
     rows = np.random.default_rng(1).integers(0, 150, (600, 3))

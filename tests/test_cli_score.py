@@ -114,7 +114,7 @@ def test_missing_values_and_headers(command: Command, tmp_path: Path) -> None:
     assert problem.scores.max_size == 2
 
 
-def test_files_are_refused_where_they_are_too_large(command: Command, tmp_path: Path) -> None:
+def test_files_that_are_too_large_are_refused(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(",".join(f"v{i}" for i in range(240)) + "\n" + 2 * ("0," * 239 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json", "--memory-limit", "1e6"]
@@ -168,7 +168,9 @@ def test_wrong_use_ends_with_2(
     assert not output.exists()
 
 
-def test_outputs_are_found_out_before_the_work(command: Command, data: Path, tmp_path: Path) -> None:
+def test_outputs_that_cannot_be_written_are_refused_before_the_work(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
     assert command("score", data, "--max-size", "2", "--output", tmp_path / "i.score") == 2
     assert "an instance with scores of data is written as .json, also with .gz" in command.err
     assert command("score", data, "--max-size", "2", "--output", tmp_path / "none" / "i.json") == 2
@@ -181,7 +183,7 @@ def test_outputs_are_found_out_before_the_work(command: Command, data: Path, tmp
 # Limits and interruption.
 
 
-def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> None:
+def test_too_much_memory_is_refused_with_a_remedy(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text(",".join(f"v{i}" for i in range(400)) + "\n" + 2 * ("0," * 399 + "1\n"))
     arguments: list[str | Path] = ["score", path, "--output", tmp_path / "i.json"]
@@ -196,7 +198,7 @@ def test_memory_is_refused_with_a_way_out(command: Command, tmp_path: Path) -> N
     assert re.search(r"d\.csv needs \d", command.err)
 
 
-def test_time_that_does_not_suffice_is_refused_before_the_work(
+def test_insufficient_time_is_refused_before_the_work(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.scoring.tabulate._TRIED_NANOSECONDS", 1e14)
@@ -257,7 +259,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def long_scoring(tmp_path: Path) -> list[str]:
-    """A command that scores for long."""
+    """A command whose scoring takes long."""
     path, output = tmp_path / "d.csv", tmp_path / "i.json"
     rows = np.random.default_rng(0).integers(0, 2, (3000, 60))
     np.savetxt(path, rows, fmt="%d", delimiter=",", header=",".join(f"v{i}" for i in range(60)), comments="")
@@ -284,7 +286,7 @@ def test_progress_is_shown_on_a_terminal(long_scoring: list[str]) -> None:
         long_scoring, env={**environment(), "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=end
     ) as process:
         os.close(end)
-        with contextlib.suppress(OSError):  # the terminal's end: its other side is closed
+        with contextlib.suppress(OSError):  # raised if the other end of the terminal is closed
             while piece := os.read(terminal, 1 << 16):
                 if b"sets by bic" in piece and b"sets by bic" not in shown:
                     process.send_signal(signal.SIGINT)
@@ -297,7 +299,7 @@ def test_progress_is_shown_on_a_terminal(long_scoring: list[str]) -> None:
     assert b"3000 rows of 60 variables" in printed
 
 
-# Both in one.
+# Scoring and solving in one command.
 
 
 def test_solve_accepts_data(command: Command, data: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
+import fuzz
 import pytest
 import typer
 from documents import ROOT, blocks, run_examples
@@ -39,7 +40,7 @@ WITH_EXAMPLES = [name for name, text in PAGES.items() if blocks(text)]
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which the examples find the instances, as from a clone, and the files that they write."""
+    """A folder with the instances of a clone, in which the examples run and write files."""
     (tmp_path / "instances").symlink_to(ROOT / "instances", target_is_directory=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -63,9 +64,9 @@ def test_formats_lists_the_suffixes_of_every_kind() -> None:
     assert f"| a picture | | {listed(formats.PICTURE.written)} |" in page
 
 
-def test_pages_that_have_to_have_examples_have_some() -> None:
-    wanted = {"README.md", "docs/tutorial.md", "docs/extending.md", "docs/scores.md", "docs/models.md"}
-    assert wanted <= set(WITH_EXAMPLES)
+def test_pages_for_newcomers_have_examples() -> None:
+    pages = {"README.md", "docs/tutorial.md", "docs/extending.md", "docs/scores.md", "docs/models.md"}
+    assert pages <= set(WITH_EXAMPLES)
 
 
 def test_the_backend_of_extending_passes_lint_and_the_contract_once_it_is_in_the_registry(
@@ -138,7 +139,7 @@ def command_lines(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "line"), [(page, line) for page, text in PAGES.items() for line in command_lines(text)]
 )
-def test_command_lines_have_commands_and_options_that_there_are(page: str, line: str) -> None:
+def test_command_lines_have_commands_and_options_that_exist(page: str, line: str) -> None:
     assert unknown_words(line) == [], f"{page}: {line}"
 
 
@@ -155,6 +156,12 @@ def unknown_words(line: str) -> list[str]:
     return [word for word in words if word.startswith("--") and word not in known]
 
 
+def test_the_options_that_the_fuzzer_mutates_exist() -> None:
+    for start, options in fuzz.OPTIONS:
+        words = chain(start, *options)
+        assert unknown_words(shlex.join(["jtsolve", *words])) == [], start
+
+
 def test_command_lines_that_do_not_exist_are_found() -> None:
     assert unknown_words("jtsolve improve FILE") == ["improve"]
     assert unknown_words("jtsolve data fetch zoo --gently") == ["--gently"]
@@ -162,7 +169,7 @@ def test_command_lines_that_do_not_exist_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", REGISTRY)
-def test_every_backend_has_a_page_with_all_that_one_has_to_know(name: str) -> None:
+def test_the_page_of_every_backend_is_complete(name: str) -> None:
     page = backend_pages.page(REGISTRY[name])
     for part in ("Supported problems", "How it works", "Time and memory", "Options", "References"):
         assert len(section(page, part)) > 4, part
@@ -202,10 +209,10 @@ class Secretive(Brute):
     """Does something.
 
     Args:
-        told: is described.
+        shown: is described.
     """
 
-    told: bool = True
+    shown: bool = True
     hidden: int = 1
     name: ClassVar[str] = "secretive"
 

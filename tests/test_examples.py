@@ -1,4 +1,4 @@
-"""The files installed with jtsolve: their contents, their origin, and the command that finds them."""
+"""The files installed with jtsolve: contents, origin, and the command that prints their paths."""
 
 from __future__ import annotations
 

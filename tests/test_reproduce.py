@@ -22,9 +22,9 @@ SHARED = {
     "publishing.py",
     "state_rows.py",
 }
-"""Files of the folder that measure nothing."""
-HUNTS = {"forge.py", "fuzz.py", "gpu.py", "kills.py"}
-"""What searches for faults, or needs a device; it makes no table of the page."""
+"""Modules that other scripts import, and the script that runs them."""
+HUNTS = {"forge.py", "fuzz.py", "gpu.py"}
+"""Scripts that search for faults or need a device, and write no table of the page."""
 
 
 def test_every_script_has_its_row() -> None:
@@ -50,20 +50,22 @@ def test_every_table_of_the_documentation_comes_from_a_script_in_the_list(path: 
 def test_failures_and_missing_data_are_reported_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (quick,) = (one for one in BENCHMARKS if one.name == "stress_moves")
+    (tmp_path / "prints.py").write_text("import sys\nprint('|', *sys.argv[1:], '|')\n", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("raise SystemExit(2)\n", encoding="utf-8")
     rows = (
-        Benchmark("broken", "", 1, "exact.py", "exact.py --no-such-option"),
-        Benchmark("lacking", "", 1, "", "exact.py --data {data}", ("no/such/file",)),
-        quick,
+        Benchmark("broken", "", 1, "broken.py", "broken.py --quick"),
+        Benchmark("lacking", "", 1, "", "prints.py --data {data}", ("no/such/file",)),
+        Benchmark("prints", "", 1, "prints.py 9", "prints.py 1"),
     )
     monkeypatch.setattr(reproduce, "BENCHMARKS", rows)
+    monkeypatch.setattr(reproduce, "HERE", tmp_path)
     assert main(["--quick", "--data", str(tmp_path), "--output", str(tmp_path / "out")]) == 1
-    assert "| join | regraft |" in (tmp_path / "out" / "stress_moves.txt").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "prints.txt").read_text(encoding="utf-8") == "| 1 |\n"
     reported = capsys.readouterr().out
-    assert "`exact.py --no-such-option` | failed with exit code 2" in reported
+    assert "`broken.py --quick` | failed with exit code 2" in reported
     assert f"not run: {tmp_path / 'no/such/file'} is missing" in reported
-    assert "| `stress_moves.py --moves 200` | done, " in reported
-    assert main(["--quick", "--only", "stress_moves", "--output", str(tmp_path / "out")]) == 0
+    assert "| `prints.py 1` | done, " in reported
+    assert main(["--quick", "--only", "prints", "--output", str(tmp_path / "out")]) == 0
     assert main(["--quick", "--only", "lacking", "--output", str(tmp_path / "out")]) == 1
     assert "--data FOLDER is missing" in capsys.readouterr().out
 

@@ -1,9 +1,9 @@
-"""Measures the size of the package, of its surface, and the start of some programs.
+"""Measures the size of the package and of its interfaces, and the start-up time of some programs.
 
     python tools/size.py [--root CHECKOUT] [--runs 5]
 
-Another checkout may be measured, such as an older one. Code lines are those without blank lines, comments
-and docstrings. Programs run warm: the first run of each, which may compile kernels, is not counted.
+`--root` measures another checkout, such as an older one. Code lines exclude blank lines, comments and
+docstrings. Programs run warm: the first run of each, which may compile kernels, does not count.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def main() -> None:
 
 
 def print_sizes(package: Path) -> None:
-    """Prints lines, comments and tests on classes of models."""
+    """Prints lines, comments, and `isinstance` tests on classes of models."""
     sizes: dict[str, Size] = {}
     files: dict[str, Size] = {}
     tests: Counter[str] = Counter()

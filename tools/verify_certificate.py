@@ -1,9 +1,10 @@
-"""Verifies a certificate of a bound, by docs/certificates.md alone: the second of two independent programs.
+"""Verifies a certificate of a bound: the second of two independent programs, from docs/certificates.md alone.
 
     python tools/verify_certificate.py INSTANCE RESULT CERTIFICATE
 
-Standard library only, nothing of the package jtsolve. Numbers are Python's integers and fractions; a set is
-an integer with bit v for variable v. Exit code 0: the bound is proved; 1: it is not, and why.
+It uses the standard library only, and nothing of the package jtsolve. Numbers are Python's integers and
+fractions; a set is an integer with bit v for variable v. Exit code 0: the bound is proved; 1: it is not, with
+the reason.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     Form = Callable[[Any], bool]
 
-NONE = -(2**61)  # for −∞, which no sum of units is
+NONE = -(2**61)  # stands for −∞: no sum of units is as small
 ROOM, MOST_ENTRIES, MOST_WORK, DEEPEST = 2**61, 2**24, 2**32, 2**26
 LARGEST_SHIFT, LARGEST, LARGEST_SCORE = 2000, sys.float_info.max, 1e100
 MAXIMA = ("max_treewidth", "max_separator_size", "max_cliques", "max_clique_cells")
@@ -40,23 +41,23 @@ State = tuple[set[int], set[Family], set[int], set[int]]  # alive, allowed, deci
 
 
 def need(holds: bool, reason: str) -> None:  # noqa: FBT001 - reads like an assertion
-    """Refuses for a reason unless the condition holds."""
+    """Raises ValueError with the reason unless the condition holds."""
     if not holds:
         raise ValueError(reason)
 
 
 def distinct(entries: Any) -> frozenset[Any]:
-    """Returns entries that are all different."""
+    """Returns the entries as a set; raises ValueError if one occurs twice."""
     listed = list(entries)
     need(len(set(listed)) == len(listed), "something is listed twice")
     return frozenset(listed)
 
 
 def read(path: str) -> Any:
-    """Returns the JSON value in a file, which may be packed."""
+    """Returns the JSON value in a file, which may be compressed."""
     data = Path(path).read_bytes()
     packed = data[:2] == b"\x1f\x8b"
-    need(packed or not path.endswith(".gz"), "it is named .gz, but is not packed")
+    need(packed or not path.endswith(".gz"), "its name ends in .gz, but it is not compressed")
 
     def real(text: str) -> float:
         need(abs(value := float(text)) <= LARGEST, "a number is not finite")
@@ -67,7 +68,7 @@ def read(path: str) -> Any:
     text = data.decode("utf-16" if marked else "utf-8-sig")
     pairs = lambda listed: dict(listed) if distinct(key for key, _ in listed) else {}  # noqa: E731
     value = json.loads(text, object_pairs_hook=pairs, parse_float=real, parse_constant=real)
-    if "\\u" in text:  # half a pair of surrogates is no text
+    if "\\u" in text:  # a lone surrogate raises UnicodeEncodeError
         json.dumps(value, ensure_ascii=False).encode()
     return value
 
@@ -86,7 +87,7 @@ def text(value: Any) -> bool:
 
 
 def real(value: Any) -> bool:
-    """Returns whether a value is a number that a double holds."""
+    """Returns whether a value is a number within the range of doubles."""
     return type(value) in (int, float) and abs(value) <= LARGEST
 
 
@@ -130,12 +131,12 @@ def anything(value: Any) -> bool:
 
 
 def seconds(value: Any) -> bool:
-    """Returns whether a value is an object of numbers, a total among them."""
+    """Returns whether a value is an object of numbers with the key "total"."""
     return isinstance(value, dict) and "total" in value and all(map(real, value.values()))
 
 
 def header(name: str, version: int) -> dict[str, Form]:
-    """Returns the keys that tell a format."""
+    """Returns the keys that identify a format."""
     return {"format": one_of(name), "version": whole(version, version)}
 
 
@@ -210,8 +211,8 @@ class Rules:
         self.graphs = distinct(map(sets, plain.get("forbidden_graphs") or ()))
         self.real = bits(distinct(index[name] for name in plain.get("real_variables") or ()))
 
-    def answer(self, asked: Rules, *, found: bool) -> bool:
-        """Returns whether these constraints of a result answer those of the instance."""
+    def match(self, asked: Rules, *, found: bool) -> bool:
+        """Returns whether these constraints of a result match those of the instance."""
         bounds = [(key, most, asked.most[key]) for key, most in self.most.items()]
         if any(asks is not None and (most is None or most > asks) for _, most, asks in bounds):
             return False
@@ -262,7 +263,7 @@ def add_star(instance: Instance, rules: Rules) -> None:
     simple = (
         simple and rules.least <= 1 and not sets["forbidden_cliques"] and sets["forbidden_separators"] <= {0}
     )
-    need(simple, "a constraint on cliques or separators does not go with real variables")
+    need(simple, "constraints on cliques and separators are not supported with real variables")
     edges = frozenset(1 << v | star for v in range(instance.n) if not rules.real >> v & 1)
     if rules.least or sets["forbidden_separators"]:
         rules.least, sets["forbidden_separators"] = 0, frozenset({0, star})
@@ -278,7 +279,7 @@ def add_star(instance: Instance, rules: Rules) -> None:
 
 def check_form(plain: Any, n: int) -> None:
     """Refuses a certificate that is not in the format."""
-    need(isinstance(plain, dict), "the certificate is no object")
+    need(isinstance(plain, dict), "the certificate is not an object")
     size = {key: len(plain.get(key) or ()) for key in (*ROWS, "sets", "nodes")}
 
     def place(kind: str) -> Form:
@@ -357,12 +358,12 @@ class Verifier:
         self.start: State = (everything, allowed, set(), set(rules.sets["required_edges"]))
         if bound is not None:
             self.target = target(bound, unit, [r[1 << v] for v in range(n)])
-        else:  # of equal keys, a dictionary keeps the last value, here the least
+        else:  # for equal keys, a dictionary keeps the last value, here the least
             gains = ((v, self.units[mask] - self.units[mask ^ 1 << v]) for mask, v in allowed)
             self.target = sum(dict(sorted(gains, reverse=True)).values()) - 1
 
     def completed(self, rounds: int, unit: Fraction) -> list[int]:
-        """Returns the cliques that are possible after some rounds of completions."""
+        """Returns the possible cliques after some rounds of completions."""
         assert self.bound is not None
         n, size = self.n, 1 << self.n
         r = {mask: round(Fraction(self.scores[mask]) * unit) for mask in self.scored}
@@ -455,7 +456,7 @@ class Verifier:
         return len({v for _, v in state[1]}) < self.n or not state[3] <= state[0]
 
     def evaluate(self, state: State, part: dict[str, Any]) -> tuple[int, dict[Family, int], dict[int, int]]:
-        """Returns D, the gains of families, and the variables' maxima; the rows have to be valid."""
+        """Returns D, the gains of the families, and the maxima of the variables; raises for invalid rows."""
         cuts, balances, graphs = ([(self.plain[key][at], w) for at, w in part.get(key, ())] for key in ROWS)
         passes = 1 - -len(cuts) // 64 + len(balances) + sum(len(graph) for graph, _ in graphs)
         sizes = sum(len(cut) for cut, _ in cuts) + sum(len(row["sets"]) for row, _ in balances)
@@ -469,13 +470,13 @@ class Verifier:
         weights += sum(w * max((abs(c) for _, c in row["sets"]), default=0) for row, w in balances)
         need(2 * self.n * weights < ROOM, "the weights are too large")
         t = {mask: self.units[mask] for mask in self.table if mask in state[0]}  # others are in no family
-        for start in range(0, len(cuts), 4096):  # at a time, for the memory
+        for start in range(0, len(cuts), 4096):  # blocks, which bound the memory
             block = cuts[start : start + 4096]
             holds = dict.fromkeys(t, 0)  # bit i: whether the set includes one of the i-th cut
             for i, (cut, _) in enumerate(block):
                 for mask in holds.keys() & cut:
                     holds[mask] |= 1 << i
-            sums: list[list[int]] = []  # of eight weights each, for all choices among them
+            sums: list[list[int]] = []  # for each eight weights, the sums of all their subsets
             for first in range(0, len(block), 8):
                 sums.append([0])
                 for _, weight in block[first : first + 8]:
@@ -505,12 +506,12 @@ class Verifier:
         found = [(self.sets[at], c) for at, c in row["sets"]]
         distinct(mask for mask, _ in found)
         counts = most is not None and row["limit"] <= -most and all(c == -1 for _, c in found)
-        need(counts or row["limit"] <= 0, "a balance has a limit that does not follow")
+        need(counts or row["limit"] <= 0, "the limit of a balance does not follow from the constraints")
         need(all(mask for mask, _ in found), "a balance has the empty set")
         found = [(mask, c) for mask, c in found if mask in self.units]
         for mask, c in found:
             permitted = self.permits_separator if c > 0 else self.permits_clique
-            need(counts or not permitted(mask), "a balance restricts a set that nothing restricts")
+            need(counts or not permitted(mask), "a balance has a permitted clique or separator")
         return found
 
     def closed(self, alive: set[int], allowed: set[Family]) -> tuple[set[int], set[Family]]:
@@ -520,7 +521,7 @@ class Verifier:
             need(self.work <= MOST_WORK, "its verification would take too much work")
             allowed = {family for family in allowed if family[0] in alive}
             last = {mask: 0 for mask in self.table if mask in alive}
-            for mask, v in allowed:  # in the end, of each A the v with an allowed family (v,Q), Q ⊇ A∖v
+            for mask, v in allowed:  # becomes, for each A, the v with an allowed family (v,Q), Q ⊇ A∖v
                 last[mask] |= 1 << v
             for mask in reversed(last):
                 for facet in self.facets[mask]:
@@ -534,7 +535,7 @@ class Verifier:
             alive = kept
 
     def check_decided_graph(self, alive: set[int], complete: set[int]) -> None:
-        """Refuses if the one graph that is left breaks the claim."""
+        """Raises ValueError if the only graph left breaks the claim."""
         edges = {mask for mask in alive if len(self.facets[mask]) == len(EDGES)}
         need(edges <= complete, "a graph has open pairs")
         parts = clique_tree(edges, self.n)
@@ -549,12 +550,12 @@ class Verifier:
 
 
 def target(bound: float, unit: Fraction, own: list[int]) -> int:
-    """Returns the largest τ that graphs above a bound exceed."""
+    """Returns the target τ, which the U(G) of every graph above the bound exceeds."""
     return floor(Fraction(bound) * unit) - sum(own) - len(own)
 
 
 def halves(n: int, v: int) -> Iterator[tuple[slice, slice]]:
-    """Yields slices of the sets without v, and of the same sets with v, all of them in the end."""
+    """Yields pairs of slices: sets without v, and the same with v; together they are all sets."""
     half, size = 1 << v, 1 << n
     if v < n // 2:
         for low in range(half):
@@ -567,7 +568,7 @@ def halves(n: int, v: int) -> Iterator[tuple[slice, slice]]:
 def clique_tree(edges: set[int], n: int) -> tuple[list[int], list[int]] | None:
     """Returns the cliques and separators of a chordal graph, by removing simplicial vertices; else None."""
     left = (1 << n) - 1
-    count: Counter[int] = Counter({0: 1})  # by (2) of the page; the first component hangs on nothing
+    count: Counter[int] = Counter({0: 1})  # by (2); offsets the separator ∅ of the first component
     while left:
         for v in members(left):
             around = [w for w in members(left) if v != w and 1 << v | 1 << w in edges]
@@ -586,7 +587,7 @@ def verify(instance: Instance, result: Any, certificate: Any) -> None:
     rules = Rules(result["instance"]["constraints"], instance.index)
     several = result["results"] if result["format"] == "jtsolve-results" else None
     found = result["status"] in ("optimal", "feasible") if several is None else bool(several)
-    need(rules.answer(instance.rules, found=found), "the result has other constraints than the instance")
+    need(rules.match(instance.rules, found=found), "the result has other constraints than the instance")
     bound = None if result["bound"] is None else float(result["bound"])
     need(bound is not None or several is not None or result["status"] == "infeasible", "there is no claim")
     for cliques in (one["cliques"] for one in several or ()):
@@ -594,7 +595,7 @@ def verify(instance: Instance, result: Any, certificate: Any) -> None:
         rules.graphs |= {frozenset(bits(edge) for clique in sets for edge in combinations(clique, 2))}
     instance.arities = [own or rules.real >> v & 1 for v, own in enumerate(instance.arities)]
     if (cells := rules.most["max_clique_cells"]) is not None:
-        need(all(instance.arities), "a number of states is not known")
+        need(all(instance.arities), "a number of states is missing")
         fitting = sum(product <= cells for product in accumulate(sorted(instance.arities), mul))
         most = rules.most["max_treewidth"]
         rules.most["max_treewidth"] = fitting - 1 if most is None else min(most, fitting - 1)

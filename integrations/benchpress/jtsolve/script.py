@@ -15,11 +15,11 @@ def learn(data: str, score: str, treewidth: int, backend: str, limit: float | No
     """Returns the adjacency matrix of the best chordal graph.
 
     Args:
-        data: path of a CSV file; of discrete data the second line has the numbers of states.
+        data: path of a CSV file; for discrete data, the second line has the numbers of states.
         score: as for `jtsolve solve --score`.
-        treewidth: its bound.
+        treewidth: maximum treewidth.
         backend: as for `jtsolve solve --backend`.
-        limit: seconds, or None.
+        limit: time limit in seconds, or None.
     """
     if score.startswith(REAL):
         frame, states = pd.read_csv(data), {}
@@ -34,7 +34,7 @@ def learn(data: str, score: str, treewidth: int, backend: str, limit: float | No
     return nx.to_pandas_adjacency(found.graph(), nodelist=list(frame.columns), dtype=int, weight=None)
 
 
-def main(snakemake) -> None:  # noqa: ANN001 - an object that Snakemake makes
+def main(snakemake) -> None:  # noqa: ANN001 - an object of Snakemake
     """Reads the parameters of the rule, learns, and writes the three files of Benchpress."""
     chosen = snakemake.wildcards
     limit = None if chosen["timeout"] == "None" else float(chosen["timeout"])
