@@ -183,8 +183,8 @@ def is_true(problem: Problem, result: dict[str, Any]) -> bool:
         return False
     several = isinstance(document, RankingDocument)
     found = bool(graphs) if several else result["status"] in ("optimal", "feasible")
-    asked = problem.constraints
-    mine, theirs = permitted(problem, own), permitted(problem, asked)
+    required = problem.constraints
+    mine, theirs = permitted(problem, own), permitted(problem, required)
     if (mine & ~theirs).any():
         return False
     if not found:

@@ -211,7 +211,7 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     root = next(node.name for node in network.nodes if not node.parents)
     leaf, other = [node.name for v, node in enumerate(network.nodes) if v not in used][-2:]
     seen = {other: network.nodes[network.names.index(other)].states[0]}
-    asked: list[tuple[str, list[str], dict[str, str]]] = [
+    queries: list[tuple[str, list[str], dict[str, str]]] = [
         ("P(root)", [root], {}),
         ("P(leaf)", [leaf], {}),
         ("P(leaf given a leaf)", [leaf], seen),
@@ -225,14 +225,14 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             unpacked.write_bytes(gzip.decompress(path.read_bytes()))
             theirs = pyagrum.loadBN(str(unpacked))
     found = []
-    for work, names, evidence in asked:
+    for work, names, evidence in queries:
         groups = [[name] for name in names]
         seconds = measured(partial(relevant_posterior, network, groups, evidence), arguments.repeat)
         found.append(line("network", "jtsolve", work, seconds, len(names), unit="marginals"))
         if theirs is None:
             continue
 
-        def ask(names: list[str] = names, evidence: dict[str, str] = evidence) -> list[Any]:
+        def infer(names: list[str] = names, evidence: dict[str, str] = evidence) -> list[Any]:
             found = []
             for name in names:  # one at a time: a joint query builds the whole tree
                 engine = pyagrum.LazyPropagation(theirs)
@@ -242,10 +242,10 @@ def network_queries(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 found.append(engine.posterior(name).toarray())
             return found
 
-        for mine, their in zip(relevant_posterior(network, groups, evidence).tables, ask(), strict=True):
+        for mine, their in zip(relevant_posterior(network, groups, evidence).tables, infer(), strict=True):
             if np.abs(mine - their).max() > 1e-5:
                 raise SystemExit(f"pyAgrum disagrees on {work}")
-        their_seconds = measured(ask, arguments.repeat)
+        their_seconds = measured(infer, arguments.repeat)
         entry = line(
             "network", f"pyagrum {version('pyagrum')}", work, their_seconds, len(names), unit="marginals"
         )

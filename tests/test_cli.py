@@ -803,10 +803,10 @@ def test_a_repeated_signal_reaches_the_current_handler(terminate: None) -> None:
     del terminate
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGALRM)
-    heard = []
-    signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    received = []
+    signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
     signal.raise_signal(signal.SIGALRM)
-    assert heard == [signal.SIGTERM]
+    assert received == [signal.SIGTERM]
 
 
 @pytest.mark.parametrize("module", ["jtsolve.cli", "jtsolve.cli.output", "jtsolve.errors"])

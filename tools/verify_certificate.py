@@ -211,16 +211,16 @@ class Rules:
         self.graphs = distinct(map(sets, plain.get("forbidden_graphs") or ()))
         self.real = bits(distinct(index[name] for name in plain.get("real_variables") or ()))
 
-    def match(self, asked: Rules, *, found: bool) -> bool:
+    def match(self, required: Rules, *, found: bool) -> bool:
         """Returns whether these constraints of a result match those of the instance."""
-        bounds = [(key, most, asked.most[key]) for key, most in self.most.items()]
-        if any(asks is not None and (most is None or most > asks) for _, most, asks in bounds):
+        bounds = [(key, most, required.most[key]) for key, most in self.most.items()]
+        if any(limit is not None and (most is None or most > limit) for _, most, limit in bounds):
             return False
-        equal = all(most == asks or key == "max_treewidth" for key, most, asks in bounds)
-        equal = equal and (self.least, self.graphs) == (asked.least, asked.graphs)
-        same = (self.sets, self.any_separator) == (asked.sets, asked.any_separator) and (equal or found)
-        same = same and self.real == asked.real
-        return same and self.least >= asked.least and self.graphs >= asked.graphs
+        equal = all(most == limit or key == "max_treewidth" for key, most, limit in bounds)
+        equal = equal and (self.least, self.graphs) == (required.least, required.graphs)
+        same = (self.sets, self.any_separator) == (required.sets, required.any_separator) and (equal or found)
+        same = same and self.real == required.real
+        return same and self.least >= required.least and self.graphs >= required.graphs
 
 
 class Instance:
