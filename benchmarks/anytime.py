@@ -19,7 +19,6 @@ proved.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import subprocess
 import sys
@@ -30,10 +29,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labels import label_ends
+from publishing import publish
 from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import cores, describe_machine
+from jtsolve.core.machine import cores
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Console, Limits, Run
 from jtsolve.errors import LimitError, RefusedError
@@ -269,18 +269,6 @@ def draw_case(
     return labels
 
 
-def write(head: str, columns: list[str], rows: list[dict[str, Any]], output: Path) -> None:
-    """Prints the table and writes it as .csv."""
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(str(row[column]) for column in columns) + " |" for row in rows]
-    print(head + "\n" + "\n".join(lines))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns)
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main() -> None:
     """Reads the command line, measures, prints, writes, draws."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -300,21 +288,13 @@ def main() -> None:
         name, size, *backend, seed = arguments.once.split(":")
         print(json.dumps(run_once(name, int(size), ":".join(backend), int(seed), arguments)))
         return
-    machine = describe_machine(arguments.threads)
-    shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
-    head = (
-        f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "
-        f"Python {machine['python']}, numpy {machine['numpy']}, numba {machine['numba']}, "
-        f"jtsolve {machine['jtsolve']}.\n\n"
-        f"Command: `{' '.join(['python', 'benchmarks/anytime.py', *shown])}`\n"
-    )
     if arguments.uci:
-        write(head, UCI_COLUMNS, measure_uci(arguments), arguments.output)
+        publish(measure_uci(arguments), UCI_COLUMNS, arguments.threads, arguments.output)
         return
     if arguments.data is None:
         parser.error("--data is missing: the folder with the training splits")
     runs = measure(arguments)
-    write(head, COLUMNS, [row_of(run) for run in runs], arguments.output)
+    publish([row_of(run) for run in runs], COLUMNS, arguments.threads, arguments.output)
     if arguments.draw is not None:
         draw(runs, arguments.draw, arguments.seconds)
 

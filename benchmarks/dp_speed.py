@@ -14,10 +14,8 @@ PATH, it runs on the same scores and must find the same optimum.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -28,9 +26,10 @@ from math import comb
 from pathlib import Path
 
 import numpy as np
+from publishing import publish
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.core.machine import describe_machine, peak_memory
+from jtsolve.core.machine import peak_memory
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import DenseScores
@@ -163,28 +162,14 @@ def main() -> None:
         n, width = map(int, arguments.once.split(":"))
         run_once(n, width, arguments)
         return
-    machine = describe_machine(arguments.threads)
     rate = add_and_max_rate()
-    head = (
-        f"{machine['processor']}, {machine['threads']} threads of {machine['cores']} cores; "
-        f"Python {platform.python_version()}, numpy {machine['numpy']}, numba {machine['numba']}, "
-        f"jtsolve {machine['jtsolve']}; numpy adds and compares {rate / 1e9:.2f} G float64/s on one core.\n\n"
-        f"Command: `{' '.join(['python', 'benchmarks/dp_speed.py', *sys.argv[1:]])}`\n"
-    )
-    print(head)
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
+    print(f"numpy adds and compares {rate / 1e9:.2f} G float64 per second on one core.", flush=True)
     rows = []
     for case in arguments.cases.split(","):
         n, width = map(int, case.split(":"))
-        row = measure(n, width, arguments, rate)
-        rows.append(row)
-        print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+        rows.append(measure(n, width, arguments, rate))
+        print(rows[-1], flush=True)
+    publish(rows, COLUMNS, arguments.threads, arguments.output)
 
 
 if __name__ == "__main__":

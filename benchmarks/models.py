@@ -24,11 +24,9 @@ of the wall clock show whether the machine had other work.
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import math
 import statistics
-import sys
 import tempfile
 import time
 import warnings
@@ -41,8 +39,8 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from publishing import publish
 
-from jtsolve.core.machine import describe_machine
 from jtsolve.core.tree import JunctionTree
 from jtsolve.models.directed import to_network
 from jtsolve.models.files.interop import to_pgmpy, to_pyagrum
@@ -275,25 +273,12 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--output", type=Path, help="where to write the table, as .csv")
     arguments = parser.parse_args()
-    machine = describe_machine(1)
-    head = (
-        f"{machine['processor']}, one thread; Python {machine['python']}, numpy {machine['numpy']}, "
-        f"numba {machine['numba']}, jtsolve {machine['jtsolve']}. Rates are per processor second.\n\n"
-        f"Command: `{' '.join(['python', 'benchmarks/models.py', *sys.argv[1:]])}`\n"
-    )
-    print(head)
-    print("| " + " | ".join(COLUMNS) + " |\n|" + "---|" * len(COLUMNS))
     rows = []
     for case in arguments.cases.split(","):
         for row in CASES[case](arguments):
             rows.append(row)
-            print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
-    if arguments.output is not None:
-        arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        with arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(rows)
+            print(row, flush=True)
+    publish(rows, COLUMNS, 1, arguments.output)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ without writing the result.
 from __future__ import annotations
 
 import argparse
-import csv
 import gzip
 import json
 import os
@@ -28,8 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from publishing import publish
 
-from jtsolve.core.machine import describe_machine
 from jtsolve.tables.table import DataTable
 
 COLUMNS = ["data", "rows", "variables", "treewidth", "seed", "backend", "first tree s", "first score"]
@@ -124,7 +123,7 @@ def row_of(result: dict[str, Any], seconds: float, forward: float | None) -> dic
 
 
 def main() -> None:
-    """Reads the command line, runs the cases, prints and writes the table after each."""
+    """Runs the cases, and prints and writes the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--cases", default="drawn:1000:2", help="data:variables:treewidth")
     parser.add_argument("--backends", default="forward,auto", help="forward first, for comparison")
@@ -134,20 +133,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the data and the search")
     parser.add_argument("--output", type=Path, default=Path("scale"), help="file without suffix")
     arguments = parser.parse_args()
-    machine = describe_machine(1)
-    shown = [word if "/" not in word else Path(word).name for word in sys.argv[1:]]
-    head = (
-        f"{machine['processor']}, 1 thread of {machine['cores']} cores; jtsolve {machine['jtsolve']}.\n\n"
-        f"Command: `{' '.join(['python', 'benchmarks/scale.py', *shown])}`\n"
-    )
-    print("\n".join([head, "| " + " | ".join(COLUMNS) + " |", "|" + "---|" * len(COLUMNS)]))
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        arguments.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as file,
-        tempfile.TemporaryDirectory() as folder,
-    ):
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
         for case in arguments.cases.split(","):
             kind, number, treewidth = case.split(":")
             for seed in arguments.seeds:
@@ -161,9 +148,9 @@ def main() -> None:
                     forward = result["score"] if name == "forward" else forward
                     row |= {"data": kind, "rows": table.rows, "variables": table.n, "treewidth": width}
                     row |= {"seed": seed, "backend": name, "peak GB": f"{peak:.2f}"}
-                    writer.writerow(row)
-                    file.flush()
-                    print("| " + " | ".join(str(row[column]) for column in COLUMNS) + " |", flush=True)
+                    rows.append(row)
+                    print(row, flush=True)
+    publish(rows, COLUMNS, 1, arguments.output)
 
 
 if __name__ == "__main__":

@@ -24,22 +24,21 @@ Processor seconds beside those of the wall clock show whether the machine had ot
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from publishing import publish
 from state_rows import read_states
 
-from jtsolve.core.machine import cores, describe_machine
+from jtsolve.core.machine import cores
 from jtsolve.core.varset import count_bounded_subsets
 from jtsolve.scoring.scorer import CountingScorer
 from jtsolve.scoring.scorers import make_scorer
@@ -224,22 +223,6 @@ def measure_large(folder: Path, rows: int) -> list[list[str]]:
     return found
 
 
-def report(rows: list[list[str]], machine: dict[str, object], columns: list[str]) -> str:
-    """Returns the machine and the table in Markdown."""
-    pandas = f", pandas {version('pandas')}" if find_spec("pandas") else ""
-    versions = ", ".join(f"{name} {machine[name]}" for name in ("python", "numpy", "numba", "jtsolve"))
-    lines = [
-        f"{machine['processor']}, {machine['cores']} cores; {versions}{pandas}.",
-        "",
-        f"Command: `{' '.join(['python', 'benchmarks/score_speed.py', *sys.argv[1:]])}`",
-        "",
-        f"| {' | '.join(columns)} |",
-        f"|---|{'--:|' * (len(columns) - 1)}",
-    ]
-    lines += [f"| {' | '.join(row)} |" for row in rows]
-    return "\n".join(lines) + "\n"
-
-
 def main(arguments: list[str]) -> int:
     """Runs the cases and prints the table; returns the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -258,25 +241,18 @@ def main(arguments: list[str]) -> int:
     names = chosen.cases.split(",")
     columns = COLUMNS if chosen.large is None else LARGE_COLUMNS
     if chosen.large is not None:
+        chosen.large.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=chosen.large) as folder:
             rows = measure_large(Path(folder), chosen.rows)
-        return finish(rows, columns, chosen)
-    rows = [
-        measure(case, chosen.data, int(threads), chosen.repeat)
-        for case in CASES
-        if case.name in names
-        for threads in chosen.threads.split(",")
-    ]
-    return finish(rows, columns, chosen)
-
-
-def finish(rows: list[list[str]], columns: list[str], chosen: argparse.Namespace) -> int:
-    """Prints the table, writes it if there is an output, and returns the exit code."""
-    text = report(rows, describe_machine(max(map(int, chosen.threads.split(",")))), columns)
-    print(text)
-    if chosen.output is not None:
-        with chosen.output.with_suffix(".csv").open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream, lineterminator="\n").writerows([columns, *rows])
+    else:
+        rows = [
+            measure(case, chosen.data, int(threads), chosen.repeat)
+            for case in CASES
+            if case.name in names
+            for threads in chosen.threads.split(",")
+        ]
+    cells = [dict(zip(columns, row, strict=True)) for row in rows]
+    publish(cells, columns, max(map(int, chosen.threads.split(","))), chosen.output)
     return 0
 
 

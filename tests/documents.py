@@ -102,7 +102,7 @@ def _run_command(command: str, expected: str, place: str, folder: Path) -> list[
 
 
 def _run_here(words: list[str], environment: dict[str, str]) -> tuple[int, str]:
-    """Returns the exit code and the output of a command of ours."""
+    """Returns the exit code and the output of a command of jtsolve."""
     printed = StringIO()
     with patch.dict(os.environ, environment), redirect_stdout(printed), redirect_stderr(printed):
         code = run(words, time.monotonic())

@@ -1,4 +1,4 @@
-"""CUDA text run without a device: compiled by the C++ compiler, each thread of a block a coroutine."""
+"""Runs CUDA source without a device: compiled as C++, each thread of a block a coroutine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ static int run(int blocks, int size) {
 
 
 class Emulator:
-    """As `device.cuda.Device`, in the memory of the process; a kernel that strides may run fewer blocks."""
+    """Like `device.cuda.Device`, in the memory of the process; strided kernels may run fewer blocks."""
 
     speed = 1.0
 
@@ -123,7 +123,7 @@ class Emulator:
 
 
 class Ledger(Emulator):
-    """Counts the bytes of arrays, and runs nothing."""
+    """Counts the bytes of arrays, and runs no kernel."""
 
     taken = 0
 

@@ -34,26 +34,26 @@ def in_solver(function: str, *arguments: Any) -> Any:
 
 
 def balanced_graphs(families: Families, clutters: list[tuple[VarSet, ...]] | None = None) -> list[Edges]:
-    """Returns the graphs that are models of the balancing formula, projected to edges: each once."""
+    """Returns the graphs of the models of the balancing formula, each once."""
     found: list[Edges] = in_solver("_balanced_graphs", families, clutters or [])
     assert len(set(found)) == len(found)
     return found
 
 
 def possible(families: Families, graphs: list[Edges]) -> list[Edges]:
-    """Returns those of some graphs that are models of the balancing formula."""
+    """Returns those of the given graphs that are models of the balancing formula."""
     found: list[Edges] = in_solver("_possible", families, graphs)
     return found
 
 
 def solutions(formula: Formula) -> set[tuple[int, ...]]:
-    """Returns the values of all variables in every solution of the model that is made of a formula."""
+    """Returns the values of all variables in every solution of the CP-SAT model of a formula."""
     found: set[tuple[int, ...]] = in_solver("_solutions", formula)
     return found
 
 
 def model_text(formula: Formula) -> str:
-    """Returns the model that is made of a formula, as text."""
+    """Returns the CP-SAT model of a formula as text."""
     text: str = in_solver("_model_text", formula)
     return text
 
@@ -61,7 +61,7 @@ def model_text(formula: Formula) -> str:
 def _balanced_graphs(
     _say: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
 ) -> list[Edges]:
-    """Solves, and forbids the graph that is found, until there is none."""
+    """Solves, and forbids each graph found, until there are no more."""
     from ortools.sat.python import cp_model
 
     from jtsolve.backends.cpsat.process import cpsat_model
@@ -83,7 +83,7 @@ def _balanced_graphs(
 
 
 def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
-    """Fixes the edges of one graph after the other."""
+    """Fixes the edges of each graph in turn."""
     from ortools.sat.python import cp_model
 
     from jtsolve.backends.cpsat.process import cpsat_model
@@ -105,7 +105,7 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
 
 
 def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: SolverInput) -> None:
-    """Runs the solver on a formula whose solutions mean no tree."""
+    """Runs the solver on a formula whose solutions do not encode trees."""
     from jtsolve.backends.cpsat import process as cpsat_solver
     from jtsolve.backends.support.solver import encoded
 

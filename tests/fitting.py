@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class WatchedRun(ReportingRun):
-    """A run whose notes are recorded, and may end it."""
+    """A run that records its notes, which may end it."""
 
     def __init__(self, limits: Limits, act: Callable[[Run, str], None] | None = None) -> None:
         super().__init__(self._note, limits)
@@ -44,7 +44,7 @@ class WatchedRun(ReportingRun):
 def run_for(
     seconds: float | None = None, seed: int = 0, act: Callable[[Run, str], None] | None = None
 ) -> WatchedRun:
-    """Returns a run of one thread that ends after some seconds; below 0: it has ended."""
+    """Returns a run of one thread that ends after some seconds; a negative number is a run that has ended."""
     if seconds is not None and seconds <= 0:
         return WatchedRun(Limits(1e-9, None, 1, seed, monotonic() - 1), act)
     return WatchedRun(Limits(seconds, None, 1, seed), act)

@@ -1,4 +1,4 @@
-"""Members for tests of the portfolio, in a small module, so that other processes load little."""
+"""Members for tests of the portfolio, in a small module that child processes load quickly."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Member:
 
 
 class Odd(Exception):  # noqa: N818
-    """An error that cannot be made again from its arguments."""
+    """An error that cannot be rebuilt from its arguments."""
 
     def __init__(self, one: int, other: int) -> None:
         super().__init__(f"{one} and {other}")

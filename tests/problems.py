@@ -1,4 +1,4 @@
-"""Random problems for all tests: Gaussian scores, whole scores, scores of small data, constraints."""
+"""Random problems for all tests: Gaussian and integer scores, scores of small data, constraints."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Recording:
 
 
 def repeatable(seed: int) -> Random:
-    """Returns a generator of random numbers that gives the same ones for the same seed everywhere."""
+    """Returns a generator of random numbers that depends only on the seed."""
     return Random(seed)  # noqa: S311 - nothing here is secret
 
 
@@ -86,7 +86,7 @@ def gaussian(seed: int, n: int, max_size: int | None = None, scale: float = 1.0)
 
 
 def integers(seed: int, n: int, max_size: int | None = None, high: int = 10**6) -> DenseScores:
-    """Returns whole scores from -high to high: sums are exact in any order; ties if `high` is small."""
+    """Returns integer scores from -high to high: sums are exact in any order; ties if `high` is small."""
     max_size = n if max_size is None else max_size
     count = count_bounded_subsets(n, max_size)
     drawn = np.random.default_rng(seed).integers(-high, high + 1, count)
@@ -94,7 +94,7 @@ def integers(seed: int, n: int, max_size: int | None = None, high: int = 10**6) 
 
 
 def with_holes(seed: int, scores: DenseScores, share: float, *, singles: bool = True) -> SparseScores:
-    """Returns the scores as a sparse table in which about a share of the sets has none.
+    """Returns the scores as a sparse table that lacks about a share of the sets.
 
     Args:
         seed: of the holes.
@@ -135,7 +135,7 @@ def from_data(seed: int, n: int, max_size: int | None = None, rows: int = 60) ->
 
 
 def from_network(seed: int, n: int, max_size: int, rows: int = 500) -> DenseScores:
-    """Returns BIC scores in whole millionths of a nat: data of a Gaussian network, two parents each.
+    """Returns BIC scores in integer millionths of a nat, of a Gaussian network with two parents per variable.
 
     s(A) = −rows/2 · ln det R_A − |A|(|A|+1)/4 · ln rows, R the correlations of the sample. The moral graph
     is not chordal, so that a greedy search adds edges that it cannot use later.
@@ -156,7 +156,7 @@ def from_network(seed: int, n: int, max_size: int, rows: int = 500) -> DenseScor
 
 
 def many_ties(n: int, seed: int) -> Problem:
-    """Returns a problem whose scores are −1, 0 and 1, with 1 to 3 states a variable."""
+    """Returns a problem with scores −1, 0 and 1, and 1 to 3 states per variable."""
     rng = np.random.default_rng(seed)
     width = int(rng.integers(2, 5))
     values = rng.integers(-1, 2, count_bounded_subsets(n, width)).astype(float)
@@ -219,7 +219,7 @@ def random_problem(seed: int, n: int, features: frozenset[ProblemFeature] = froz
 def small_problems(
     draw: st.DrawFn, max_n: int = 4, allowed: Iterable[ProblemFeature] = WITHOUT_GRAPHS
 ) -> Problem:
-    """Draws problems with small whole scores (ties, zeros), some sets without one, and any constraints."""
+    """Draws problems with small integer scores (ties, zeros), sets without scores, and any constraints."""
     n = draw(st.integers(1, max_n))
     max_size = draw(st.integers(1, n))
     values = st.one_of(st.none(), st.integers(-3, 3), st.integers(-3, 3), st.integers(-3, 3))

@@ -1,4 +1,4 @@
-"""What tests ask of other processes."""
+"""Waiting for other processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SECONDS = 60.0
 
 
 def ended(*pids: int) -> bool:
-    """Waits for processes to end; returns whether all have; a zombie has."""
+    """Waits for processes to end; returns whether all have ended, zombies included."""
     for pid in pids:
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)

@@ -69,7 +69,7 @@ def random_model(seed: int, n: int | None = None, *, zeros: bool | None = None) 
 
 
 def brute(model: JunctionTreeModel) -> NDArray[np.float64]:
-    """Returns the joint distribution by definition: the cliques' product over that of the separators."""
+    """Returns the joint distribution by definition: product over cliques divided by that over separators."""
     names = [chr(97 + v) for v in range(model.n)]
 
     def spread(table: NDArray[np.float64], variables: Sequence[int]) -> NDArray[np.float64]:
@@ -129,7 +129,7 @@ def random_network(
 
 
 def brute_network(network: Network) -> NDArray[np.float64]:
-    """Returns the joint distribution of a network, an axis a node."""
+    """Returns the joint distribution of a network, with an axis per node."""
     arities = network.arities
     joint = np.ones(arities)
     for v, node in enumerate(network.nodes):

@@ -1,4 +1,4 @@
-"""Averages over decomposable graphs, slow and clear: by enumeration, and in rational numbers."""
+"""Reference averages over decomposable graphs: by enumeration, and in rational numbers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def rational_sum(n: int, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fracti
                 x[q, r] = c[q]
                 continue
             full = sum((x[q | d, r ^ d] for d in subsets(r) if d), Fraction(0))
-            x[q, r] = full  # for the moment
+            x[q, r] = full  # a provisional value
             inner = [k for k in subsets(r) if k not in (0, r)]
             f[q, r] = full - sum((f[q, k] * parts[q, r ^ k] for k in inner), Fraction(0))
         if not r:

@@ -1,4 +1,4 @@
-"""The paper's recurrences verbatim (Kangas et al. 2014, equations 3 to 5): slow and clear."""
+"""Reference dynamic programming: the recurrences of Kangas et al. (2014), equations 3 to 5, verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithms 1, 2 and 4 of Chechetka and Guestrin (2007) to the letter, by enumeration, for n ≤ 8."""
+"""Algorithms 1, 2 and 4 of Chechetka and Guestrin (2007), verbatim, by enumeration, for n ≤ 8."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.core.scores import LocalScores
 
 Components = dict[VarSet, list[VarSet]]
-"""From a separator to sets that may hang on it."""
+"""Maps a separator to the sets that may be attached to it."""
 
 
 def information(scores: LocalScores, a: VarSet, b: VarSet, given: VarSet) -> float:
@@ -75,7 +75,7 @@ def exact_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
 
 
 def greedy_cover(wanted: VarSet, offered: Sequence[VarSet]) -> bool:
-    """Returns whether the target set is covered greedily by the largest piece that fits, ties by order."""
+    """Returns whether greedy choices of the largest fitting piece, ties by order, cover the target set."""
     for piece in sorted(offered, key=lambda piece: -piece.bit_count()):
         if is_subset(piece, wanted):
             wanted &= ~piece

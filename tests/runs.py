@@ -1,4 +1,4 @@
-"""Runs for tests, which record the reports."""
+"""Runs that record their reports."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def noting(notes: list[Any]) -> ReportingRun:
 
 
 class ImpatientRun(Run):
-    """Has to stop once it has been asked `patience` times whether to; its parts do not.
+    """Stops after `patience` reads of its property `stop`; its parts do not.
 
     Attributes:
-        asked: how often.
+        asked: number of reads so far.
     """
 
     def __init__(self, patience: int, reason: Stop, limits: Limits | None = None) -> None:

@@ -22,7 +22,7 @@ from jtsolve.models.files.features import FeaturesDocument
 
 
 def _schema(*kinds: type[msgspec.Struct]) -> dict[str, Any]:
-    """Returns the JSON Schema of a document, or of several any of which it may be."""
+    """Returns the JSON Schema of a document, or of a union of documents."""
     either, definitions = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for definition in definitions.values():
         if "description" in definition:  # a docstring, which is indented before Python 3.13

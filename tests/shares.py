@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which problems, each named by a key.
+    """A share of the problems, which are identified by keys.
 
     Args:
         small: one in this many of the problems of up to five variables, which brute force solves too.
@@ -34,7 +34,7 @@ class Share:
     limits: int = 1
 
     def has(self, n: int, key: str) -> bool:
-        """Returns whether a problem of n variables is in it."""
+        """Returns whether a problem with n variables is in the share."""
         return n <= self.most and _number(key) % (self.small if n <= 5 else self.large) == 0
 
 
@@ -54,7 +54,7 @@ def share_of(name: str) -> Share:
 
 
 def drawn(choices: Sequence[T], key: str) -> T:
-    """Returns one of the choices, by the key; independent of which problems are in a share."""
+    """Returns one of the choices, determined by the key, independently of the shares."""
     return choices[_number(f"choice of {key}") % len(choices)]
 
 

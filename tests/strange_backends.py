@@ -1,4 +1,4 @@
-"""The command line with a backend that misbehaves, for tests of comparisons, which run it in children too."""
+"""The command line with misbehaving backends, for tests of comparisons and their child processes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Strange:
 
 
 def register() -> None:
-    """Adds them to the registry."""
+    """Registers the backends."""
     registry: Any = REGISTRY
     registry["strange"] = Strange()
 

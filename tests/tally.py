@@ -1,4 +1,4 @@
-"""How often each backend ran and refused in the contract tests; printed and judged at the end of the run."""
+"""Counts of runs and refusals of each backend in the contract tests; reported at the end of the run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tally:
         self.required.update(plain["required"])
 
     def idle(self) -> list[str]:
-        """Returns the backends that had to run and did not."""
+        """Returns the required backends that did not run."""
         return sorted(name for name in self.required if not self.counts[name]["ran"])
 
     def lines(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Both verifiers of certificates at once: they have to agree on every certificate of the tests."""
+"""Runs both verifiers of certificates, which must agree on every certificate of the tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def verify(
     problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
 ) -> tuple[str, ...]:
-    """Returns the verdict of the package's verifier, after the second one agreed."""
+    """Returns the verdict of the package's verifier; asserts that the second one agrees."""
     faults = first(problem, result, certificate)
     instance = SECOND.Instance(json.loads(_to_json(problem, "")))
     try:
