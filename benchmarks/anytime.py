@@ -3,12 +3,11 @@
     python benchmarks/anytime.py --data FOLDER --seconds 15 --cases \
         nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 --output anytime_all --draw anytime.png
 
-FOLDER holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data fetch`).
-Each run is a separate process of `--seconds`, starting with the data in memory. This includes computing the
-BIC scores: all in advance if that takes at most a tenth of the time, else on demand. Kernels are compiled
-before. `consistent` tests pairs only (q=2) and needs scores of sets with one more variable; the table notes
-where it is refused. The picture shows the distance of each run from the best known score, in `BEST` or of a
-run in the picture. Runs are kept beside the output and not repeated.
+FOLDER/density holds the training splits NAME.train.data.gz of the density-estimation sets (`jtsolve data
+fetch`), scored by BIC. Each run is a separate process, limited and timed as in `gaps.py`: in processor
+seconds per thread, with scores tabulated before. `consistent` tests pairs only (q=2); refused runs have no
+score. The picture shows the distance of each run from the best known score, in docs/benchmarks/density20.csv
+or of a run in the picture. Runs are kept beside the output and not repeated.
 
     python benchmarks/anytime.py --uci --seeds 5 --output docs/benchmarks/anytime_uci
 
@@ -22,56 +21,32 @@ import argparse
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from itertools import product
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gaps import run_once
 from labels import label_ends
+from page import DOCS, read
 from publishing import publish
-from state_rows import read_states
 
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.machine import cores
-from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.run import Console, Limits, Run
-from jtsolve.errors import LimitError, RefusedError
+from jtsolve.errors import LimitError
 from jtsolve.io.instance import read_problem
-from jtsolve.scoring.lazy import DataScores
-from jtsolve.scoring.scorers import make_scorer
-from jtsolve.scoring.scores.bic import Bic
-from jtsolve.scoring.tabulate import estimate, tabulate_with
-from jtsolve.solving import Recorder, solve
-from jtsolve.tables.options import Coding
+from jtsolve.solving import Recorder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from jtsolve.core.problem import Problem
     from jtsolve.core.result import Incumbent
 
 SETS = ("nltcs", "plants", "baudio", "jester", "bnetflix", "accidents", "dna")
 
-BEST = {
-    "nltcs:3": -102103.776,
-    "nltcs:4": -99324.266,
-    "plants:3": -252883,
-    "plants:4": -243761,
-    "baudio:3": -639203,
-    "baudio:4": -627243,
-    "jester:3": -506336,
-    "jester:4": -497858,
-    "bnetflix:3": -882301,
-    "bnetflix:4": -873913,
-    "accidents:3": -385616,
-    "accidents:4": -368322,
-    "dna:3": -130229,
-    "dna:4": -130158,
-}
-"""By set and clique size: for nltcs the proved optima, for the others the best scores of a prototype of
-large-neighbourhood search in 30 s on one core."""
-
-COLUMNS = ["set", "clique size", "backend", "seed", "score", "to beat", "difference", "stop"]
+COLUMNS = ["set", "clique size", "backend", "seed", "score"]
 UCI_COLUMNS = ["instance", "treewidth", "optimum", "seeds at the optimum", "seconds, by seed"]
 TOLERANCE = 1e-8
 """Relative tolerance, since optima are recorded with fewer digits."""
@@ -84,47 +59,16 @@ def heuristics() -> list[str]:
     return [name for name, backend in REGISTRY.items() if not backend.capabilities.exact]
 
 
-def run_once(name: str, size: int, backend: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def run_here(name: str, size: int, backend: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs one case in this process."""
-    path = arguments.data / f"{name}.train.data.gz"
-    table = read_states(path, Coding(), header=False, separator=",")
-    variables = tuple(map(Variable, table.names, table.states))
-    # `consistent` tests pairs only, since larger sets take too long; this needs one size more.
-    tests_pairs = backend == "consistent"
-    chosen = REGISTRY.parse("consistent:q=2" if tests_pairs else backend)
-    largest = size + tests_pairs
-    scorer = make_scorer(table, Bic(), largest)
-    few = Problem(
-        variables[:12], DataScores(table_of(table, 12), Bic(), largest), name="compiles the kernels"
-    ).with_treewidth(size - 1)
-    solve(few, chosen, Run(Limits(time=10)))
-    limits = Limits(time=arguments.seconds, seed=seed, threads=arguments.threads)
-    cost = estimate(scorer, largest, limits.workers)
-    in_advance = cost.seconds <= arguments.seconds / 10 and 8 * cost.sets < limits.memory_bytes / 4
-    scores = (
-        tabulate_with(scorer, largest, workers=limits.workers)
-        if in_advance
-        else DataScores(table, Bic(), largest)
-    )
-    run = {"set": name, "size": size, "backend": backend, "seed": seed, "rows": table.total}
-    problem = Problem(variables, scores, name=name, rows=int(table.total)).with_treewidth(size - 1)
+    arguments.backend = "consistent:q=2" if backend == "consistent" else backend
+    case = {"set": name, "size": size, "backend": backend, "seed": seed}
     try:
-        result = solve(problem, chosen, Run(limits))
-    except (RefusedError, LimitError) as error:
-        return run | {"score": None, "stop": "refused", "stats": {"reason": str(error)}, "trace": []}
-    return run | {
-        "score": result.score,
-        "stop": result.stop.value,
-        "stats": {key: value for key, value in result.stats.items() if isinstance(value, int | float | str)},
-        "trace": [[round(one.seconds, 3), one.score] for one in result.trace],
-    }
-
-
-def table_of(table: Any, columns: int) -> Any:
-    """Returns the first columns of a table of data."""
-    return replace(
-        table, names=table.names[:columns], states=table.states[:columns], codes=table.codes[:columns]
-    )
+        found = run_once(f"{name}:{size - 1}:{arguments.seconds:g}", seed, arguments)
+    except LimitError as error:
+        return case | {"score": None, "reason": str(error), "trace": []}
+    trace = [[seconds, score] for seconds, score, _ in found["trace"] if score is not None]
+    return case | {"score": trace[-1][1], "rows": found["rows"], "trace": trace}
 
 
 def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -145,23 +89,29 @@ def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             kept.write_text(json.dumps(runs, indent=1), encoding="utf-8")
         run = runs[key]
         found.append(run)
-        print(f"{key}: {run['score']} ({run['stop']})", file=sys.stderr, flush=True)
+        print(f"{key}: {run['score']}", file=sys.stderr, flush=True)
     return found
 
 
 def row_of(run: dict[str, Any]) -> dict[str, Any]:
     """Returns the row of a run in the table."""
-    best, score = BEST.get(f"{run['set']}:{run['size']}"), run["score"]
+    score = "none" if run["score"] is None else f"{run['score']:.1f}"
     return {
         "set": run["set"],
         "clique size": run["size"],
         "backend": run["backend"],
         "seed": run["seed"],
-        "score": "none" if score is None else f"{score:.1f}",
-        "to beat": "" if best is None else f"{best:.1f}",
-        "difference": "" if best is None or score is None else f"{score - best:+.1f}",
-        "stop": run["stop"],
+        "score": score,
     }
+
+
+def known_scores() -> dict[tuple[str, int], float]:
+    """Returns the best scores in the table of `density20.py`, by set and clique size."""
+    best: dict[tuple[str, int], float] = {}
+    for row in read(DOCS / "benchmarks", "density20"):
+        case = row["set"], int(row["treewidth"]) + 1
+        best[case] = max(best.get(case, -inf), float(row["score"] or -inf))
+    return best
 
 
 def measure_uci(arguments: argparse.Namespace) -> list[dict[str, Any]]:
@@ -210,7 +160,7 @@ def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    cases = list(dict.fromkeys((run["set"], run["size"]) for run in runs))
+    cases, known = list(dict.fromkeys((run["set"], run["size"]) for run in runs)), known_scores()
     colours = {backend: f"C{i}" for i, backend in enumerate(dict.fromkeys(run["backend"] for run in runs))}
     columns = min(3, len(cases))
     rows = -(-len(cases) // columns)
@@ -222,9 +172,10 @@ def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
         axes.set_visible(False)
     for axes, case in zip(panels.flat, cases, strict=False):
         own = [run for run in runs if (run["set"], run["size"]) == case and run["score"] is not None]
-        labels.append(draw_case(axes, own, colours, seconds))
+        best = max(known.get(case, -inf), *(run["score"] for run in own))
+        labels.append(draw_case(axes, own, best, colours, seconds))
         axes.set_title(f"{case[0]}, cliques of {case[1]}", fontsize=9)
-    figure.supxlabel("seconds, scoring included", fontsize=9)
+    figure.supxlabel("processor seconds per thread", fontsize=9)
     figure.supylabel("nats per row below the best known score", fontsize=9)
     for axes, ends in zip(panels.flat, labels, strict=False):
         label_ends(axes, ends, size=7)
@@ -233,15 +184,13 @@ def draw(runs: list[dict[str, Any]], path: Path, seconds: float) -> None:
 
 
 def draw_case(
-    axes: Axes, runs: list[dict[str, Any]], colours: dict[str, str], seconds: float
+    axes: Axes, runs: list[dict[str, Any]], best: float, colours: dict[str, str], seconds: float
 ) -> list[tuple[float, str, str]]:
     """Draws the runs of a case, one line each; returns a label for each backend's best run.
 
     The scale is logarithmic, since distances of backends differ by factors of ten and more; distances below
     `LEAST` are drawn at the lower end, marked 0.
     """
-    known = BEST.get(f"{runs[0]['set']}:{runs[0]['size']}", -inf)
-    best = max(known, *(run["score"] for run in runs))
     ends: dict[str, float] = {}
     for run in runs:
         points = [*run["trace"], [seconds, run["score"]]]
@@ -250,8 +199,6 @@ def draw_case(
         axes.step([point[0] for point in points], heights, where="post", color=colour, linewidth=1.2)
         axes.plot(points[0][0], heights[0], marker="o", markersize=3, color=colour)
         ends[run["backend"]] = min(ends.get(run["backend"], inf), heights[-1])
-    if known > -inf and best > known:
-        axes.axhline((best - known) / runs[0]["rows"], color="0.6", linewidth=0.8, linestyle=":")
     axes.set(xscale="log", yscale="log")
     axes.set_xticks([tick for tick in (0.1, 1.0, 10.0) if tick <= seconds])
     axes.xaxis.set_major_formatter("{x:g}")
@@ -263,17 +210,14 @@ def draw_case(
     axes.set_ylim(LEAST * 0.8, max(10 * LEAST, 1.3 * top))
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
-    labels = [(height, backend, colours[backend]) for backend, height in ends.items()]
-    if known > -inf and best > known:
-        labels.append(((best - known) / runs[0]["rows"], "to beat", "0.5"))
-    return labels
+    return [(height, backend, colours[backend]) for backend, height in ends.items()]
 
 
 def main() -> None:
     """Reads the command line, measures, prints, writes, draws."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     every = ",".join(f"{name}:{size}" for name in SETS for size in (3, 4))
-    parser.add_argument("--data", type=Path, help="the folder with the training splits")
+    parser.add_argument("--data", type=Path, help="the folder of the data sets")
     parser.add_argument("--cases", default=every, help="name:clique_size, joined by commas")
     parser.add_argument("--backends", default=",".join(heuristics()), help="names, joined by commas")
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 0")
@@ -286,13 +230,13 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.once:
         name, size, *backend, seed = arguments.once.split(":")
-        print(json.dumps(run_once(name, int(size), ":".join(backend), int(seed), arguments)))
+        print(json.dumps(run_here(name, int(size), ":".join(backend), int(seed), arguments)))
         return
     if arguments.uci:
         publish(measure_uci(arguments), UCI_COLUMNS, arguments.threads, arguments.output)
         return
     if arguments.data is None:
-        parser.error("--data is missing: the folder with the training splits")
+        parser.error("--data is missing: the folder of the data sets")
     runs = measure(arguments)
     publish([row_of(run) for run in runs], COLUMNS, arguments.threads, arguments.output)
     if arguments.draw is not None:

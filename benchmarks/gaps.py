@@ -45,6 +45,7 @@ from jtsolve.tables.options import Coding
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
 
 CASES = (
@@ -91,8 +92,8 @@ class Meter:
         return sum(self._last.values())
 
 
-def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
-    """Returns the problem of a case."""
+def problem_of(name: str, width: int, arguments: argparse.Namespace, backend: Backend | None) -> Problem:
+    """Returns the problem of a case, with the scores that the backend reads."""
     shipped = Path(__file__).parents[1] / "instances" / "uci" / f"{name}.json.gz"
     network = arguments.data / "networks" / f"{name}.bif.gz"
     score: Bic | Bdeu = Bic()
@@ -107,17 +108,19 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace) -> Problem:
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
-    return problem_from_table(table, score, treewidth=width, run=Run(), tabulation=WITHIN_LIMITS, name=name)
+    rules = {"run": Run(), "backend": backend, "tabulation": WITHIN_LIMITS}
+    return problem_from_table(table, score, treewidth=width, name=name, **rules)
 
 
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Runs one case in this process; returns the trace of score and bound over seconds."""
     name, width, seconds = case.split(":")
     limit = float(seconds)
-    problem = problem_of(name, int(width), arguments)
+    chosen = REGISTRY.parse(arguments.backend) if arguments.backend else None
+    problem = problem_of(name, int(width), arguments, chosen)
     REGISTRY.parse("lns:steps=30").solve(problem, Limits(), Recorder(problem, Run()))
     run = Run(Limits(seed=seed, threads=arguments.threads))
-    backend = REGISTRY.parse(arguments.backend) if arguments.backend else choose_backend(problem, run).backend
+    backend = chosen or choose_backend(problem, run).backend
     recorder = Recorder(problem, run)
     meter, began, over = Meter(), monotonic(), threading.Event()
     trace: list[tuple[float, float | None, float | None]] = []
@@ -148,6 +151,7 @@ def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, A
         "seed": seed,
         "backend": backend.name,
         "n": problem.n,
+        "rows": problem.rows,
         "trace": trace,
         "seconds": used,
         "wall": monotonic() - began,

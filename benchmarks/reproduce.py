@@ -239,20 +239,19 @@ BENCHMARKS = (
         "anytime",
         "lns beside the best known scores, on density-estimation sets",
         8,
-        "anytime.py --data {data}/density --backends lns --seconds 30 --threads 2 --seeds 1 "
+        "anytime.py --data {data} --backends lns --seconds 30 --threads 2 --seeds 1 "
         "--output {output}/anytime",
-        "anytime.py --data {data}/density --cases nltcs:3 --backends lns --seconds 2 "
-        "--output {output}/anytime",
+        "anytime.py --data {data} --cases nltcs:3 --backends lns --seconds 2 --output {output}/anytime",
         (NLTCS, PLANTS),
     ),
     Benchmark(
         "anytime_all",
         "trees of all heuristics over time",
         10,
-        "anytime.py --data {data}/density --seconds 15 "
+        "anytime.py --data {data} --seconds 10 --threads 1 "
         "--cases nltcs:4,plants:4,jester:3,bnetflix:3,accidents:4,dna:4 "
         "--output {output}/anytime_all --draw {images}/anytime.png",
-        "anytime.py --data {data}/density --cases nltcs:3 --backends forward,lns --seconds 2 "
+        "anytime.py --data {data} --cases nltcs:3 --backends forward,lns --seconds 2 "
         "--output {output}/anytime_all --draw {images}/anytime.png",
         (NLTCS, PLANTS),
     ),

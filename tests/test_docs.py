@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import fuzz
 import pytest
@@ -28,7 +28,7 @@ from jtsolve.core.backend import Capabilities
 from jtsolve.io.instance import read_problem, write_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 PAGES = {
@@ -154,6 +154,20 @@ def unknown_words(line: str) -> list[str]:
         command = command.commands[name]
     known = {option for parameter in command.params for option in parameter.opts}
     return [word for word in words if word.startswith("--") and word not in known]
+
+
+@pytest.mark.parametrize("script", sorted(ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)
+def test_the_options_in_a_benchmark_are_its_own_or_those_of_a_command(script: Path) -> None:
+    source = script.read_text(encoding="utf-8")
+    own = re.findall(r'add_argument\(\s*"(--[a-z-]+)"', source)
+    assert set(re.findall(r'"(--[a-z-]+)"', source)) <= {*own, *options(typer.main.get_command(app()))}
+
+
+def options(command: Any) -> Iterator[str]:
+    """Yields the options of a command and of the commands in it."""
+    for inner in getattr(command, "commands", {}).values():
+        yield from options(inner)
+    yield from chain.from_iterable(parameter.opts for parameter in command.params)
 
 
 def test_the_options_that_the_fuzzer_mutates_exist() -> None:
