@@ -108,8 +108,9 @@ def problem_of(name: str, width: int, arguments: argparse.Namespace, backend: Ba
     else:
         path = arguments.data / "density" / f"{name}.train.data.gz"
         table = read_states(path, Coding(), header=False, separator=",")
-    rules = {"run": Run(), "backend": backend, "tabulation": WITHIN_LIMITS}
-    return problem_from_table(table, score, treewidth=width, name=name, **rules)
+    return problem_from_table(
+        table, score, treewidth=width, run=Run(), backend=backend, tabulation=WITHIN_LIMITS, name=name
+    )
 
 
 def run_once(case: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
