@@ -124,7 +124,7 @@ def backend_of(name: str) -> Backend:
     if not name.endswith(PLAIN):
         return REGISTRY[name]
     plain: Any = REGISTRY[name.removesuffix(PLAIN)]
-    backend: Backend = replace(plain, start=None, relaxation=None, prune=False)
+    backend: Backend = replace(plain, start=None, relaxation=None)
     return backend
 
 

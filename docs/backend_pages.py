@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.packages import needed_packages
+from jtsolve.backends.support.solver import SolverBackend
 from jtsolve.core.problem import ALL_FEATURES
 
 if TYPE_CHECKING:
@@ -155,10 +155,8 @@ def _capabilities(backend: Backend) -> str:
         )
     if capabilities.threads > 1:
         lines.append(f"Threads: `auto` selects it with at least {capabilities.threads}.")
-    lines += [
-        f"Needs: the package `{package}`, which is installed with jtsolve."
-        for package in needed_packages(capabilities)
-    ]
+    if isinstance(backend, SolverBackend):
+        lines.append(f"Needs: the package `{backend.package}`, which is installed with jtsolve.")
     refusal = (
         "Any other problem is refused with every reason before any work. "
         f"`jtsolve recommend INSTANCE` predicts the cost of `{backend.name}`."

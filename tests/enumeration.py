@@ -59,7 +59,7 @@ def model_text(formula: Formula) -> str:
 
 
 def _balanced_graphs(
-    _say: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
+    _send: Callable[[Any], None], families: Families, clutters: list[tuple[VarSet, ...]]
 ) -> list[Edges]:
     """Solves, and forbids each graph found, until there are no more."""
     from ortools.sat.python import cp_model
@@ -82,7 +82,7 @@ def _balanced_graphs(
     return found
 
 
-def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
+def _possible(_send: Callable[[Any], None], families: Families, graphs: list[Edges]) -> list[Edges]:
     """Fixes the edges of each graph in turn."""
     from ortools.sat.python import cp_model
 
@@ -104,7 +104,7 @@ def _possible(_say: Callable[[Any], None], families: Families, graphs: list[Edge
     return found
 
 
-def solve_with_a_faulty_way_back(_say: Callable[[Any], None], work: SolverInput) -> None:
+def solve_with_a_faulty_way_back(_send: Callable[[Any], None], work: SolverInput) -> None:
     """Runs the solver on a formula whose solutions do not encode trees."""
     from jtsolve.backends.cpsat import process as cpsat_solver
     from jtsolve.backends.support.solver import encoded
@@ -126,7 +126,7 @@ def is_pair(name: str) -> bool:
     return name.startswith("c_") and name.count("_") == 2
 
 
-def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:
+def _solutions(_send: Callable[[Any], None], formula: Formula) -> set[tuple[int, ...]]:
     from ortools.sat.python import cp_model
 
     from jtsolve.backends.cpsat.process import cpsat_model
@@ -149,7 +149,7 @@ def _solutions(_say: Callable[[Any], None], formula: Formula) -> set[tuple[int, 
     return collect.found
 
 
-def _model_text(_say: Callable[[Any], None], formula: Formula) -> str:
+def _model_text(_send: Callable[[Any], None], formula: Formula) -> str:
     from jtsolve.backends.cpsat.process import cpsat_model
 
     return str(cpsat_model(formula, [0] * len(formula.names))[0].proto)

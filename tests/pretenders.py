@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from jtsolve.backends.support.solver import SolverInput
 
 
-def finds_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:
+def finds_nothing(_send: Callable[[SolverMessage], None], _work: SolverInput) -> float:
     """Claims infeasibility."""
     return -inf
 
 
-def never_ends(say: Callable[[SolverMessage], None], work: SolverInput) -> float:
+def never_ends(send: Callable[[SolverMessage], None], work: SolverInput) -> float:
     """Sends its tree and a bound, then runs until it is killed."""
-    say(SolverMessage(tree=work.tree))
-    say(SolverMessage(bound=1000.0))
+    send(SolverMessage(tree=work.tree))
+    send(SolverMessage(bound=1000.0))
     while True:
         time.sleep(1000)  # without a waiting parent
 
 
-def proves_nothing(_say: Callable[[SolverMessage], None], _work: SolverInput) -> float:
+def proves_nothing(_send: Callable[[SolverMessage], None], _work: SolverInput) -> float:
     """Ends without a tree or a bound."""
     return inf

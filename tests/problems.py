@@ -231,3 +231,21 @@ def small_problems(
     features = draw(st.frozensets(st.sampled_from(list(allowed)), max_size=3))
     seed = draw(st.integers(0, 2**16))
     return named(scores, draw_constraints(repeatable(seed), n, features), "small")
+
+
+class Recorded:
+    """Scores of a kind unknown to backends, with the size of the largest set read."""
+
+    def __init__(self, table: LocalScores) -> None:
+        self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
+
+    def score(self, mask: VarSet) -> float:
+        self.largest = max(self.largest, mask.bit_count())
+        return self.table.score(mask)
+
+    def batch(self, sets: Any) -> Any:
+        self.largest = max(self.largest, sets.shape[1])
+        return self.table.batch(sets)
+
+    def extremes(self) -> tuple[float, float]:
+        return self.table.extremes()

@@ -28,7 +28,7 @@ class Strange:
     """Reports a tree at once, and then misbehaves.
 
     Args:
-        does: what comes after the tree.
+        does: its behaviour after the tree.
         note: a file: "deaf" writes the number of its child there; "endless" ends once it exists.
     """
 

@@ -718,7 +718,7 @@ def test_a_backend_of_an_installed_package_is_one_like_ours(
         ("wrong = patient_backend:wrong", "no attribute 'capabilities'"),
         ("brute = jtsolve.backends.brute:Brute", "jtsolve has a backend of this name"),
         ("fake = types:SimpleNamespace", "no attribute 'capabilities'"),
-        ("foreign = patient_backend:foreign", "its capabilities are none of jtsolve's"),
+        ("foreign = patient_backend:foreign", "its capabilities are not `Capabilities` of jtsolve"),
         ("raises = patient_raises:Backend", r"RuntimeError('two\nlines')"),
         ("ends = patient_ends:Backend", "SystemExit(3)"),
     ],

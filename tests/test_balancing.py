@@ -100,7 +100,7 @@ def test_values_are_a_model_iff_the_tree_meets_the_constraints() -> None:
 def prepared(problem: Problem) -> tuple[Families, list[tuple[int, ...]]]:
     """Returns the families and the cuts that the clutter relaxation leaves, without the best trees."""
     tree = Forward().solve(problem, Limits(), Recording()).tree
-    done = prepare(problem, Limits(), Recording(), tree=tree, relaxation=ClutterCuts(), prune=True)
+    done = prepare(problem, Limits(), Recording(), tree=tree, relaxation=ClutterCuts())
     return done.families, list(done.clutters)
 
 

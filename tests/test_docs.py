@@ -21,10 +21,8 @@ import backend_pages
 import repository_pages
 from jtsolve.backends.brute import Brute
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.backends.support.packages import needed_packages, needs
 from jtsolve.cli import app
 from jtsolve.core import formats
-from jtsolve.core.backend import Capabilities
 from jtsolve.io.instance import read_problem, write_problem
 
 if TYPE_CHECKING:
@@ -306,8 +304,3 @@ def test_no_change_is_in_the_change_log_twice() -> None:
     entries = re.findall(r"^- (.*(?:\n  .*)*)", PAGES["CHANGELOG.md"], re.MULTILINE)
     starts = Counter(" ".join(entry.split())[:50] for entry in entries)
     assert [start for start, count in starts.items() if count > 1] == []
-
-
-def test_packages_that_a_backend_needs_are_named() -> None:
-    capabilities = Capabilities(rules=(needs("no_such_package", "no-such"), lambda _problem: None))
-    assert needed_packages(capabilities) == ("no-such",)

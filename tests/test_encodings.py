@@ -15,16 +15,15 @@ from problems import FEATURES, dense, from_data, gaussian, named, random_problem
 from pysat.solvers import Solver
 
 from jtsolve.backends.brute import chordal_trees, meets_constraints
-from jtsolve.core.problem import ALL_FEATURES, Constraints, ProblemFeature
+from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.encodings import family
 from jtsolve.encodings.balancing import encode_balancing
-from jtsolve.encodings.builder import tree_of_edges
 from jtsolve.encodings.clutter_clauses import clutter_clauses
 from jtsolve.encodings.cnf import to_cnf
-from jtsolve.encodings.family import encode_family
+from jtsolve.encodings.family import encode_family, tree_of_edges
 from jtsolve.encodings.formats import cpsat_proto
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import rounded
@@ -102,10 +101,6 @@ def test_with_every_constraint(feature: ProblemFeature) -> None:
 @given(problem=small_problems())
 def test_with_ties_zeros_and_several_constraints(problem: Problem) -> None:
     agrees(problem, problem.n - 1)
-
-
-def test_all_constraints_are_declared() -> None:
-    assert family.FEATURES == ALL_FEATURES
 
 
 ENUMERATE = """

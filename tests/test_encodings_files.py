@@ -22,8 +22,7 @@ from jtsolve.core import formats
 from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.result import Status
 from jtsolve.encodings.answers import read_answer
-from jtsolve.encodings.export import export
-from jtsolve.encodings.formats import lp, mps, wcnf
+from jtsolve.encodings.formats import export, lp, mps, wcnf
 from jtsolve.encodings.formula import Formula, LinearRow
 from jtsolve.encodings.rounding import Unit
 from jtsolve.errors import InputError, LimitError
@@ -183,17 +182,17 @@ def test_digits_are_read() -> None:
         ("v 1 -2 0\n", "variable 3 has no value"),
         ("Infeasible - objective value 3\n", "no solution"),
         ("Optimal - objective value 3\n", "missing"),
-        (CBC.replace("  1 ", " "), "not a column"),
+        (CBC.replace("  1 ", " "), "not a name with a value"),
         (HIGHS.replace("\nFeasible", "\nNone"), "no feasible"),
-        (HIGHS.replace("# Columns 4", "# Columns 40"), "not the one stated"),
-        (HIGHS.replace("# Columns 4", "# Columns four"), "not the one stated"),
+        (HIGHS.replace("# Columns 4", "# Columns 40"), "number of columns is wrong"),
+        (HIGHS.replace("# Columns 4", "# Columns four"), "number of columns is wrong"),
         (HIGHS.replace("0.999999", "0.5"), "neither 0 nor 1"),
         (HIGHS.replace("family_0", "adjacent_1_2"), "twice"),
         (SCIP.replace("\t(obj:0)", "a b"), "not a name with a value"),
         (PLAIN.replace(" 7", ""), "not a name with a value"),
         (PLAIN.replace("1_2 1", "1_2 nan"), "not a number"),
         (PLAIN.replace("1_2 1", "1_2 one"), "not a number"),
-        (PLAIN.replace("before_0_2", "price"), "not a name of our formulas"),
+        (PLAIN.replace("before_0_2", "price"), "not a variable of a formula"),
         (PLAIN.replace("before_0_2 7", "adjacent_2_3 1"), "only 3 variables"),
         (PLAIN.replace("adjacent_0_2 0", ""), "adjacent_0_2 is missing"),
         ("hello\n", "not a name with a value"),

@@ -1,4 +1,4 @@
-"""Formulas: what does not fit together is refused, and what breaks a condition is named."""
+"""Formulas: mismatches are refused, and broken conditions are named."""
 
 from __future__ import annotations
 

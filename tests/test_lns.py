@@ -3,11 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
 from problems import (
+    Recorded,
     Recording,
     from_data,
     from_network,
@@ -37,11 +38,8 @@ from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset, members, varset
 from jtsolve.io.instance import read_problem
-from jtsolve.solving import backend_options, solve
+from jtsolve.solving import solve
 from prove import read_optima
-
-if TYPE_CHECKING:
-    from jtsolve.core.scores import LocalScores
 
 INSTANCES = Path(__file__).parents[1] / "instances" / "uci"
 FEATURES = sorted(LOCAL_FEATURES, key=lambda feature: feature.value)
@@ -229,7 +227,7 @@ def test_finds_the_optimum(name: str, treewidth: int) -> None:
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda feature: feature.value)
-def test_every_tree_on_the_way_meets_the_constraints(feature: ProblemFeature) -> None:
+def test_every_reported_tree_meets_the_constraints(feature: ProblemFeature) -> None:
     improved = 0
     for seed in range(5):
         problem = random_problem(seed, 9, frozenset({feature}))
@@ -260,13 +258,6 @@ def test_a_region_of_all_variables_is_a_proof() -> None:
     assert result.score == solve(problem, DynamicProgramming()).score
     rounded = solve(problem, lns(region=8, exact=DynamicProgramming(precision="int32")))
     assert rounded.bound >= rounded.score  # type: ignore[operator]
-
-
-def test_a_small_problem_is_one_region() -> None:
-    problem = named(gaussian(3, 7, 3), Constraints(forbidden_edges=frozenset({0b11})))
-    outcome = lns().solve(problem, Limits(), Recording())
-    assert outcome.stats["steps"] == 1
-    assert outcome.bound < inf
 
 
 def test_improves_on_its_start_and_reports_better_and_better_trees() -> None:
@@ -314,20 +305,20 @@ def test_large_regions_are_few_and_not_for_kicks(monkeypatch: pytest.MonkeyPatch
 def test_kicks_become_stronger_until_they_leave_the_best_tree() -> None:
     problem = named(from_network(1, 9, 3))
     start = JunctionTree.from_neighbours([0] * 9)
-    search = _RegionSearch(replace(lns(region=6), strength=2.0), problem, Limits(), Recording(), start)
+    search = _RegionSearch(lns(region=6), problem, Limits(), Recording(), start)
     came_back = [search.strength]
     for _ in range(20):
         search.strength = search.adapted()
         came_back.append(search.strength)
-    assert came_back[1] == 2.0 * 1.3
-    assert came_back[-1] == 32.0
+    assert came_back[1] == 1.3
+    assert came_back[-1] == 16.0
     search.value = search.best_value - 1.0
     ended_elsewhere = []
     for _ in range(80):
         search.strength = search.adapted()
         ended_elsewhere.append(search.strength)
-    assert ended_elsewhere[0] < 32.0
-    assert ended_elsewhere[-1] == 0.125
+    assert ended_elsewhere[0] < 16.0
+    assert ended_elsewhere[-1] == 1 / 16
     search.solver.close()
 
 
@@ -395,7 +386,7 @@ def test_a_removed_region_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("patience", [0, 3, 30, 200, 300, 400, 600, 1000, 2000])
-def test_stops_with_the_tree_at_hand(patience: int) -> None:
+def test_a_stop_returns_the_best_tree_so_far(patience: int) -> None:
     problem = named(from_network(7, 14, 3))
     report = Recording(patience, Stop.INTERRUPTED)
     outcome = lns(region=8).solve(problem, Limits(), report)
@@ -406,7 +397,7 @@ def test_stops_with_the_tree_at_hand(patience: int) -> None:
         assert meets_constraints(problem, outcome.tree)
 
 
-def test_says_so_if_no_start_gives_a_tree() -> None:
+def test_a_missing_first_tree_is_noted() -> None:
     constraints = Constraints(required_edges=frozenset({0b011, 0b101, 0b110}), max_treewidth=1)
     outcome = lns(region=8).solve(named(gaussian(0, 9, 3), constraints), Limits(), Recording())
     assert outcome.tree is None
@@ -456,10 +447,10 @@ def test_a_part_that_does_not_cover_the_boundary_is_not_inserted() -> None:
 def test_the_cache_of_regions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = named(from_network(1, 14, 3))
     known: list[int] = []
-    learn = module._RegionSearch.record_optimum
+    record = module._RegionSearch.record_optimum
 
-    def spied(self: Any, *what: Any) -> None:
-        learn(self, *what)
+    def spied(self: Any, *arguments: Any) -> None:
+        record(self, *arguments)
         known.append(len(self.optima))
 
     monkeypatch.setattr(module._RegionSearch, "record_optimum", spied)
@@ -472,30 +463,12 @@ def test_the_cache_of_regions_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert max(known) == 2
 
 
-def test_asks_only_for_scores_of_permitted_sizes() -> None:
-    problem = named(Lazy(from_data(3, 16, 4)), Constraints(max_treewidth=2))
+def test_only_scores_of_permitted_sizes_are_read() -> None:
+    problem = named(Recorded(from_data(3, 16, 4)), Constraints(max_treewidth=2))
     outcome = lns(region=8, steps=60).solve(problem, Limits(), Recording())
     dense = replace(problem, scores=problem.scores.table)  # type: ignore[attr-defined]
     assert outcome.tree == lns(region=8, steps=60).solve(dense, Limits(), Recording()).tree
     assert problem.scores.largest <= 3  # type: ignore[attr-defined]
-
-
-class Lazy:
-    """Scores of another kind than the tables that some backends expect."""
-
-    def __init__(self, table: LocalScores) -> None:
-        self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
-
-    def score(self, mask: VarSet) -> float:
-        self.largest = max(self.largest, mask.bit_count())
-        return self.table.score(mask)
-
-    def batch(self, sets: Any) -> Any:
-        self.largest = max(self.largest, sets.shape[1])
-        return self.table.batch(sets)
-
-    def extremes(self) -> tuple[float, float]:
-        return self.table.extremes()
 
 
 @pytest.mark.parametrize(
@@ -506,7 +479,6 @@ class Lazy:
         ({"region": 3}, "give at least 4 and at most 28"),
         ({"region": 29}, "give at least 4 and at most 28"),
         ({"kicks": -1}, "kicks"),
-        ({"strength": inf}, "strength"),
         ({"steps": 0}, "steps"),
     ],
 )
@@ -522,16 +494,7 @@ def test_supports_the_features_of_its_exact_backend_but_the_number_of_cliques() 
     assert lns(start=(lns(), Forward())).capabilities.rank == 4
 
 
-def test_its_options_can_be_written_down_and_its_cost_is_predicted() -> None:
-    options = backend_options(lns())
-    assert options["start"][0] == {"name": "forward", "start": ()}
-    assert options["exact"]["name"] == "dp"
-    estimate = lns().estimate(named(integers(0, 30, 3)), Limits())
-    assert estimate.memory > 0
-    assert estimate.seconds > 0
-
-
-def test_huge_scores_do_not_make_the_search_go_in_circles() -> None:
+def test_the_search_does_not_cycle_on_huge_scores() -> None:
     small = random_problem(390, 5, frozenset({ProblemFeature.ALLOWED_SEPARATORS}))
     table = {mask: 1e9 * small.scores.score(mask) for mask in bounded_subsets(5, small.max_clique_size)}
     problem = replace(small, scores=SparseScores(5, table))

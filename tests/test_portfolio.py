@@ -55,8 +55,8 @@ def wide(n: int = N, size: int = 2) -> Problem:
     return named(gaussian(0, n, size))
 
 
-def does(*what: str, **fields: Any) -> Portfolio:
-    return Portfolio(tuple(Member(one, **fields) for one in what))
+def does(*tasks: str, **fields: Any) -> Portfolio:
+    return Portfolio(tuple(Member(task, **fields) for task in tasks))
 
 
 LNS = LargeNeighbourhoodSearch(exact=DynamicProgramming(), start=(ChowLiu(),), region=4, kicks=1)
@@ -85,7 +85,7 @@ def no_process_is_left() -> Iterator[None]:
     assert set(psutil.Process().children(recursive=True)) <= before
 
 
-# What comes of the members.
+# The outcomes of members.
 
 
 def test_the_best_of_the_members_is_returned_and_named() -> None:
@@ -183,13 +183,13 @@ def test_members_that_object_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(("n", "threads"), [(N, 2), (6, 2), (N, 1)], ids=["processes", "few", "one thread"])
-def test_members_learn_of_the_best_tree_of_all(n: int, threads: int) -> None:
+def test_members_receive_the_best_tree_of_all(n: int, threads: int) -> None:
     problem = wide(n)
     first = "answer" if n != N or threads == 1 else "wait"
     recorder = Recorder(problem, Run(Limits(600.0)))  # without the news it would wait forever
     outcome = does(first, "follow").solve(problem, Limits(600.0, threads=threads), recorder)
     assert outcome.tree == recorder.incumbent == edgeless(n)
-    assert outcome.bound == edgeless(n).score(problem.scores)  # said by the one that follows
+    assert outcome.bound == edgeless(n).score(problem.scores)  # proved by the member that follows
     assert len(outcome.stats["members"]) == 2
 
 
@@ -209,17 +209,17 @@ def test_a_search_that_restarts_continues_from_a_better_tree_of_another(improver
     assert alone is not None
     worse, better = edgeless(20), far_better(problem)
     assert worse.score(problem.scores) < alone.score(problem.scores) < better.score(problem.scores)
-    for told, expected in ((worse, alone), (alone, alone), (better, better)):
-        recording = Recording(incumbent=told)
+    for other, expected in ((worse, alone), (alone, alone), (better, better)):
+        recording = Recording(incumbent=other)
         found = improver.solve(problem, Limits(), recording).tree
         assert found is not None
         assert found.score(problem.scores) >= expected.score(problem.scores) - 1e-9
-        if told is worse:
+        if other is worse:
             assert found == alone  # as without an incumbent
-        assert told not in recording.trees or told is not better  # it is not reported again
+        assert other not in recording.trees or other is not better  # it is not reported again
 
 
-def test_each_incumbent_is_handed_out_once() -> None:
+def test_each_incumbent_is_returned_once() -> None:
     recording = Recording()
     incumbents = NewIncumbents(recording)
     assert incumbents.new() is None
@@ -229,7 +229,7 @@ def test_each_incumbent_is_handed_out_once() -> None:
         assert incumbents.new() is None
 
 
-def test_a_member_reads_the_best_tree_when_it_asks_for_it(tmp_path: Path) -> None:
+def test_a_member_reads_the_best_tree_as_its_incumbent(tmp_path: Path) -> None:
     problem = wide()
     trees = sorted((edgeless(N), path_of(N), far_better(problem)), key=lambda one: one.score(problem.scores))
     ours, theirs = Pipe()
@@ -324,7 +324,7 @@ def test_members_end_when_the_parent_is_killed(tmp_path: Path) -> None:
     assert ended(*pids)
 
 
-# Handing over.
+# Transfer to members.
 
 
 def test_scores_arrive_equal_mapped_and_read_only(tmp_path: Path) -> None:
@@ -366,29 +366,29 @@ def test_a_member_reports_and_obeys(tmp_path: Path) -> None:
     ours.close()
     line.await_stop()
     assert line.stop is Stop.INTERRUPTED
-    line.say("ended", None)  # no parent is left to forward it
+    line.send("ended", None)  # no parent is left to forward it
     assert _MemberReport(theirs, wide(), Limits(time=1e-9), tmp_path / "best").stop is Stop.TIME
     theirs.close()
 
 
 @pytest.mark.parametrize(
-    ("what", "kind"), [("answer", "ended"), ("raise", "failed"), ("raise oddly", "failed")]
+    ("task", "kind"), [("answer", "ended"), ("raise", "failed"), ("raise oddly", "failed")]
 )
 def test_a_process_always_answers(
-    what: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    task: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_MemberReport, "await_stop", lambda _line: None)
     ours, theirs = Pipe()
     ours.send_bytes(pack_problem(wide(), tmp_path / "scores"))
-    ours.send_bytes(pickle.dumps(Assignment(Member(what), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
+    ours.send_bytes(pickle.dumps(Assignment(Member(task), 60.0, 10**9, 1, 5, str(tmp_path / "incumbent"))))
     main(theirs)
-    said, content = ours.recv()
-    assert said == kind
+    sent, content = ours.recv()
+    assert sent == kind
     if kind == "ended":
         assert content.stats["seed"] == 5
     else:  # where a library has extended pickle to any error, `Odd` itself arrives
         assert isinstance(content, Exception)
-        assert "1 and 2" in str(content) or what == "raise"
+        assert "1 and 2" in str(content) or task == "raise"
 
 
 def test_an_assignment_that_cannot_be_read_is_an_error() -> None:
@@ -425,7 +425,7 @@ def test_auto_selects_it_on_one_thread_too() -> None:
 # Turns on one thread.
 
 
-def test_members_take_turns_and_learn_of_each_other() -> None:
+def test_members_take_turns_and_share_trees() -> None:
     problem = wide()
     recorder = Recorder(problem, Run(Limits(600.0)))  # one after the other, the first would never end
     outcome = does("follow", "answer").solve(problem, Limits(600.0, threads=1), recorder)
@@ -433,16 +433,16 @@ def test_members_take_turns_and_learn_of_each_other() -> None:
     assert outcome.stats["at_a_time"] == 2
 
 
-def test_a_proof_without_hope_costs_a_search_no_turns() -> None:
+def test_a_proof_out_of_reach_costs_a_search_no_turns() -> None:
     members = Member("answer"), Member("wait", exact=True)
     for seconds, memory, turns in ((1.0, 1, 2), (1e9, 1, 1), (1.0, 1 << 60, 1)):
-        hopeless = replace(members[1], seconds=seconds, bytes=memory)
-        portfolio = Portfolio((members[0], hopeless, Member("answer")))
+        distant = replace(members[1], seconds=seconds, bytes=memory)
+        portfolio = Portfolio((members[0], distant, Member("answer")))
         outcome = portfolio.solve(wide(), Limits(0.5, threads=1), Recording(reason=Stop.TIME, patience=50))
         assert outcome.stats["at_a_time"] == turns
 
 
-def test_a_member_that_stops_amid_its_scores_has_not_failed() -> None:
+def test_a_member_that_stops_while_it_scores_has_not_failed() -> None:
     outcome = does("stop", "answer").solve(wide(), Limits(threads=1), Recording())
     assert outcome.tree == edgeless(N)
     assert "failed" not in outcome.stats

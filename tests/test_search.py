@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 from problems import (
     WITHOUT_GRAPHS,
+    Recorded,
     Recording,
     from_network,
     gaussian,
@@ -31,10 +32,7 @@ from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import varset
-from jtsolve.solving import backend_options, solve
-
-if TYPE_CHECKING:
-    from jtsolve.core.scores import LocalScores
+from jtsolve.solving import solve
 
 
 def search(**options: Any) -> LocalSearch:
@@ -248,7 +246,7 @@ def test_a_seed_and_a_step_limit_fix_the_answer() -> None:
     assert first.stats != other.stats
 
 
-def test_ends_soon_when_stopped() -> None:
+def test_a_stop_ends_it_soon() -> None:
     problem = named(from_network(0, 16, 3))
     recording = Recording(patience=40, reason=Stop.INTERRUPTED)
     outcome = search().solve(problem, Limits(), recording)
@@ -257,23 +255,8 @@ def test_ends_soon_when_stopped() -> None:
     assert recording.asked < 60
 
 
-def test_asks_only_for_scores_of_permitted_sizes() -> None:
-    class Lazy:
-        def __init__(self, table: LocalScores) -> None:
-            self.table, self.n, self.max_size, self.largest = table, table.n, table.max_size, 0
-
-        def score(self, mask: int) -> float:
-            self.largest = max(self.largest, mask.bit_count())
-            return self.table.score(mask)
-
-        def batch(self, sets: Any) -> Any:
-            self.largest = max(self.largest, sets.shape[1])
-            return self.table.batch(sets)
-
-        def extremes(self) -> tuple[float, float]:
-            return self.table.extremes()
-
-    lazy = Lazy(gaussian(0, 12, 5))
+def test_only_scores_of_permitted_sizes_are_read() -> None:
+    lazy = Recorded(gaussian(0, 12, 5))
     problem = named(lazy, Constraints(max_treewidth=2))
     assert search(steps=2000).solve(problem, Limits(), Recording()).tree is not None
     assert lazy.largest == 3
@@ -330,13 +313,7 @@ def test_options_out_of_range_are_refused(options: dict[str, Any], message: str)
         search(**options)
 
 
-def test_its_options_can_be_written_down_and_it_ranks_above_its_starts() -> None:
-    assert backend_options(search())["start"][0]["name"] == "forward"
-    assert search().capabilities.rank == 1
-    assert search().estimate(named(integers(0, 30, 3)), Limits()).seconds > 0
-
-
-def test_without_a_tree_to_start_from_it_says_so() -> None:
+def test_a_missing_first_tree_is_noted() -> None:
     # On four variables, a cycle of required edges and both chords forbidden: no chordal graph.
     cycle = frozenset({0b0011, 0b0110, 0b1100, 0b1001})
     problem = named(

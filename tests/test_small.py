@@ -12,7 +12,7 @@ from problems import from_data, gaussian, integers, named, repeatable, small_pro
 
 from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.dp.backend import DynamicProgramming
-from jtsolve.backends.dp.batch import GROUP, SmallDynamicProgramming
+from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.kernels.lanes import LANES, SHIFT
 from jtsolve.core.backend import SmallTask, SolvesSmall
 from jtsolve.core.problem import Constraints, Problem
@@ -35,9 +35,8 @@ def task(problem: Problem, covered: tuple[VarSet, ...] = (), target: float = -in
 
 
 def test_the_group_is_the_number_of_lanes() -> None:
-    assert GROUP == LANES == 1 << SHIFT
     solver = DynamicProgramming().small_solver(3)
-    assert solver.group == GROUP
+    assert solver.group == LANES == 1 << SHIFT
     assert solver.most >= 12
     assert isinstance(DynamicProgramming(), SolvesSmall)
     assert not isinstance(Brute(), SolvesSmall)
@@ -50,7 +49,7 @@ def test_a_group_of_any_sizes_has_the_optima_of_dp(width: int) -> None:
     for seed in range(12):
         random = repeatable(100 * width + seed)
         problems = []
-        for i in range(random.randint(1, GROUP)):
+        for i in range(random.randint(1, LANES)):
             n = random.randint(1, 9)
             make = random.choice([gaussian, integers, from_data])
             problems.append(named(make(97 * seed + i, n, min(n, width))))

@@ -1,7 +1,7 @@
-"""The backends on top of solvers: `maxsat`, `ilp`, what prepares problems for them, and their processes.
+"""The backends `maxsat`, `ilp` and `cpsat`: the preparation of problems, and the processes of solvers.
 
-`tests/test_contract.py` has them on a sample of its problems, every constraint among them. Most runs here
-are without relaxation and pruning, so that the proof is the solver's.
+`tests/test_contract.py` runs them on a sample of its problems, every constraint among them. Most runs here
+have no relaxation, so that the proof is the solver's.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from jtsolve.backends.ilp import process as ilp_solver
 from jtsolve.backends.maxsat import process as maxsat_solver
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.prepare import PreparedProblem, prepare
-from jtsolve.backends.support.solver import SolverCall, SolverInput, SolverMessage, encoded, hand_over
+from jtsolve.backends.support.solver import SolverBackend, SolverInput, SolverMessage, encoded
 from jtsolve.core.problem import Constraints, ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.core.scores import SparseScores
+from jtsolve.encodings.cnf import to_wcnf
 from jtsolve.encodings.rounding import rounded
-from jtsolve.encodings.wcnf import to_wcnf
 from jtsolve.errors import ChoiceError, InternalError, LimitError
 from jtsolve.families.families import families_of, families_of_tree
 from jtsolve.solving import Recorder, solve
@@ -44,26 +44,34 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 ALONE = "start=none,relaxation=none"
-UNPRUNED = "relaxation=none,prune=false"
+UNRELAXED = "relaxation=none"
 VARIANTS = [
+    f"cpsat:{ALONE}",
     f"maxsat:{ALONE}",
-    f"maxsat:{UNPRUNED}",
+    f"maxsat:{UNRELAXED}",
     f"ilp:{ALONE}",
-    f"ilp:{UNPRUNED}",
-    f"ilp:solver=pulp_cbc_cmd,{UNPRUNED}",
+    f"ilp:{UNRELAXED}",
+    f"ilp:solver=pulp_cbc_cmd,{UNRELAXED}",
 ]
-BOTH = ["maxsat", "ilp"]
+ALL = ["maxsat", "ilp", "cpsat"]
 
 
-def work_on(problem: Problem, model: str, tree: JunctionTree | None = None, **options: Any) -> SolverInput:
+def work_on(problem: Problem, tree: JunctionTree | None = None, **options: Any) -> SolverInput:
     """Returns the work of a solver's process, to be done in this one."""
-    return SolverInput(families_of(problem), (), tree, model, options, threads=1, seed=0, seconds=None)
+    return SolverInput(families_of(problem), (), tree, options, threads=1, seed=0, seconds=None)
 
 
-def prepared(problem: Problem, report: Any, *, relaxation: str | None, prune: bool = True) -> PreparedProblem:
+def pretender(function: str) -> SolverBackend:
+    """Returns a backend on top of a function of `pretenders`."""
+    names = {"name": "pretender", "module": "pretenders", "process": f"pretenders:{function}"}
+    made: SolverBackend = type("Pretender", (SolverBackend,), names)()
+    return made
+
+
+def prepared(problem: Problem, report: Any, *, relaxation: str | None) -> PreparedProblem:
     relaxing = None if relaxation is None else REGISTRY[relaxation]
     tree = REGISTRY["forward"].solve(problem, Limits(), report).tree
-    return prepare(problem, Limits(), report, tree=tree, relaxation=relaxing, prune=prune)
+    return prepare(problem, Limits(), report, tree=tree, relaxation=relaxing)
 
 
 # Agreement
@@ -79,10 +87,10 @@ def test_proves_the_optimum_alone(text: str) -> None:
         assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", BOTH)
-@pytest.mark.parametrize("options", ["", "prune=false", "relaxation=none"])
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("options", ["", ":relaxation=none"])
 def test_proves_the_optimum_with_any_help(name: str, options: str) -> None:
-    backend = REGISTRY.parse(f"{name}:{options}" if options else name)
+    backend = REGISTRY.parse(name + options)
     for seed in range(4):
         problem = random_problem(seed, 5, frozenset({ProblemFeature.MAX_TREEWIDTH}))
         result = solve(problem, backend)
@@ -96,7 +104,7 @@ def test_proves_that_there_is_no_tree(text: str) -> None:
     assert solve(named(gaussian(0, 5), constraints), REGISTRY.parse(text)).status is Status.INFEASIBLE
 
 
-@pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:{ALONE}"])
+@pytest.mark.parametrize("text", [f"{name}:{ALONE}" for name in ALL])
 def test_more_variables_than_a_word_has_bits(text: str) -> None:
     n = 66
     table = {0: 0.0} | {1 << v: -1.0 for v in range(n)}
@@ -117,7 +125,7 @@ def test_maxsat_sends_bounds_that_are_never_below_the_optimum(*, hinted: bool) -
     assert best.score is not None
     reported: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    bound = maxsat_solver.solve(reported.append, work_on(problem, "family", tree))
+    bound = maxsat_solver.solve(reported.append, work_on(problem, tree))
     bounds = [news.bound for news in reported if news.bound is not None]
     scores = [news.tree.score(problem.scores) for news in reported if news.tree is not None]
     assert min(*bounds, bound) >= best.score
@@ -137,7 +145,7 @@ def test_ilp_sends_bounds_that_are_never_below_the_optimum(
     assert best.score is not None
     reported: list[SolverMessage] = []
     tree = solve(problem, REGISTRY["forward"]).tree if hinted else None
-    work = work_on(problem, "family", tree, solver=solver, folder=str(tmp_path))
+    work = work_on(problem, tree, solver=solver, folder=str(tmp_path))
     bound = ilp_solver.solve(reported.append, work)
     bounds = [news.bound for news in reported if news.bound is not None]
     scores = [news.tree.score(problem.scores) for news in reported if news.tree is not None]
@@ -149,21 +157,19 @@ def test_ilp_sends_bounds_that_are_never_below_the_optimum(
 @pytest.mark.parametrize("solver", ["HiGHS", "PULP_CBC_CMD"])
 def test_ilp_finds_that_there_is_no_solution(solver: str, tmp_path: Path) -> None:
     constraints = Constraints(max_treewidth=1, required_edges=frozenset({0b011, 0b101, 0b110}))
-    work = work_on(named(gaussian(0, 4), constraints), "family", solver=solver, folder=str(tmp_path))
+    work = work_on(named(gaussian(0, 4), constraints), solver=solver, folder=str(tmp_path))
     assert ilp_solver.solve(lambda _news: None, work) == -inf
 
 
 def test_maxsat_without_costs_still_has_a_tree() -> None:
     problem = named(SparseScores(3, {0: 0.0, 1: -1.0, 2: -1.0, 4: -1.0}))
     reported: list[SolverMessage] = []
-    assert maxsat_solver.solve(reported.append, work_on(problem, "family")) >= -3
+    assert maxsat_solver.solve(reported.append, work_on(problem)) >= -3
     assert [news.tree.cliques for news in reported if news.tree is not None] == [(1, 2, 4)]
 
 
 def test_a_solver_with_no_time_left_is_not_started(tmp_path: Path) -> None:
-    work = work_on(named(gaussian(0, 5)), "family", solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(
-        seconds=0.5
-    )
+    work = work_on(named(gaussian(0, 5)), solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=0.5)
     assert ilp_solver.solve(lambda _news: None, work) == inf
     assert not list(tmp_path.iterdir())
 
@@ -171,7 +177,7 @@ def test_a_solver_with_no_time_left_is_not_started(tmp_path: Path) -> None:
 def test_a_solver_that_is_out_of_time_claims_no_bound(tmp_path: Path) -> None:
     problem = named(gaussian(0, 12, 6, scale=100.0))
     tree = solve(problem, REGISTRY["forward"]).tree
-    work = work_on(problem, "family", tree, solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=6.0)
+    work = work_on(problem, tree, solver="PULP_CBC_CMD", folder=str(tmp_path))._replace(seconds=6.0)
     reported: list[SolverMessage] = []
     assert ilp_solver.solve(reported.append, work) == inf
     assert all(news.bound is None for news in reported)
@@ -187,7 +193,7 @@ def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
     monkeypatch.setattr(pulp, "getSolver", lambda _name, **options: WithoutGap(**options))
     problem = named(from_data(5, 5))
     reported: list[SolverMessage] = []
-    work = work_on(problem, "family", solver="WITHOUT_GAP", folder=str(tmp_path))
+    work = work_on(problem, solver="WITHOUT_GAP", folder=str(tmp_path))
     assert ilp_solver.solve(reported.append, work) == inf
     assert reported[-1].tree is not None
     assert reported[-1].tree.score(problem.scores) == pytest.approx(solve(problem, REGISTRY["dp"]).score)
@@ -195,9 +201,8 @@ def test_optimal_of_a_solver_whose_gap_cannot_be_set_proves_nothing(
 
 def test_a_solver_that_ends_without_a_proof_leaves_the_bound_as_it_is() -> None:
     found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
-    call = SolverCall("pretenders", "pretenders:proves_nothing", "family", {})
     for limits, stop in ((Limits(), Stop.FINISHED), (Limits(time=600.0), Stop.TIME)):
-        outcome = hand_over(call, found, limits, Recording())
+        outcome = pretender("proves_nothing").run_solver({}, found, limits, Recording())
         assert (outcome.tree, outcome.bound, outcome.stop) == (found.tree, found.bound, stop)
 
 
@@ -207,7 +212,7 @@ def test_a_solver_that_is_not_installed_is_refused_with_those_that_are() -> None
 
 
 def test_solutions_that_break_the_formula_are_not_believed() -> None:
-    work = work_on(named(from_data(0, 4)), "family")
+    work = work_on(named(from_data(0, 4)))
     encoding, unit = encoded(work)
     program = ilp_solver.IntegerProgram(lambda _news: None, encoding, unit)
     with pytest.raises(RuntimeError, match="wrong solution"):
@@ -227,7 +232,7 @@ def test_rounded_weights_are_whole_units_and_their_sums_are_scores_within_the_sl
     for seed in range(20):
         problem = named(from_data(seed, 6) if seed % 2 else gaussian(seed, 6, 4, scale=1e3))
         _, unit = rounded(families_of(problem))
-        encoding, own = encoded(work_on(problem, "family"))
+        encoding, own = encoded(work_on(problem))
         assert own == unit
         tree = solve(problem, REGISTRY["forward"]).tree
         assert tree is not None
@@ -246,7 +251,7 @@ def test_whole_scores_are_not_rounded(power: int) -> None:
     assert rounded(families_of(named(whole)))[1].slack == 0
 
 
-@pytest.mark.parametrize("text", [f"cpsat:{UNPRUNED}", f"ilp:{UNPRUNED}", f"maxsat:{UNPRUNED}"])
+@pytest.mark.parametrize("text", [f"cpsat:{UNRELAXED}", f"ilp:{UNRELAXED}", f"maxsat:{UNRELAXED}"])
 def test_solvers_prove_optima_of_large_scores(text: str) -> None:
     for seed in range(3):
         scores = gaussian(seed, 4)
@@ -268,6 +273,7 @@ def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> No
         problem = named(from_data(seed, 7, 4))
         report = Recording()
         found = prepared(problem, report, relaxation="clutter")
+        assert all(any(mask.bit_count() == 1 for mask in clutter) for clutter in found.clutters)
         best = solve(problem, REGISTRY["dp"])
         assert best.tree is not None
         assert best.score is not None
@@ -286,20 +292,12 @@ def test_the_relaxation_keeps_the_trees_that_are_as_good_as_the_best_one() -> No
         )
 
 
-def test_without_pruning_all_families_stay_and_cuts_are_handed_on() -> None:
-    problem = named(from_data(1, 7, 4))
-    found = prepared(problem, Recording(), relaxation="clutter", prune=False)
-    assert found.stats["families"] == families_of(problem, found.families.root).allowed.sum()
-    assert found.clutters
-    assert all(any(mask.bit_count() == 1 for mask in clutter) for clutter in found.clutters)
-
-
 def test_without_a_relaxation_the_completion_bound_prunes() -> None:
     problem = named(from_data(1, 7, 4))
     found = prepared(problem, Recording(), relaxation=None)
     assert found.bound == inf
     assert found.stats["families"] < families_of(problem).allowed.sum()
-    whole = prepared(problem, Recording(), relaxation=None, prune=False)
+    whole = prepare(problem, Limits(), Recording(), tree=None, relaxation=None)
     assert whole.stats["families"] == families_of(problem).allowed.sum()
 
 
@@ -311,13 +309,13 @@ def test_a_relaxation_that_does_not_support_the_problem_is_left_out() -> None:
 
     problem = named(from_data(1, 5))
     tree = REGISTRY["forward"].solve(problem, Limits(), Recording()).tree
-    found = prepare(problem, Limits(), Recording(), tree=tree, relaxation=Refusing(), prune=False)
+    found = prepare(problem, Limits(), Recording(), tree=tree, relaxation=Refusing())
     assert found.bound == inf
     assert found.clutters == ()
 
 
 def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
-    for name in BOTH:
+    for name in ALL:
         with pytest.raises(ChoiceError, match="give relaxation=clutter or relaxation=none"):
             REGISTRY.parse(f"{name}:relaxation=dp")
 
@@ -327,9 +325,7 @@ def test_a_backend_that_does_not_relax_is_refused_as_relaxation() -> None:
 
 def killed(problem: Problem, limits: Limits, report: Any) -> Any:
     found = prepared(problem, Recording(), relaxation=None)
-    return found, hand_over(
-        SolverCall("pretenders", "pretenders:never_ends", "family", {}), found, limits, report
-    )
+    return found, pretender("never_ends").run_solver({}, found, limits, report)
 
 
 class UntilBound(Recording):
@@ -357,9 +353,8 @@ def test_memory_of_both_processes_is_limited() -> None:
 
 def test_a_solver_that_denies_a_known_tree_is_a_bug() -> None:
     found = prepared(named(from_data(0, 5)), Recording(), relaxation=None)
-    call = SolverCall("pretenders", "pretenders:finds_nothing", "family", {})
     with pytest.raises(InternalError, match="one is known"):
-        hand_over(call, found, Limits(), Recording())
+        pretender("finds_nothing").run_solver({}, found, Limits(), Recording())
 
 
 @pytest.mark.parametrize("text", ["maxsat:relaxation=none", "ilp:relaxation=none", "ilp:solver=pulp_cbc_cmd"])
@@ -390,7 +385,7 @@ def test_a_solver_does_not_outlive_the_process_that_it_works_for() -> None:
     assert ended(*(worker.pid for worker in workers))
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
     problem = named(gaussian(0, 13, 7, scale=100.0))
     backend: Backend = REGISTRY.parse(f"{name}:relaxation=none,start=forward")
@@ -401,20 +396,22 @@ def test_the_time_limit_ends_the_solver_and_the_bound_is_one(name: str) -> None:
     assert outcome.bound >= outcome.tree.score(problem.scores)
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_problems_beyond_the_memory_are_refused_before_the_work(name: str) -> None:
     with pytest.raises(LimitError, match=f"backend '{name}' needs"):
         solve(named(gaussian(0, 8)), REGISTRY[name], Run(Limits(memory=10**6)))
 
 
-@pytest.mark.parametrize(("name", "package"), [("maxsat", "python-sat"), ("ilp", "pulp")])
+@pytest.mark.parametrize(
+    ("name", "package"), [("maxsat", "python-sat"), ("ilp", "pulp"), ("cpsat", "ortools")]
+)
 def test_a_missing_package_is_an_objection(name: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jtsolve.backends.support.packages.find_spec", lambda _name: None)
+    monkeypatch.setattr("jtsolve.backends.support.solver.find_spec", lambda _name: None)
     (objection,) = REGISTRY[name].capabilities.objections(named(gaussian(0, 4)))
     assert objection == f"It needs {package}, which is not installed: pip install {package}."
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", ALL)
 def test_no_proof_is_predicted_for_many_variables(name: str) -> None:
     few, many = (named(gaussian(0, n, 2)) for n in (8, 25))
     assert REGISTRY[name].estimate(few, Limits()).seconds < inf

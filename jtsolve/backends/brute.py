@@ -1,8 +1,8 @@
 """Brute force over all chordal graphs on at most five vertices: the oracle of the tests.
 
 Enumerates all 2^(n(n-1)/2) graphs, keeps the chordal ones (1, 2, 8, 61, 822 for n = 1..5), drops those that
-violate a constraint, and returns the best of the rest. It prunes nothing and shares nothing with the other
-backends, not even the constraints: each is checked on the finished tree in the plainest way.
+violate a constraint, and returns the best of the rest. It prunes nothing and shares no code with the other
+backends, not even for the constraints: each is checked on the finished tree in the simplest way.
 
 Time: 2^(n(n-1)/2) chordality tests once per process, then one pass over the chordal graphs per problem.
 
@@ -90,7 +90,7 @@ def meets_constraints(problem: Problem, tree: JunctionTree) -> bool:
     """Returns whether the finished tree meets every constraint and all of its parts have scores."""
     limits = problem.constraints
     of_edges = limits.forbidden_edges or limits.required_edges or limits.forbidden_graphs
-    edges: frozenset[VarSet] = tree.edge_sets if of_edges else frozenset()  # it dominates the time
+    edges: frozenset[VarSet] = tree.edge_sets if of_edges else frozenset()  # dominates the time
     cliques, separators = tree.cliques, tree.separators
     return (
         all(problem.scores.score(part) > -inf for part in (*cliques, *separators))

@@ -3,7 +3,7 @@
 A chordal graph without triangles is a forest, and its score is Σ_v s(v) + Σ_{ab ∈ E} g(a,b) with the gain
 g(a,b) = s(ab) − s(a) − s(b): for maximum-likelihood scores, the mutual information. The best forest is a
 maximum spanning tree without its edges of no gain. Constraints only change the weights: a required edge
-outweighs all others, a forbidden one is absent, and a connected graph keeps the edges of no gain.
+outweighs all others, a forbidden one is absent, and a connected graph needs the edges of no gain.
 
 Constraints on the degrees of variables (one that may not be a separator, or not a clique by itself) do not
 fit a spanning forest; the rules refuse them.
@@ -32,7 +32,7 @@ from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.scores import SparseScores
 from jtsolve.core.sparsity import arities_of, ties_of
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, is_subset, members
+from jtsolve.core.varset import VarSet, is_subset, members, neighbours_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 _PAIR = 2
 _FIRST_TREE = 0.5
-"""Seconds to the first forest on the way; the next come after twice the time of the one before."""
+"""Seconds until the first intermediate forest; each later one has twice the time of the one before."""
 _AT_LEAST = 0.5
-"""Seconds of its thread granted even past the deadline: a forest without edges is no answer."""
+"""Processor seconds granted even past the deadline: a forest without edges is no answer."""
 _ROWS_PER_REPORT = 256
 """Rows between two reports: at n = 10,000 about a tenth of a second."""
 
@@ -77,48 +77,36 @@ def _accepts_min_separator_size(problem: Problem) -> str | None:
     )
 
 
-def _accepts_max_separator_size(problem: Problem) -> str | None:
-    if problem.constraints.max_separator_size != 0 or not _may_branch(problem):
-        return None
-    return "The constraint max_separator_size of 0 asks for a matching, not for a forest."
-
-
-def _accepts_forbidden_separators(problem: Problem) -> str | None:
-    bad = _first_single(problem.constraints.forbidden_separators)
-    if bad is None or not _may_branch(problem):
-        return None
-    return f"The constraint forbidden_separators bounds the degree of variable '{problem.names[bad]}'."
-
-
-def _accepts_allowed_separators(problem: Problem) -> str | None:
-    allowed = problem.constraints.allowed_separators
-    if allowed is None or not _may_branch(problem):
-        return None
-    bad = next((v for v in range(problem.n) if 1 << v not in allowed), None)
-    if bad is None:
-        return None
-    return f"The constraint allowed_separators bounds the degree of variable '{problem.names[bad]}'."
+def _bounds_no_degree(problem: Problem) -> str | None:
+    limits = problem.constraints
+    if problem.n <= _PAIR or problem.max_clique_size < _PAIR:
+        return None  # no variable can have two edges
+    reasons = []
+    if limits.max_separator_size == 0:
+        reasons.append("The constraint max_separator_size of 0 requires a matching, not a forest.")
+    singles = [1 << v for v in range(problem.n)] if limits.allowed_separators is not None else []
+    excluded = {
+        "forbidden_separators": [mask for mask in limits.forbidden_separators if mask.bit_count() == 1],
+        "allowed_separators": [mask for mask in singles if mask not in (limits.allowed_separators or ())],
+    }
+    reasons += [
+        f"The constraint {name} bounds the degree of variable '{problem.names[min(masks).bit_length() - 1]}'."
+        for name, masks in excluded.items()
+        if masks
+    ]
+    return " ".join(reasons) or None
 
 
 def _accepts_forbidden_cliques(problem: Problem) -> str | None:
     joined = 0
     for edge in problem.constraints.required_edges:
         joined |= edge
-    forbidden = (mask for mask in problem.constraints.forbidden_cliques if not is_subset(mask, joined))
-    bad = _first_single(forbidden)
+    alone = [mask for mask in problem.constraints.forbidden_cliques if mask.bit_count() == 1]
+    bad = min((mask for mask in alone if not is_subset(mask, joined)), default=None)
     if bad is None or (_must_connect(problem) and problem.n > 1):
         return None  # every variable gets an edge
-    return f"The constraint forbidden_cliques asks for an edge at variable '{problem.names[bad]}'."
-
-
-def _first_single(masks: Iterable[VarSet]) -> int | None:
-    """Returns the lowest variable v with {v} among the masks, or None."""
-    return min((mask.bit_length() - 1 for mask in masks if mask.bit_count() == 1), default=None)
-
-
-def _may_branch(problem: Problem) -> bool:
-    """Returns whether a variable may have two edges and so be a separator."""
-    return problem.n > _PAIR and problem.max_clique_size >= _PAIR
+    name = problem.names[bad.bit_length() - 1]
+    return f"The constraint forbidden_cliques requires an edge at variable '{name}'."
 
 
 def _must_connect(problem: Problem) -> bool:
@@ -143,9 +131,7 @@ class ChowLiu:
             _supports_treewidth,
             _scores_every_variable,
             _accepts_min_separator_size,
-            _accepts_max_separator_size,
-            _accepts_forbidden_separators,
-            _accepts_allowed_separators,
+            _bounds_no_degree,
             _accepts_forbidden_cliques,
         ),
     )
@@ -157,7 +143,7 @@ class ChowLiu:
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`; stopped early, it builds a forest from the pairs scored so far.
 
-        A time limit or an interruption leaves it half a second of processor time.
+        After a time limit or an interruption it still has half a second of processor time.
         """
         self.estimate(problem, limits).require_memory(self.name, limits)
         pairs = _PairGains.of(problem)
@@ -178,9 +164,9 @@ class _PairGains:
     """The gains of the pairs, row by row: inf for a required edge, -inf for a forbidden one.
 
     Args:
-        problem: with the pairs.
+        problem: with the scores of the pairs.
         singles: shape (n,), the scores of the variables in nats.
-        free: shape (n,), the states of the variables less one, by which ties are broken; 0 if unknown.
+        free: shape (n,), the states of the variables less one, which break ties; 0 if unknown.
         required: the required neighbours of each variable.
         absent: the forbidden neighbours of each variable.
         sparse: the pairs of a sparse table by variable, so that rows skip absent ones; None for other scores.
@@ -202,7 +188,7 @@ class _PairGains:
             return None
         if not all(problem.permits_clique(edge) for edge in limits.required_edges):
             return None
-        if _has_cycle(problem.n, limits.required_edges):
+        if limits.required_edges and not _is_forest(problem.n, limits.required_edges):
             return None
         forbidden = {edge for edge in limits.forbidden_cliques if edge.bit_count() == _PAIR}
         sparse: dict[int, list[tuple[int, float]]] | None = None
@@ -253,12 +239,12 @@ def _prim(
 ) -> tuple[list[tuple[int, VarSet]], Stop | None]:
     """Grows the forest from variable 0 by the edge of the largest gain, then of the fewest parameters.
 
-    An edge of gain 0 is left out. The weight of an edge is the pair of its gain and less its parameters, in
-    lexical order, so that of all best forests with the fewest edges, this one has the fewest parameters.
+    An edge of gain 0 is left out. Edges are compared by gain and then by parameters, so that of all best
+    forests with the fewest edges, this one has the fewest parameters.
 
-    A run of seconds reports intermediate forests, in which each variable outside is linked to the
-    best inside. When stopped, it continues with the gains known so far and the required edges: that takes a
-    fraction of the time, and meets all constraints but connectedness.
+    A run of seconds reports intermediate forests, in which each variable outside is linked to its best
+    neighbour inside. When stopped, it continues with the gains known so far and the required edges, in a
+    fraction of the time; the forest meets all constraints but connectedness.
 
     Returns:
         The families (v, parents) in the order of arrival, and why scoring stopped early, or None.
@@ -272,7 +258,7 @@ def _prim(
     families: list[tuple[int, VarSet]] = []
     stop = None
     began, used = monotonic(), thread_time()
-    # On the way, a forest may lack required edges or be disconnected.
+    # An intermediate forest may lack required edges or be disconnected.
     next_tree = _FIRST_TREE if least == 0 and not pairs.required else inf
 
     def linked(some: Any) -> list[tuple[int, VarSet]]:
@@ -295,7 +281,7 @@ def _prim(
             if (elapsed := monotonic() - began) > next_tree:
                 report(tree=JunctionTree.from_families([*families, *linked(slice(None))]))
                 next_tree = 2 * elapsed
-            if stop is not None:  # of the rest, only required edges may still change
+            if stop is not None:  # only the required edges of the rest may still change
                 free = ~np.isin(others, list(pairs.required))
                 families += linked(free)
                 others, gain, parent, cost = (array[~free] for array in (others, gain, parent, cost))
@@ -321,7 +307,7 @@ def _gains(pairs: NDArray[np.float64], single: float, singles: NDArray[np.float6
 
 
 def _exact_sum(a: NDArray[np.float64], b: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns fl(a + b), and a + b less that, which is a number too."""
+    """Returns fl(a + b) and the rounding error, a + b less that, which is exact."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
@@ -336,19 +322,9 @@ def _adjacency(edges: Iterable[VarSet]) -> dict[int, list[int]]:
     return adjacent
 
 
-def _has_cycle(n: int, edges: Iterable[VarSet]) -> bool:
-    """Returns whether the edges contain a cycle."""
-    leader = list(range(n))
-
-    def find(v: int) -> int:
-        while leader[v] != v:
-            leader[v] = leader[leader[v]]
-            v = leader[v]
-        return v
-
-    for edge in edges:
-        u, v = (find(end) for end in members(edge))
-        if u == v:
-            return True
-        leader[u] = v
-    return False
+def _is_forest(n: int, edges: Iterable[VarSet]) -> bool:
+    """Returns whether the edges have no cycle: one makes the graph non-chordal, or contains a triangle."""
+    try:
+        return JunctionTree.from_neighbours(neighbours_of(n, map(members, edges))).treewidth < _PAIR
+    except ValueError:
+        return False

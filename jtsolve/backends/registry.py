@@ -1,7 +1,7 @@
-"""The registry of backends: a line for each, its class and the options in which its default differs.
+"""The registry of backends: the class of each, with the options that differ from the defaults of the class.
 
-Another package offers a backend by an entry point of the group `jtsolve.backends`: its name is the backend's,
-its object the backend, or a class that is called for it. `auto` never chooses such a backend.
+Another package offers a backend by an entry point of the group `jtsolve.backends`, with the name of the
+backend; its object is the backend, or a class that is called for it. `auto` never chooses such a backend.
 
 For other options, replace fields: `dataclasses.replace(REGISTRY["dp"], precision="int32")`.
 """
@@ -23,7 +23,7 @@ _MERGING = (
 def _fault(backend: Backend) -> str | None:
     """Returns why a backend of another package cannot be used, or None."""
     if not isinstance(backend.capabilities, Capabilities):
-        return "its capabilities are none of jtsolve's"
+        return "its capabilities are not `Capabilities` of jtsolve"
     return None
 
 

@@ -47,6 +47,6 @@ def convert(
         return
     from jtsolve.core.files import write_atomically
     from jtsolve.core.run import Limits
-    from jtsolve.encodings.export import export
+    from jtsolve.encodings.formats import export
 
     write_atomically(target, export(problem.with_star(), to, Limits().memory_bytes).encode())

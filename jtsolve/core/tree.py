@@ -237,13 +237,15 @@ def rooted_cliques(families: Iterable[tuple[int, VarSet]]) -> list[RootedClique]
     return nodes
 
 
-def maximum_cardinality_search(neighbours: Sequence[VarSet]) -> list[int]:
+def maximum_cardinality_search(neighbours: Sequence[VarSet], first: int = 0) -> list[int]:
     """Returns the vertices in an order that is the reverse of a perfect elimination order iff one exists.
 
     The next vertex is one with the most visited neighbours (Tarjan and Yannakakis, SIAM J. Comput. 1984); the
     lowest number breaks ties. The vertices left are kept as one set for each number of visited neighbours.
     """
-    left = [(1 << len(neighbours)) - 1, 0]  # by the number of visited neighbours; the last set is empty
+    everything = (1 << len(neighbours)) - 1
+    # By the number of visited neighbours, one more for the first vertex; the last set is empty.
+    left = [everything & ~(1 << first), everything & 1 << first, 0]
     order: list[int] = []
     while len(left) > 1:
         if not left[-2]:

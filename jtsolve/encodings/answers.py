@@ -1,28 +1,31 @@
 """A strict reader of the answers of outside solvers: which pairs of variables are adjacent.
 
-Every exported formula begins with the pairs (`encodings.builder`), so the reader needs only n. It accepts
+Every exported formula begins with the pairs (`encodings.family`), so the reader needs only n. It accepts
 
 - the output of MaxSAT solvers: v lines with literals (v 1 -2 3 0) or digits (v 101, since 2022);
 - solution files of HiGHS ("Model status", "# Columns"), CBC ("Optimal - objective value", then one line per
   column) and SCIP ("solution status:"); the last two omit zeros;
 - lines with a name and a value, as of Gurobi or printed from CP-SAT; # begins a comment.
 
-Only the pairs are believed: tree, score and constraints are checked against the instance.
+Only the pairs are read: tree, score and constraints are checked against the instance.
 """
 
 from __future__ import annotations
 
 import re
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from jtsolve.encodings.builder import edge, tree_of_edges
+from jtsolve.encodings.family import edge, tree_of_edges
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jtsolve.core.tree import JunctionTree
+
+_Entry: TypeAlias = tuple[int, str, str]
+"""A line number, a name and a value."""
 
 _NEAR = 1e-4
 """How far from 0 or 1 a floating-point solver may leave a binary variable."""
@@ -64,18 +67,19 @@ def read_answer(data: bytes, n: int, source: str) -> SolverAnswer:
 
 def _edges(lines: list[str], n: int, source: str) -> tuple[str, list[int]]:
     """Returns the kind of file, and 0 or 1 for each pair in the order of the variables."""
-    first = next((line.strip() for line in lines if line.strip()), "")
+    head, first = next(((at, line.strip()) for at, line in enumerate(lines) if line.strip()), (0, ""))
     if first == "Model status":
         return "HiGHS", _named(_highs_columns(lines, source), n, source, zeros_left_out=False)
-    if first.startswith("solution status:"):
-        return "SCIP", _named(_scip_values(lines, source), n, source, zeros_left_out=True)
+    if first.startswith("solution status:"):  # the third word is the objective coefficient
+        return "SCIP", _named(_entries(lines, source, 0, {2, 3}), n, source, zeros_left_out=True)
     if first.startswith(("Infeasible", "Integer infeasible", "Unbounded")):
         raise InputError(source, "", f"the solver has no solution: {first[:60]}", "let the solver find one")
     if _CBC.fullmatch(first):
-        return "CBC", _named(_cbc_columns(lines, source), n, source, zeros_left_out=True)
+        entries = _entries(lines, source, head + 1, {4}, name=1)  # number, name, value, reduced cost
+        return "CBC", _named(entries, n, source, zeros_left_out=True)
     if any(line[:2] in {"v ", "s ", "o ", "c ", "v", "c"} for line in lines):
         return "MaxSAT", _literals(lines, n, source)
-    return "names and values", _named(_pairs(lines, source, 1), n, source, zeros_left_out=False)
+    return "names and values", _named(_entries(lines, source, 0, {2}), n, source, zeros_left_out=False)
 
 
 def _literals(lines: list[str], n: int, source: str) -> list[int]:
@@ -114,60 +118,43 @@ def _literals(lines: list[str], n: int, source: str) -> list[int]:
     return [values[number] for number in range(1, count + 1)]
 
 
-def _highs_columns(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of the columns of HiGHS's file."""
+def _highs_columns(lines: list[str], source: str) -> Iterable[_Entry]:
+    """Yields the columns of a solution file of HiGHS."""
     head = next((at for at, line in enumerate(lines) if line.startswith("# Columns")), 0)
     if not any(line == "Feasible" for line in lines[:head]):
         raise InputError(source, "", "it has no feasible primal solution", "let the solver find one")
-    said = lines[head].removeprefix("# Columns").strip()
-    columns = lines[head + 1 : head + 1 + int(said)] if re.fullmatch(r"\d{1,9}", said) else []
-    if not columns or len(columns) != int(said):
-        raise InputError(source, f"line {head + 1}", "the number of columns is not the one stated", _REMEDY)
-    yield from _pairs(columns, source, head + 2)
+    stated = lines[head].removeprefix("# Columns").strip()
+    count = int(stated) if re.fullmatch(r"\d{1,9}", stated) else 0
+    if not 0 < count < len(lines) - head:
+        raise InputError(source, f"line {head + 1}", "the stated number of columns is wrong", _REMEDY)
+    yield from _entries(lines[: head + 1 + count], source, head + 1, {2})
 
 
-def _scip_values(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of SCIP's file, whose third word is the objective coefficient."""
-    for at, line in enumerate(lines, start=1):
-        words = line.split()
-        if not words or line.startswith(("solution status:", "objective value:")):
-            continue
-        if len(words) not in {2, 3}:
-            raise InputError(source, f"line {at}", "it is not a name with a value", _REMEDY)
-        yield at, words[0], words[1]
+def _entries(lines: list[str], source: str, first: int, words: set[int], name: int = 0) -> Iterable[_Entry]:
+    """Yields the entries of lines with a name and, in the next word, its value.
 
-
-def _cbc_columns(lines: list[str], source: str) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of CBC's file: number, name, value, reduced cost."""
-    seen = False
-    for at, line in enumerate(lines, start=1):
-        words = line.removeprefix("**").split()
-        if words and seen:
-            if len(words) != 4:  # noqa: PLR2004 - as above
-                raise InputError(source, f"line {at}", "it is not a column of CBC", _REMEDY)
-            yield at, words[1], words[2]
-        seen = seen or bool(words)
-
-
-def _pairs(lines: list[str], source: str, first: int) -> Iterable[tuple[int, str, str]]:
-    """Yields line, name and value of lines with two words."""
-    for at, line in enumerate(lines, start=first):
-        words = line.split()
-        if words and not words[0].startswith("#"):
-            if len(words) != 2:  # noqa: PLR2004 - a name and a value
+    Args:
+        lines: of the file.
+        source: the name of the file in messages.
+        first: the position of the first line to read.
+        words: the permitted numbers of words.
+        name: the position of the name among them.
+    """
+    for at, line in enumerate(lines[first:], first + 1):
+        found = line.removeprefix("**").split()
+        if found and not line.lstrip().startswith(("#", "solution status:", "objective value:")):
+            if len(found) not in words:
                 raise InputError(source, f"line {at}", "it is not a name with a value", _REMEDY)
-            yield at, words[0], words[1]
+            yield at, found[name], found[name + 1]
 
 
-def _named(
-    entries: Iterable[tuple[int, str, str]], n: int, source: str, *, zeros_left_out: bool
-) -> list[int]:
+def _named(entries: Iterable[_Entry], n: int, source: str, *, zeros_left_out: bool) -> list[int]:
     """Returns the pairs of named values."""
     count = n * (n - 1) // 2
     values: dict[str, int] = {}
     for line, name, text in entries:
         if not _NAME.fullmatch(name):
-            raise InputError(source, f"line {line}", f"'{name[:40]}' is not a name of our formulas", _REMEDY)
+            raise InputError(source, f"line {line}", f"'{name[:40]}' is not a variable of a formula", _REMEDY)
         if name in values:
             raise InputError(source, f"line {line}", f"{name} occurs twice", "keep one solution")
         values[name] = _value(text, name, source, line)

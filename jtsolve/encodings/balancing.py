@@ -6,7 +6,7 @@ contain v are connected, that is, iff it is balanced:
 
     Σ_{C∋v} x_C = 1 + Σ_{D∩C∋v} t_DC    for every variable v,                                            (1)
 
-and the objective is Σ_C s(C) x_C − Σ_{DC} s(D∩C) t_DC, separators counted with multiplicity. To complete it:
+and the objective is Σ_C s(C) x_C − Σ_{DC} s(D∩C) t_DC, separators counted with multiplicity. Further parts:
 
 - *Maximality.* c_A = "A is complete", that is, within a chosen clique, for all sets A that families keep.
   x_C excludes c_{C∪v}.
@@ -25,8 +25,8 @@ Beyond the paper, for stronger relaxations and fewer solutions per graph:
   there, it keeps its separator by running intersection.
 - In the component of the families' root r, the topmost clique contains r, so a clique with r is attached by a
   separator with r, or is a root.
-- C∖S may be added to S in any order, all of which are perfect. So y(C,S) needs all families (v,Q) with S ⊆ Q,
-  Q∪v ⊆ C to be allowed; for the topmost clique in the component of r, those with r ∈ Q.
+- The members of C∖S may be added to S in any order: every order is perfect. So y(C,S) needs all families
+  (v,Q) with S ⊆ Q and Q∪v ⊆ C to be allowed; for the topmost clique in the component of r, those with r ∈ Q.
 - Clutter cuts: for the up-set F of the sets that contain one of a collection, some clique is the first in F
   from the roots down, Σ {y(C,S) : C ∈ F, S ∉ F} ≥ 1, since S lies within the parent.
 
@@ -47,10 +47,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, is_subset, members, subsets, varset
-from jtsolve.encodings.formula import BYTES, Encoding, Formula, LinearRow
+from jtsolve.encodings.formula import Encoding, Formula, LinearRow
 from jtsolve.families.families import predicted_sets
 
 if TYPE_CHECKING:
@@ -62,10 +61,9 @@ if TYPE_CHECKING:
     from jtsolve.encodings.formula import Clause
     from jtsolve.families.families import Families
 
-FEATURES: frozenset[ProblemFeature] = ALL_FEATURES
-"""The constraints that this formulation expresses."""
-
 _PAIR = 2
+_TREE_EDGE, _PART = 1500, 20
+"""Bytes, as Python objects, of a tree edge with its rows, and of an entry of a separator in (1)."""
 
 
 def encode_balancing(families: Families, clutters: Sequence[Sequence[VarSet]] = ()) -> Encoding:
@@ -92,7 +90,7 @@ def predicted_memory(problem: Problem) -> int:
     """Returns an upper bound on the bytes of a problem's formula, tight without pruning."""
     cliques, width = predicted_sets(problem), problem.max_clique_size
     parts: int = 3**width
-    return BYTES.tree_edge * cliques**2 + BYTES.part * cliques * parts
+    return _TREE_EDGE * cliques**2 + _PART * cliques * parts
 
 
 @dataclass(slots=True)
@@ -101,9 +99,9 @@ class _Variables:
 
     Attributes:
         families: of the problem.
-        names: of all variables; `largest` and `weights` are theirs too.
-        largest: see `Formula`.
-        weights: see `Formula`.
+        names: of all variables.
+        largest: the largest value of each variable.
+        weights: of each variable in the objective, in nats.
         x: by clique.
         y: by clique, then separator.
         t: by tree edge, parent first.

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 
-@dataclass(frozen=True, slots=True)
-class FormulaBytes:
-    """Predicted bytes of the parts of a formula as Python objects."""
-
-    clause: int = 150
-    family: int = 1000  # variable, name, meaning, rows and clauses
-    family_pair: int = 20  # a family's place in the rows of a pair of its members
-    tree_edge: int = 1500  # of the balancing formulation: name, entries, rows
-    part: int = 20  # a separator's place in the rows of one of its subsets
-
-
-BYTES = FormulaBytes()
-
 Clause: TypeAlias = tuple[int, ...]
 """Literals, at least one of which must hold."""
 

@@ -3,8 +3,9 @@
 The scores of sets are rounded to multiples of a unit of 2^-shift nats, the finest for which all sums over the
 subsets of a set are exact in float64. The weights of every formulation, differences of scores, are then
 multiples of the unit too: `whole` returns them as integers without further rounding.
-A tree's score is a sum of at most 2n − 1 scores of sets in any formulation, so all rounding together moves it
-by at most `slack`: nothing where all scores are multiples of the unit, as whole scores are.
+
+A tree's score is a sum of at most 2n − 1 scores of sets in any formulation, so all rounding together changes
+it by at most `slack`: not at all where all scores are multiples of the unit, as whole scores are.
 """
 
 from __future__ import annotations

@@ -14,38 +14,38 @@ This holds for every function s of sets. Hence, for the families of a tree and e
 and at most one of the two terms is not zero. So for A ≠ ∅ "A is no separator" is N(A) ≤ y(A), and "A is no
 maximal clique" is y(A) ≤ N(A): one linear row each, for every order. N(∅) is the number of components.
 
-*Sets.* The candidates for cliques are the sets that the problem permits as such by size, score and edges. The
-sets kept here are all subsets of candidates, closed downwards; a family (v,P) is a set A = P∪v of these with
-a distinguished member v. Sets are rows of sorted members, ordered by size and then by bit mask, with the
+*Sets.* The candidates for cliques are the sets that the problem permits as cliques, by size, score and edges.
+The sets kept here are all subsets of candidates; a family (v,P) is one of these sets, A = P∪v, with a
+distinguished member v. Sets are rows of sorted members, ordered by size and then by bit mask, with the
 positions of their facets A∖v; no bit masks are needed, so that only memory limits n.
 
 *Sets without a score* are neither clique nor separator. By (1), s(A) then has coefficient 0 in the score, so
-that any value will do: they get the sum of their members' own scores (0 for a member that has none), and both
+that any value will do: they get the sum of their members' own scores (0 for a member without one), and both
 rows.
 
-*Scores* are normalised: subtracting Σ_{v∈A} s({v}) from s(A) takes the constant `offset` from the score of
-every tree.
+*Scores* are normalised: subtracting Σ_{v∈A} s({v}) from every s(A) lowers the score of every tree by the
+same constant, `offset`.
 
-*Root.* A connected chordal graph has a perfect order that begins with any given vertex, and so has each
-component of another. So one vertex, the root, may be required to come first: P = ∅ is its only family. A
-vertex with many neighbours in good trees is a good choice (`choose_root`).
+*Root.* Each component of a chordal graph has a perfect order that begins with any given vertex. So one
+vertex, the root, may be required to come first: P = ∅ is its only family. A vertex with many neighbours in
+good trees is a good choice (`choose_root`).
 
 *Constraints.* Filters, which leave out families or sets: `max_treewidth`, `forbidden_edges`,
 `forbidden_cliques` that are in no larger candidate, ∅ as a separator (then only the root has P = ∅), and
-required edges to the root (then it is a parent). Rows
-(`rows`): other separators and cliques that are not permitted, which covers all constraints on separators, and
-`required_edges`. `max_cliques` bounds Σ_A max(0, y(A) − N(A)), which is not linear: formulations add
-variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
+required edges to the root (then it is a parent). Rows (`rows`): other separators and cliques that are not
+permitted, which covers all constraints on separators. Formulations express other `required_edges` by their
+variables of edges, or by cuts. `max_cliques` bounds Σ_A max(0, y(A) − N(A)), which is not linear:
+formulations add variables m(A) ≥ y(A) − N(A), or cuts Σ_{A∈𝒜} (y(A) − N(A)) ≤ max_cliques, or refuse it.
 
 *Pruning.* Two kinds; both keep every tree that scores at least L, a score known to be attained:
 
 1. The completion bound of `jtsolve.core.pruning.prune`: pass the pruned problem here.
-2. Reduced costs, for every n: `Families.restricted`. Let U be a bound with score(T) ≤ U − Σ_v r(v,P_v), where
-   r ≥ 0 are reduced costs, as from the multipliers of a relaxation. A family with U − r(v,P) < L is in no
-   perfect order from the root of a tree that scores L: it is not allowed. *Closure:* (a) a set A is complete
+2. Reduced costs, for every n: `Families.restricted`. Let score(T) ≤ U − Σ_v r(v,P_v) for every tree T, with
+   reduced costs r ≥ 0, such as those of a relaxation. A family with U − r(v,P) < L is in no
+   perfect order from the root of a tree that scores L, and is dropped. *Closure:* (a) a set A is complete
    in no such tree if no member v has an allowed family (v,Q) with A∖v ⊆ Q, since the last member of A in the
-   order would have one; (b) a superset of a set that is never complete is never complete; (c) a family (v,P)
-   makes P∪v complete, so it is dropped if P∪v is never complete. (a)-(c) are repeated until nothing changes.
+   order has one; (b) a superset of a set that is never complete is never complete; (c) a family (v,P) makes
+   P∪v complete, so it is dropped if P∪v is never complete. (a)-(c) are repeated until nothing changes.
    A family that a subset of the parents beats is *not* dropped: that rule of Bayesian networks may lose all
    optimal trees (docs/scores.md).
 
@@ -66,6 +66,7 @@ import numpy as np
 
 from jtsolve.core.permitted import MemberRows, permitted_cliques, permitted_separators, within_cells
 from jtsolve.core.scores import SparseScores, StoppedError, own_scores
+from jtsolve.core.tree import maximum_cardinality_search
 from jtsolve.core.varset import VarSet, count_bounded_subsets, count_within, members, neighbours_of
 from jtsolve.families.sets import all_sets, groups, masks_of, subsets_of
 
@@ -99,15 +100,10 @@ class Listing(NamedTuple):
 
 
 class FamilyRow(NamedTuple):
-    """A linear condition Σ_i coefficient_i · x(family_i) ≤ limit; `reason` names the constraint.
+    """A condition Σ x(smaller) ≤ Σ x(larger) on families, by their positions in the `Listing`."""
 
-    `families` are positions in the `Listing`.
-    """
-
-    families: NDArray[np.int64]
-    coefficients: NDArray[np.int64]
-    limit: int
-    reason: str
+    smaller: NDArray[np.int64]
+    larger: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,9 +120,10 @@ class Families:
         sizes: shape (count,).
         scores: shape (count,), in nats as in the problem; -inf for sets without a score.
         values: shape (count,), in nats: normalised and filled, the first 0.
-        allowed: shape (count, width); whether the set without its j-th member, and that member, are a family.
-        not_separator: shape (count,); sets that may not be separators.
-        not_clique: shape (count,); sets that may not be maximal cliques.
+        allowed: shape (count, width); whether the j-th member, with the rest of the set as its parents, is a
+            family.
+        not_separator: shape (count,); whether the set may not be a separator.
+        not_clique: shape (count,); whether the set may not be a maximal clique.
         offset: the score of a tree minus the sum of its normalised weights, in nats.
         constraints: of the problem.
     """
@@ -162,7 +159,7 @@ class Families:
         return Listing(self.members[union, slot], parents, union.astype(np.int32), weight)
 
     def flat(self) -> Families:
-        """Returns the families with the score 0 for every set that has one: they have the same trees."""
+        """Returns the families of the same trees with the score 0 for every set that has one."""
         scores = np.where(self.scores > -inf, 0.0, -inf)
         return replace(self, scores=scores, values=np.zeros_like(self.values), offset=0.0)
 
@@ -184,25 +181,22 @@ class Families:
         return self._compacted(alive, keep), position
 
     def _compacted(self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]) -> Families:
-        """Returns the families over the sets that are alive, which are closed downwards."""
+        """Returns the families over the sets that are alive, which include all their subsets."""
         at = np.flatnonzero(alive)
         position = np.zeros(alive.size, dtype=np.int32)
         position[at] = np.arange(at.size, dtype=np.int32)
         width = max(1, int(self.sizes[at].max()))
-        return Families(
-            self.n,
-            width,
-            self.root,
-            np.ascontiguousarray(self.members[at, :width]),
-            np.ascontiguousarray(position[self.facets[at, :width]]),
-            self.sizes[at],
-            self.scores[at],
-            self.values[at],
-            np.ascontiguousarray(allowed[at, :width]),
-            self.not_separator[at],
-            self.not_clique[at],
-            self.offset,
-            self.constraints,
+        return replace(
+            self,
+            width=width,
+            members=np.ascontiguousarray(self.members[at, :width]),
+            facets=np.ascontiguousarray(position[self.facets[at, :width]]),
+            sizes=self.sizes[at],
+            scores=self.scores[at],
+            values=self.values[at],
+            allowed=np.ascontiguousarray(allowed[at, :width]),
+            not_separator=self.not_separator[at],
+            not_clique=self.not_clique[at],
         )
 
 
@@ -246,10 +240,12 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
     check_stop()
     scores = _scores_of(problem, rows, sizes, check_stop)
     check_stop()
-    own = np.zeros(n + 1)  # the last is the padding's
+    own = np.zeros(n + 1)  # the last is that of the padding
     own[:n] = own_scores(problem.scores)
     values = np.where(scores > -inf, scores - own[rows].sum(axis=1), 0.0)
-    not_clique, not_separator = _not_permitted(problem, rows, sizes, scores)
+    sets, scored = MemberRows(rows, sizes), scores > -inf
+    not_clique = ~(scored & permitted_cliques(problem, sets))
+    not_separator = ~(scored & permitted_separators(problem, sets))
     check_stop()
     allowed = np.arange(width)[None, :] < sizes[:, None]
     allowed &= (rows != root) | (sizes == 1)[:, None]  # the root's only parents are ∅
@@ -271,8 +267,9 @@ def families_of(problem: Problem, root: int = 0, stop: Callable[[], bool] = lamb
 def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
     """Returns a good root: a vertex with the most neighbours in a known tree; ties go to the lowest.
 
-    Without a tree, in the maximum spanning tree of the gains of pairs, s(uv) − s(u) − s(v), at least 0. Of a
-    problem with marks, the star: then discrete variables have discrete parents only.
+    Without a tree, the neighbours are those in the maximum spanning forest of the positive gains of pairs,
+    s(uv) − s(u) − s(v). In a problem with marks the root is the star: then discrete variables have discrete
+    parents only.
     """
     n = problem.n
     if problem.star:
@@ -293,10 +290,7 @@ def choose_root(problem: Problem, tree: JunctionTree | None) -> int:
 
 
 def predicted_sets(problem: Problem) -> int:
-    """Returns an upper bound on the number of sets.
-
-    That of sparse scores is `SparseScores.closure`.
-    """
+    """Returns an upper bound on the number of sets; that of sparse scores is `SparseScores.closure`."""
     most, width = problem.constraints.max_clique_cells, problem.max_clique_size
     arities = [variable.arity or 1 for variable in problem.variables]
     everything = (
@@ -311,59 +305,28 @@ def predicted_memory(problem: Problem) -> int:
 
 
 def rows(families: Families) -> Iterator[FamilyRow]:
-    """Yields the linear rows: separators and cliques that are not permitted, and required edges.
+    """Yields the linear rows for separators and cliques that are not permitted.
 
-    ∅ and sets of the largest size need none. `max_cliques` is no row: see the module.
+    ∅ and sets of the largest size need none. Edges and `max_cliques` have no rows: see the module.
     """
     listed = families.listing()
     by_union = groups(listed.union, families.sizes.size)
     by_parents = groups(listed.parents, families.sizes.size)
-    for kind, which, sign in (
-        ("separator", families.not_separator, -1),
-        ("clique", families.not_clique, 1),
-    ):
-        for position in np.flatnonzero(which[1:]) + 1:
-            made, used = by_union(int(position)), by_parents(int(position))
-            spent = used if kind == "separator" else made
-            if spent.size:
-                yield FamilyRow(
-                    np.concatenate((made, used)),
-                    np.repeat(np.array([sign, -sign]), (made.size, used.size)),
-                    0,
-                    f"{families.members_of(int(position))} is no {kind}",
-                )
-    for edge in sorted(families.constraints.required_edges):
-        a, b = members(edge)
-        joins = joining(families, listed, a, b)
-        yield FamilyRow(joins, np.full(joins.size, -1), -1, f"edge {[a, b]} is required")
-
-
-def joining(families: Families, listed: Listing, a: int, b: int) -> NDArray[np.int64]:
-    """Returns the positions of the families that make two vertices adjacent, shape (m,).
-
-    Args:
-        families: of a problem.
-        listed: their listing.
-        a: the vertices.
-        b: the vertices.
-    """
-    both = (families.members == a).any(axis=1) & (families.members == b).any(axis=1)
-    return np.flatnonzero(both[listed.union] & ~both[listed.parents])
+    for position in (np.flatnonzero(families.not_separator[1:]) + 1).tolist():
+        if (used := by_parents(position)).size:
+            yield FamilyRow(used, by_union(position))
+    for position in (np.flatnonzero(families.not_clique[1:]) + 1).tolist():
+        if (made := by_union(position)).size:
+            yield FamilyRow(made, by_parents(position))
 
 
 def families_of_tree(tree: JunctionTree, root: int) -> list[tuple[int, VarSet]]:
     """Returns a perfect order from the root by maximum cardinality search: each vertex with its parents."""
     neighbours = neighbours_of(tree.n, tree.graph_edges)
-    weight = [0] * tree.n
-    weight[root] = 1
-    placed = 0
-    order = []
-    for _ in range(tree.n):
-        v = max((v for v in range(tree.n) if not placed >> v & 1), key=lambda v: (weight[v], -v))
+    placed, order = 0, []
+    for v in maximum_cardinality_search(neighbours, root):
         order.append((v, neighbours[v] & placed))
         placed |= 1 << v
-        for u in members(neighbours[v]):
-            weight[u] += 1
     return order
 
 
@@ -377,14 +340,6 @@ def _scores_of(
         at = np.flatnonzero(sizes == size)
         scores[at] = problem.scores.batch(rows[at, :size].astype(np.intp))
     return scores
-
-
-def _not_permitted(
-    problem: Problem, rows: NDArray[np.int32], sizes: NDArray[np.int32], scores: NDArray[np.float64]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Returns the sets that may not be cliques, and those that may not be separators."""
-    sets, scored = MemberRows(rows, sizes), scores > -inf
-    return ~(scored & permitted_cliques(problem, sets)), ~(scored & permitted_separators(problem, sets))
 
 
 def _within_cliques(families: Families) -> NDArray[np.bool_]:

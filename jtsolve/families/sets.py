@@ -1,4 +1,4 @@
-"""Collections of sets, closed downwards, as arrays: rows of sorted members, positions of facets."""
+"""Collections of sets with all their subsets, as arrays: rows of sorted members, positions of facets."""
 
 from __future__ import annotations
 
@@ -13,20 +13,16 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_BETWEEN_LOOKS = 1000
-"""Sets, of some microseconds each."""
+_SETS_PER_POLL = 1000
+"""A set takes some microseconds."""
 
 _Item = TypeVar("_Item")
-
-
-def _never_stops() -> None:
-    """Sees nothing."""
 
 
 def watched(items: Iterable[_Item], check_stop: Callable[[], object]) -> Iterator[_Item]:
     """Yields the items; `check_stop` is called at every thousandth, and may raise."""
     for at, item in enumerate(items):
-        if at % _BETWEEN_LOOKS == 0:
+        if at % _SETS_PER_POLL == 0:
             check_stop()
         yield item
 
@@ -51,12 +47,12 @@ def all_sets(
     Args:
         n: the number of variables.
         width: the largest size.
-        keep: returns which of the sets of one size, shape (count, size), to list; with a set it keeps all
-            subsets. None lists every set.
+        keep: returns which of the sets of one size, shape (count, size), are listed; it has to keep all
+            subsets of a set that it keeps. None lists every set.
     """
     rows, facets, sizes = [np.full((1, width), n, dtype=np.int32)], [np.zeros((1, width), np.int32)], [1]
     smaller, below, keys = np.zeros((1, 0), np.int32), np.zeros((1, 0), np.int64), np.zeros(1, np.int64)
-    fewer = 1  # sets of two members less
+    fewer = 1  # the number of sets with two members less
     for size in range(1, width + 1):
         # Sets are in increasing order of their masks, so that those below t come first.
         counts = np.searchsorted(smaller[:, -1], np.arange(n)) if size > 1 else np.ones(n, dtype=np.int64)
@@ -65,7 +61,7 @@ def all_sets(
         if keep is not None:
             kept = keep(sets)
             first, sets = first[kept], sets[kept]
-        # A facet but the first set itself is a facet of the first set, with t added.
+        # The facets are the set without t, which is `first`, and the facets of that set with t added.
         inner = np.searchsorted(keys, sets[:, -1:].astype(np.int64) * fewer + below[first])
         local = np.column_stack((inner, first))
         start = sum(sizes) - sizes[-1]
@@ -84,7 +80,7 @@ def all_sets(
 
 
 def subsets_of(
-    masks: Iterable[VarSet], n: int, width: int, check_stop: Callable[[], object] = _never_stops
+    masks: Iterable[VarSet], n: int, width: int, check_stop: Callable[[], object]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     """Returns members, facets and sizes of all subsets of the given sets, by size, then by mask.
 

@@ -1,30 +1,30 @@
 """`consistent`: FindConsistentTree, junction trees from tests of conditional independence. A heuristic.
 
-Given a set S of k variables, the others fall into components that are independent of one another as far as
-tests of at most q variables with the threshold δ tell (LTCI, Algorithm 2: `ltci`). A junction tree is
-consistent if each subtree below one of its separators S is a component of S; one is put together from the
-components by dynamic programming (Algorithm 4: `kernels/decompose`). The lazy search of section 5 (`search`)
-finds the least δ at which there is one: δ starts below all strengths and rises to the weakest edge that is
-left. Every tree on the way is an incumbent; the answer is that of the highest score. See docs/lpacjt.md.
+Given a set S of k variables, tests of at most q variables with the threshold δ divide the others into
+components that are independent of one another given S (LTCI, Algorithm 2: `ltci`). A junction tree is
+consistent if each subtree below one of its separators S is a component of S; dynamic programming assembles
+one from the components (Algorithm 4: `kernels/decompose`). The lazy search of section 5 (`search`) finds the
+least δ with such a tree: δ starts below all strengths and rises to that of the weakest remaining edge. Every
+intermediate tree is an incumbent; the answer is the tree of the highest score. See docs/lpacjt.md.
 
 The measure of independence is I(A; B | S) = [s(A∪B∪S) + s(S) − s(A∪S) − s(B∪S)] / N. With maximum-likelihood
 scores it is the conditional mutual information of the data in nats, and Queyranne's algorithm is exact. With
 other scores it is a log Bayes factor, or a difference of penalised likelihoods, per row. It may then be
 negative and need not be submodular, so that the cut found need not be the least. N is the number of rows
-behind the scores, or 1 where it is unknown: δ is then in nats of all rows.
+of the data, or 1 where it is unknown: δ is then in nats of all rows.
 
 If the data come from a distribution with a strongly connected junction tree of treewidth k, the tree found is
 close to it (Lemma 10). In general nothing is guaranteed about the score.
 
-Time: C(n, k) separators with (n − k)² pairs each, then the rises of δ, at most n − k for each separator and
-the neighbours of each; larger sets are tested only for the separators of trees that were found. Memory: about
+Time: C(n, k) separators with (n − k)² pairs each, then at most n − k rises of δ for each separator, with an
+update of its neighbours; larger sets are tested only for the separators of trees found. Memory: about
 100 bytes for each pair of a separator and a variable; Σ_{a ≤ q} C(n, a) scores while a separator is tested.
 
 Departures from the paper. All pairs of all separators are tested, and kept as a spanning tree; only larger
 sets wait until a tree uses their separator, and then all components of this separator are checked. Of the
-greedy decompositions at a threshold, the tree of the highest score is kept. After a rise, only what it can
-have changed is decomposed again, with the same result. Smaller treewidths are searched too (`smaller`), the
-smallest first. The threshold starts at −∞ instead of 0, for measures that may be negative.
+greedy decompositions at a threshold, the tree of the highest score is kept. After a rise, only components
+that it may affect are decomposed again, with the same result. Smaller treewidths are searched too
+(`smaller`), the smallest first. The threshold starts at −∞ instead of 0, for measures that may be negative.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007.
@@ -68,9 +68,8 @@ class FindConsistentTree:
     Args:
         q: the size of the largest sets to test, at least 2; None for treewidth + 2, as in the paper.
         delta: the threshold, in nats per row where the number of rows is known, else in nats; None for the
-            least at which there is a tree.
+            least with a consistent tree.
         smaller: whether to search smaller treewidths too, from 0 up.
-        steps: the number of trees to find and check, at least 1; None for no limit.
 
     Raises:
         ValueError: a number is out of its range.
@@ -79,15 +78,12 @@ class FindConsistentTree:
     q: int | None = None
     delta: float | None = None
     smaller: bool = True
-    steps: int | None = None
 
     name: ClassVar[str] = "consistent"
 
     def __post_init__(self) -> None:
         if self.q is not None and self.q < _PAIR:
             raise ValueError(f"q is {self.q}; it must be at least 2: the tests of pairs")
-        if self.steps is not None and self.steps < 1:
-            raise ValueError(f"steps is {self.steps}; it must be at least 1")
         if self.delta is not None and isnan(self.delta):
             raise ValueError("delta is not a number")
 
@@ -105,13 +101,12 @@ class FindConsistentTree:
         return treewidth + self.largest_test(treewidth)
 
     def _widest(self, problem: Problem) -> int:
-        """Returns the size of the largest separators that are searched; 0 if there is only one clique."""
+        """Returns the size of the largest separators to search; 0 if there is only one clique."""
         return max((k for k in self._sizes(problem) if k < problem.n - 1), default=0)
 
     def _needed(self, problem: Problem) -> int:
         """Returns the size of the largest sets whose scores are needed."""
-        k = self._widest(problem)
-        return min(problem.n, self.largest_read(k))
+        return min(problem.n, self.largest_read(self._widest(problem)))
 
     def _has_scores(self, problem: Problem) -> str | None:
         needed, k, scored = self._needed(problem), self._widest(problem), problem.scores.max_size
@@ -167,22 +162,15 @@ class FindConsistentTree:
         """Returns the sizes of separators to search, the smallest first; n − 1 stands for one clique."""
         limits, largest = problem.constraints, problem.max_clique_size - 1
         bounded = largest if limits.max_separator_size is None else min(largest, limits.max_separator_size)
-        sizes = list(
-            range(min(limits.min_separator_size, bounded), bounded + 1) if self.smaller else [bounded]
-        )
+        least = min(limits.min_separator_size, bounded) if self.smaller else bounded
+        sizes = list(range(least, bounded + 1))
         if bounded < largest == problem.n - 1:
             sizes.append(largest)  # one clique has no separator
         return [k for k in sizes if k >= limits.min_separator_size or k == problem.n - 1]
 
 
 class _Run:
-    """One solve: the best tree so far, and the figures of all sizes of separators.
-
-    Args:
-        backend: the options.
-        problem: the problem.
-        report: receives the trees.
-    """
+    """One solve: the best tree so far, and the statistics of all sizes of separators."""
 
     def __init__(self, backend: FindConsistentTree, problem: Problem, report: Report) -> None:
         self.backend, self.problem, self.report = backend, problem, report
@@ -190,14 +178,8 @@ class _Run:
         self.tree: JunctionTree | None = None
         self.score = float("-inf")
         self.stop: Stop | None = None
-        self.stats: dict[str, Any] = {
-            "rows": self.rows,
-            "deltas": {},
-            "trees": 0,
-            "raised": 0,
-            "rechecked": 0,
-            "tests": 0,
-        }
+        self.stats: dict[str, Any] = {"rows": self.rows, "deltas": {}}
+        self.stats |= dict.fromkeys(("trees", "raised", "rechecked", "tests"), 0)
 
     def search(self, k: int) -> None:
         """Searches the trees whose separators have k variables."""
@@ -206,7 +188,9 @@ class _Run:
         from jtsolve.backends.consistent.search import ConsistentTrees
 
         if k == self.problem.n - 1:
-            self.try_one_clique()
+            everything: VarSet = (1 << self.problem.n) - 1
+            if self.problem.permits_clique(everything):
+                self.record(JunctionTree(self.problem.n, (everything,), ()))
             return
         ltci = LTCI(self.problem.scores, self.backend.largest_test(k), self.report)
         trees = None
@@ -233,15 +217,6 @@ class _Run:
                 self.stats["deltas"][str(trees.k)] = trees.threshold / self.rows
                 return
             self.record(tree)
-            if self.stats["trees"] == self.backend.steps:
-                self.stop = Stop.STEPS
-                return
-
-    def try_one_clique(self) -> None:
-        """Records the tree of one clique, if it is permitted."""
-        everything: VarSet = (1 << self.problem.n) - 1
-        if self.problem.permits_clique(everything):
-            self.record(JunctionTree(self.problem.n, (everything,), ()))
 
     def record(self, tree: JunctionTree) -> None:
         """Counts a tree, and reports it if it is the best so far."""

@@ -1,4 +1,4 @@
-"""Algorithm 2, LTCI: the components of V∖S that are independent given S, as far as tests of small sets tell.
+"""Algorithm 2, LTCI: the components of V∖S that are independent given S, by tests of small sets.
 
 For a separator S and a threshold δ, every variable outside S starts as a component. For each set A of at most
 q of them, by increasing size, the components that A meets are merged if
@@ -9,8 +9,8 @@ q of them, by increasing size, the components that A meets are merged if
 `LTCI` is the algorithm for one separator. `HyperedgeGraphs` holds the graphs Q_S of section 5: their
 hyper-edges are the sets A, and their components at δ are those of LTCI. A graph is kept as a forest: a
 maximum spanning tree of the pairs has the components of all pairs at every δ, and a larger set that merges
-components is a path of edges of its strength. Pairs are tested for every S, larger sets only when the search
-asks for them, and only if they cross components.
+components is a path of edges of its strength. Pairs are tested for every S, larger sets only for the S that
+the search chooses, and only if they cross components.
 
 Strengths and thresholds are in nats of all rows, N times those of the paper.
 
@@ -32,7 +32,7 @@ import numpy as np
 
 from jtsolve.backends.consistent.kernels.least_cuts import merge, strongest_trees
 from jtsolve.core.scores import StoppedError
-from jtsolve.core.varset import VarSet, members, varset
+from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,16 +46,11 @@ if TYPE_CHECKING:
 class PieceSizes:
     """The work between two polls of the report: a tenth of a second at most."""
 
-    scores: int = 1 << 12
-    """In a batch, where they are counted from 10^4 rows."""
-    tests: int = 1 << 16
-    """Sets tested."""
-    pairs: int = 1 << 20
-    """Pairs tested."""
-    covers: int = 1 << 15
-    """Covers tried."""
-    components: int = 1 << 12
-    """Separators whose components are made, or components decomposed by score."""
+    scores: int = 1 << 12  # in a batch, where they are counted from 10^4 rows
+    tests: int = 1 << 16  # of sets
+    pairs: int = 1 << 20  # tested
+    covers: int = 1 << 15  # tried
+    components: int = 1 << 12  # separators whose components are made, or components decomposed by score
 
 
 PIECES = PieceSizes()
@@ -91,29 +86,16 @@ class LTCI:
     Args:
         scores: local scores of sets of at most |S| + q variables.
         q: the size of the largest sets to test.
-        report: ends the tests; None never does.
+        report: ends the tests.
 
     Attributes:
         tests: the number of sets tested so far.
     """
 
-    def __init__(self, scores: LocalScores, q: int, report: Report | None = None) -> None:
+    def __init__(self, scores: LocalScores, q: int, report: Report) -> None:
         self.scores, self.q, self.report = scores, q, report
         self.binomial = binomials(scores.n, q)
         self.tests = 0
-
-    def components(self, separator: VarSet, threshold: float) -> list[VarSet]:
-        """Returns the components given S at δ·N, in nats.
-
-        >>> from jtsolve.core.scores import DenseScores
-        >>> scores = DenseScores(3, 3, np.array([0, -1, -1, -1.5, -1, -2, -2, -2.5]))
-        >>> [bin(part) for part in LTCI(scores, 3).components(0, 0.1)]
-        ['0b11', '0b100']
-        """
-        others = np.array([v for v in range(self.scores.n) if not separator >> v & 1], dtype=np.int64)
-        labels = np.arange(others.size)
-        self.merge(np.array(list(members(separator)), dtype=np.int64), others, labels, 2, threshold)
-        return sorted(varset(others[labels == label].tolist()) for label in set(labels.tolist()))
 
     def merge(
         self,
@@ -143,7 +125,7 @@ class LTCI:
         offsets = np.zeros(self.q + 1, dtype=np.int64)
         scored = -1  # `values` has the scores of S and up to this many others
         for size in range(smallest, min(self.q, others.size) + 1):
-            # One component is left, which no set crosses.
+            # No set crosses a single component.
             if (labels == labels[0]).all():
                 break
             while scored < size:
@@ -196,12 +178,12 @@ class LTCI:
         return values
 
     def check(self) -> None:
-        """Checks whether the report asks to stop.
+        """Polls the report.
 
         Raises:
-            StoppedError: it does.
+            StoppedError: the report ends the tests.
         """
-        if self.report is not None and self.report.stop is not None:
+        if self.report.stop is not None:
             raise StoppedError
 
 
@@ -265,20 +247,20 @@ class HyperedgeGraphs:
         """Tests the sets of 3 to q that cross components given S, and adds the strong ones as hyper-edges.
 
         A set that was tested and merged nothing stays weak as δ rises; one that was not tested lay within a
-        component then, so that only the components of the last time are searched.
+        component of the last call, so that only these components are searched.
 
         Args:
             s: the rank of S.
             labels: shape (n,), the component of each variable; -1 in S.
             first_edge: the position of the weakest edge above δ.
-            threshold: δ·N, no less than at the last time.
+            threshold: δ·N, no less than in the last call.
 
         Returns:
             The new position of the weakest edge above δ; None if nothing was added.
         """
         others = np.flatnonzero(labels >= 0)
         now = labels[others]
-        # The first time, all variables outside S are one part.
+        # In the first call, all variables outside S are one part.
         before = self._tested.get(s, np.zeros_like(now))
         found: list[tuple[list[int], float]] = []
         for part in np.unique(before):

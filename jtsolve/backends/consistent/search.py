@@ -1,9 +1,9 @@
 """The lazy search of section 5 for the least threshold at which a consistent junction tree exists.
 
-At a threshold δ, Algorithm 4 (`kernels/decompose`) tells whether the components form a junction tree. If they
-do not, δ rises to the strength of the weakest hyper-edge that is left. If they do, the separators of the tree
-are tested with larger sets (`ltci`). Where these merge components, the search continues with the merged ones;
-otherwise the tree is consistent at δ.
+At a threshold δ, Algorithm 4 (`kernels/decompose`) decides whether the components form a junction tree. If
+they do not, δ rises to the strength of the weakest remaining hyper-edge. If they do, larger sets are tested
+given the separators of the tree (`ltci`). Where these merge components, the search continues with the merged
+ones; otherwise the tree is consistent at δ.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007.
@@ -21,7 +21,7 @@ from jtsolve.backends.consistent.ltci import PIECES, HyperedgeGraphs, unrank
 from jtsolve.core.permitted import MemberRows, permitted_cliques, permitted_separators
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
-from jtsolve.core.varset import VarSet, varset
+from jtsolve.core.varset import varset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ class ConsistentTrees:
         report: ends the search.
 
     Attributes:
-        retested: how many separators were tested with larger sets.
+        retested: the number of separators for which larger sets were tested.
 
     Raises:
         StoppedError: the report stopped it.
@@ -61,11 +61,13 @@ class ConsistentTrees:
 
     @property
     def rises(self) -> int:
-        """How often the threshold rose."""
+        """The number of times the threshold rose."""
         return int(self.state.progress["rises"][0])
 
     def rising(self) -> Iterator[tuple[JunctionTree, bool]]:
-        """Yields the trees found and whether they are consistent, which ends it; δ never falls.
+        """Yields the trees found and whether they are consistent; the first consistent one is the last.
+
+        The threshold never falls.
 
         Raises:
             StoppedError: the report stopped it.
@@ -75,7 +77,7 @@ class ConsistentTrees:
             self._order_edges()
             if not self._advance():
                 return
-            # Only the separators in use are tested with larger sets: all of them would need too many scores.
+            # Only for the separators in use: larger sets given all separators would need too many scores.
             tree, used = self._tree()
             yield tree, False
             if not self._retest(used):
@@ -92,17 +94,6 @@ class ConsistentTrees:
         self._retest(self.permitted.tolist())
         return self._tree()[0] if self._advance() else None
 
-    def components(self) -> dict[VarSet, list[tuple[VarSet, bool]]]:
-        """Returns the components of each permitted separator, and whether they are decomposable."""
-        state = self.state
-        return {
-            varset(self.graphs.sets[s].tolist()): [
-                (self._members(s, q), bool(state.components[s, q]["decomposable"]))
-                for q in np.flatnonzero(state.components[s]["size"]).tolist()
-            ]
-            for s in self.permitted.tolist()
-        }
-
     def _make_components(self, threshold: float) -> None:
         """Makes the components at a threshold from the pairs alone."""
         strengths = self.graphs.strengths
@@ -116,10 +107,10 @@ class ConsistentTrees:
             kernel.make_components(self.state, s)
 
     def _order_edges(self) -> None:
-        """Sorts the edges that are left by strength."""
+        """Sorts the remaining edges by strength."""
         strengths = self.graphs.strengths
         left = np.isfinite(strengths) & (np.arange(strengths.shape[1]) >= self.state.first_edge[:, None])
-        # No components are made of separators that are not permitted, so their edges change nothing.
+        # Separators that are not permitted have no components, so their edges are irrelevant.
         left[np.setdiff1d(np.arange(len(left)), self.permitted)] = False
         edges = np.flatnonzero(left)
         order = np.argsort(strengths.ravel()[edges], kind="stable")
@@ -127,7 +118,7 @@ class ConsistentTrees:
         self.state.progress["edge"] = 0
 
     def _check(self) -> None:
-        """Reports the threshold; raises StoppedError if the report asks to stop."""
+        """Reports the threshold; raises StoppedError if the report ends the search."""
         if not self.report(note=f"treewidth {self.k}: δ·N = {self.threshold:.4g} nats"):
             raise StoppedError
 
@@ -173,7 +164,7 @@ class ConsistentTrees:
             return float(clique_scores[root] + sum(values[piece] for piece in pieces))
 
         root = max(np.flatnonzero(state.cliques["root"]).tolist(), key=value)
-        # Again, since the kernel holds the pieces of the last root that `value` tried.
+        # Once more, since the kernel holds the pieces of the last root that `value` tried.
         left = self._pieces(kernel.decompose_root(state, root))
         clique = state.clique.tolist()
         # The root clique first, each vertex joined to those before it.
@@ -190,10 +181,6 @@ class ConsistentTrees:
     def _pieces(self, count: int) -> list[tuple[int, int]]:
         """Returns the components of the cover that the kernel has just found, as s and q."""
         return [(s, q) for s, q, *_ in self.state.pieces[:count].tolist()]
-
-    def _members(self, s: int, q: int) -> VarSet:
-        """Returns a component as a set."""
-        return int.from_bytes(self.state.members[s, q].astype("<i8").tobytes(), "little")
 
 
 def _state(problem: Problem, graphs: HyperedgeGraphs) -> kernel.State:

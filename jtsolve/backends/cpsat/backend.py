@@ -1,7 +1,7 @@
 """Constraint programming with CP-SAT (OR-Tools): exact, in two formulations.
 
 The problem is prepared (`support.prepare`: a first tree, a root, pruning and cuts by a relaxation), written
-as a formula, and given to CP-SAT in its own process (`cpsat.process`), with the first tree as a hint. Trees
+as a formula, and solved by CP-SAT in its own process (`cpsat.process`), with the first tree as a hint. Trees
 and bounds come back as they are found.
 
 - `family`: the parents of each vertex (`encodings.family`), with the cuts of the relaxation.
@@ -24,27 +24,21 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
+from jtsolve.backends.support.solver import SolverBackend
 from jtsolve.backends.support.worker import Call, in_worker
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
-from jtsolve.encodings import balancing, family
+from jtsolve.encodings.balancing import predicted_memory
 from jtsolve.errors import ChoiceError
 from jtsolve.options import MEMORY, SEED, THREADS, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from jtsolve.core.problem import Problem, ProblemFeature
+    from jtsolve.core.backend import Estimate, Report
+    from jtsolve.core.problem import Problem
     from jtsolve.core.result import Outcome
     from jtsolve.core.run import Limits
 
-_KIND = "ortools"
-_SOLVER = "jtsolve.backends.cpsat.process"
-_FEATURES: Mapping[str, frozenset[ProblemFeature]] = {
-    "family": family.FEATURES,
-    "balancing": balancing.FEATURES,
-}
+_REJECTED = "jtsolve.backends.cpsat.process:rejected"
 _STRATEGIES = ("linearization_level:2", 'subsolvers:["max_lp","reduced_costs"]')
 """CP-SAT strategies that prove most; its defaults search for trees, and a good one is known already."""
 
@@ -71,14 +65,13 @@ _PARAMETER = re.compile(r"\w+:([\w.+-]+|\[[\w\",]*\]|\"\w*\")")
 
 
 @dataclass(frozen=True, slots=True)
-class ConstraintProgramming:
+class ConstraintProgramming(SolverBackend):
     """Constraint programming with CP-SAT. Exact, for a few dozen variables.
 
     Args:
         start: the backend that finds the first tree, or None: then nothing is pruned.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Its pruning
             rests on its own proof, not on CP-SAT's: see `support.prepare`.
-        prune: whether to drop the sets that no tree at least as good as the first uses.
         model: the formulation.
         parameters: of CP-SAT, each "name:value", such as "cp_model_probing_level:0", overriding those set
             here; or None.
@@ -87,16 +80,16 @@ class ConstraintProgramming:
         ChoiceError: `relaxation` does not relax problems, or a parameter is refused.
     """
 
-    start: Backend | None = None
-    relaxation: Backend | None = None
-    prune: bool = True
     model: Literal["family", "balancing"] = "family"
     parameters: tuple[str, ...] | None = None
 
     name: ClassVar[str] = "cpsat"
+    module: ClassVar[str] = "ortools"
+    package: ClassVar[str] = "ortools"
+    process: ClassVar[str] = "jtsolve.backends.cpsat.process:solve"
 
     def __post_init__(self) -> None:
-        require_relaxation(self)
+        SolverBackend.__post_init__(self)
         for text in self.parameters or ():
             parameter, _, _ = text.partition(":")
             refused = f"the option 'parameters' of backend 'cpsat' cannot be '{text}'"
@@ -108,26 +101,16 @@ class ConstraintProgramming:
             if parameter in _OURS:
                 raise ChoiceError(f"{refused}: {_OURS[parameter]}")
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """All constraints of the formulation; OR-Tools has to be installed."""
-        return Capabilities(
-            features=_FEATURES[self.model],
-            exact=True,
-            needs_table=True,
-            predictable=False,
-            rules=(needs("ortools", "ortools"),),
-        )
-
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`.
 
-        How many pairs of cliques pruning leaves is unknown beforehand, so they count only if nothing prunes.
+        The number of pairs of cliques that pruning leaves is unknown beforehand, so they count only if
+        nothing prunes.
         """
-        estimate = estimated_cost(self, problem, limits)
-        if self.model != "balancing" or (self.prune and self.start is not None):
+        estimate = SolverBackend.estimate(self, problem, limits)
+        if self.model != "balancing" or self.start is not None:
             return estimate
-        return replace(estimate, memory=estimate.memory + balancing.predicted_memory(problem))
+        return replace(estimate, memory=estimate.memory + predicted_memory(problem))
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`.
@@ -138,13 +121,12 @@ class ConstraintProgramming:
         if self.parameters:
             self.estimate(problem, limits).require_memory(self.name, limits)
             self._require_parameters(limits, report)
-        options = {"defaults": _STRATEGIES, "parameters": self.parameters or ()}
-        call = SolverCall(_KIND, f"{_SOLVER}:solve", self.model, options)
-        return solve_prepared(self, call, problem, limits, report)
+        parameters = *_STRATEGIES, *(self.parameters or ())
+        return self.solve_with({"model": self.model, "parameters": parameters}, problem, limits, report)
 
     def _require_parameters(self, limits: Limits, report: Report) -> None:
-        """Refuses parameters unknown to CP-SAT; only its own process can ask it."""
-        call = Call(_KIND, f"{_SOLVER}:rejected", (self.parameters,))
+        """Refuses parameters unknown to CP-SAT; only its own process can check them."""
+        call = Call(self.module, _REJECTED, (self.parameters,))
         text, _ = in_worker(call, lambda _nothing: None, report, limits)
         if text is not None:
             raise ChoiceError(

@@ -91,7 +91,7 @@ def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
     parameters.interleave_search = workers > 1
     parameters.interleave_batch_size = _BATCH
     parameters.catch_sigint_signal = False
-    for text in (*work.options["defaults"], *work.options["parameters"]):
+    for text in work.options["parameters"]:
         parameters.merge_text_format(text)
 
 

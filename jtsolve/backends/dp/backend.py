@@ -3,9 +3,9 @@
 The recurrences are in `kernels.recurrence`, for few variables in `plain`. Departures from the paper, proved
 in docs/dp.md:
 
-- One table, g(C,U), built one member at a time; f needs one only if constraints forbid parts of cliques.
-- The root clique holds the last variable, so no U does: half the work and a third less memory.
-- A part may itself be partitioned, and the first part holds the largest member of U: half the pairs.
+- One table, g(C,U), built one member at a time; f needs one only if constraints forbid subsets of cliques.
+- The root clique contains the last variable, so no U does: half the work and a third less memory.
+- A part may itself be partitioned, and the first part contains the largest member of U: half the pairs.
 - The U are processed in layers by the number of members outside a block of three variables; the sums of a
   layer run in cubes over the block, for many C side by side (`kernels.partition`).
 - The tree is found by recomputing each maximum along the optimal path, never by comparing floats (`trace`).
@@ -23,7 +23,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import inf
 from operator import setitem
@@ -35,7 +35,7 @@ from jtsolve.backends.dp import plain
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.device.run import solve_on_device
-from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan, plan_of
+from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan
 from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.scores import is_closed, local_scores
 from jtsolve.backends.dp.trace import Trace
@@ -77,13 +77,13 @@ _HOLES = "On a device every subset of a clique needs a score; device=cpu accepts
 
 @dataclass(frozen=True, slots=True)
 class DynamicProgramming:
-    """The dynamic programming over recursive partition trees. Exact, for all that fits the memory.
+    """The dynamic programming over recursive partition trees. Exact, for problems that fit the memory.
 
     Args:
         precision: "float64"; "int64", fixed point without any rounding of sums; "int48", the same in three
             quarters of the memory, on a device; "int32", in half the memory; or "auto": the first of float64,
-            int48 on a device, and int32 that fits, and int64 if 51 bits are too few for a bound that is tight
-            and for breaking ties, as with scores of 10^8 nats. The bound includes the rounding.
+            int48 on a device, and int32 that fits, and int64 if 51 bits are too few for a tight bound and for
+            breaking ties, as with scores of 10^8 nats. The bound includes the rounding.
         start: the backend that finds the first incumbent, or None.
         forest: the backend that solves problems of treewidth 1 if it accepts them, or None.
         device: "cpu"; "cuda", an NVIDIA device, which needs the extra `gpu`; or "auto": a device where one
@@ -103,7 +103,7 @@ class DynamicProgramming:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All local constraints, on a device those that need one table; any size if `forest` accepts it."""
+        """All local constraints, on a device those that need one table; any n that `forest` accepts."""
         rules = (lacks_device, not_on_device(_SECOND_TABLE), _lacks_subsets)
         return Capabilities(
             features=LOCAL_FEATURES,
@@ -146,7 +146,7 @@ class DynamicProgramming:
         if chosen is not None:
             device, on_device = chosen
             found = solve_on_device(problem, on_device, device, report, adapts=self.precision == "auto")
-            device.free()  # for others
+            device.free()  # for other processes
             if found is not None:
                 return found
             if self._wants_device:
@@ -198,8 +198,8 @@ class DynamicProgramming:
         wanted = self._wants_device
         suits = wanted or (not plan.layered and plan.n <= MOST)
         plans = [DevicePlan(plan.n, plan.width, name) for name in names if suits]
-        asked: DeviceChoice = "cuda" if wanted else self.device
-        return choose_device(asked, plans, spent, "fewer bits or a smaller treewidth")
+        choice: DeviceChoice = "cuda" if wanted else self.device
+        return choose_device(choice, plans, spent, "fewer bits or a smaller treewidth")
 
     def _fitting(self, plan: TablePlan, room: int) -> Precision | None:
         """Returns the first allowed precision in which the run fits `room` bytes, or None."""
@@ -236,9 +236,12 @@ class DynamicProgramming:
         )
 
 
+_cached_plan = lru_cache(maxsize=64)(TablePlan)  # `lns` solves the same shape thousands of times
+
+
 def _plan(problem: Problem) -> TablePlan:
     layered = bool(problem.constraints.features & _SECOND_TABLE)
-    return plan_of(problem.n, problem.max_clique_size, layered=layered)
+    return _cached_plan(problem.n, problem.max_clique_size, layered)
 
 
 def _lacks_subsets(problem: Problem) -> str | None:
@@ -274,13 +277,8 @@ class _LayeredRun:
         limits: Limits,
         report: Report,
     ) -> None:
-        self.backend, self.problem, self.plan, self.precision, self.held = (
-            backend,
-            problem,
-            plan,
-            precision,
-            held,
-        )
+        self.backend, self.problem, self.plan = backend, problem, plan
+        self.precision, self.held = precision, held
         self.limits, self.report, self.workers = limits, report, limits.workers
         self.seconds: dict[str, float] = {}
         self.work = 0.0  # finished, in predicted seconds of one core
@@ -375,7 +373,7 @@ class _LayeredRun:
         self._run(pool, [_Chunk(0.0, partial(setitem, self.g, cells, 0)) for cells in empty], "clearing")
         high_masks = np.arange(1 << (plan.m - plan.block), dtype=np.int64)
         high_sizes = np.bitwise_count(high_masks)
-        current, at = self.g, self.offset  # F, and where it begins; g where F has no table
+        current, at = self.g, self.offset  # F and its offsets; g where F has no table
         for high in plan.layers:
             note = f"layer {high} of {plan.layers[-1]}"
             sets = high_masks[high_sizes == high]
@@ -386,7 +384,7 @@ class _LayeredRun:
                 if high == 0:
                     known = at >= 0
                     current[at[known]] = local.clique[known]  # F(S,∅) = s(S)
-            # With one member outside the block, no split has both parts reach outside it.
+            # With one member outside the block, no split has two parts that reach outside it.
             if high > 1:
                 tasks = [
                     _Chunk(seconds, partial(best_splits, self.g, *arguments, local.lowest))
@@ -418,7 +416,7 @@ class _LayeredRun:
     def _cell_tasks(
         self, entry: TableClass, high: int, low: int, sets: NDArray[np.int64]
     ) -> Iterator[tuple[float, tuple[Any, ...]]]:
-        """Yields the cells of a class with `low` members of U in the block, as arguments of `finish`."""
+        """Yields the cells of a class with `low` members of U in the block, as arguments of `finish_g`."""
         own = sets[: np.searchsorted(sets, 1 << (entry.elements - entry.bits))]
         lows = np.array([mask for mask in range(1 << entry.bits) if mask.bit_count() == low])
         if high == low == 0:
@@ -434,7 +432,7 @@ class _LayeredRun:
             yield COSTS.neighbour * neighbours * share, (members, *groups, entry.bits, part, lows)
 
     def _run(self, pool: ThreadPoolExecutor, tasks: Sequence[_Chunk], note: str) -> None:
-        """Runs tasks on all threads; asks the report after each whether to continue."""
+        """Runs tasks on all threads; polls the report after each."""
         if self.workers == 1:  # no pool: other backends solve thousands of small problems here
             for task in tasks:
                 task.call()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.backend import SmallTask
 
-MOST = 12
-"""Variables of the largest problems: 3 ms each at treewidth 2."""
-
-GROUP = 8
-"""As `kernels.lanes.LANES`, which is not imported: predicting a cost must not load the compiler."""
-
 
 @dataclass(frozen=True, slots=True)
 class SmallDynamicProgramming:
@@ -33,22 +27,15 @@ class SmallDynamicProgramming:
 
     width: int
 
-    @property
-    def most(self) -> int:
-        """See `SmallSolver`."""
-        return MOST
-
-    @property
-    def group(self) -> int:
-        """See `SmallSolver`."""
-        return GROUP
+    most: ClassVar[int] = 12  # such problems take 3 ms each at treewidth 2
+    group: ClassVar[int] = 8  # `kernels.lanes.LANES`; importing that would load the compiler
 
     def memory(self, variables: int) -> int:
         """See `SmallSolver`: the two lists of the schedule, and F, H and g of every pair for each problem."""
         free = variables - 1
         sizes = [(i, comb(free, i) << (free - i)) for i in range(min(free, self.width) + 1)]
         pairs = sum(number * (2 if i < self.width else 1) for i, number in sizes)
-        return pairs * (24 * GROUP + 4 * (free + self.width) + 60)
+        return pairs * (24 * self.group + 4 * (free + self.width) + 60)
 
     def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
         """See `SmallSolver`."""
@@ -89,7 +76,7 @@ def _tree(
 ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
     """Returns the cliques and edges without the padding, the lowest variables.
 
-    Each of these is a clique by itself with a parent, as the first clique holds the last variable; its
+    Each of these is a clique by itself with a parent, as the first clique contains the last variable; its
     separators are empty, so its children may be attached to its parent.
     """
     place: list[int] = []  # of each node, or of its parent if it is padding

@@ -1,7 +1,7 @@
 """The recurrences of `kernels.recurrence` in numpy, for few variables: the same g, to the bit.
 
-Pairs (C,U) with as many members in C and in U are finished at once, in arrays with an axis for U and one for
-the C outside it. There are no blocks: every split is formed; and F always has a table, laid out like g.
+All pairs (C,U) with the same |C| and |U| are finished at once, in arrays with an axis for U and one for the C
+outside it. There are no blocks: every split is formed; and F always has a table, with the layout of g.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SECONDS_PER_STEP, _SECONDS_PER_CELL, _SECONDS_PER_SPLIT = 1.5e-4, 3e-7, 5e-9
 """Measured on one core of an Intel Xeon (Sapphire Rapids)."""
 _AT_ONCE = 1 << 18
-"""Most splits formed at once."""
+"""Maximum number of splits formed at once."""
 
 
 def seconds(plan: TablePlan) -> float:
@@ -46,7 +46,7 @@ def layers(
     Args:
         ranks: of the sets.
         local: the scores.
-        offset: where g(C,·) begins, shape (2^m,); -1 for sets that are no cliques.
+        offset: the offset of g(C,·), see `table_offsets`; -1 for sets that are not cliques.
         g: shape (cells,), filled here.
     """
     m = ranks.m

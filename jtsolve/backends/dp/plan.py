@@ -6,7 +6,7 @@ Everything follows from n and w by counting; nothing is allocated here, and the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import comb
 from typing import Literal
 
@@ -50,11 +50,11 @@ class TableClass:
     Attributes:
         inner: |C ∩ block|.
         outer: |C ∖ block|, the root not counted.
-        roots: 2 if C may hold the root as well, else 1.
-        tables: how many such C there are for each of them.
+        roots: 2 if C may contain the root as well, else 1.
+        tables: the number of such C, the root not counted.
         elements: k, the number of variables outside C ∪ {root}.
-        bits: q ≤ 3, how many of them are in the block.
-        base: where the tables begin.
+        bits: q ≤ 3, the number of those in the block.
+        base: the offset of the tables.
     """
 
     inner: int
@@ -72,7 +72,7 @@ class TableClass:
 
     @property
     def split_groups(self) -> range:
-        """The groups, those with the root behind the others, of the C with two members or more."""
+        """The groups of the C with two members or more; those with the root come last."""
         return range(
             min(2 - min(self.inner + self.outer, 2), self.roots) * self.groups, self.roots * self.groups
         )
@@ -83,7 +83,7 @@ class TableClass:
         return self.roots * self.groups * LANES << self.elements
 
     def rows(self, high: int) -> int:
-        """Returns how many U have `high` members outside the block."""
+        """Returns the number of U with `high` members outside the block."""
         return comb(self.elements - self.bits, high) << self.bits
 
 
@@ -139,7 +139,7 @@ class TablePlan:
         return range(self.m - self.block + 1)
 
     def layer_cells(self, high: int) -> int:
-        """Returns how many F(S,U) the U with `high` members outside the block have, empty lanes included."""
+        """Returns the number of F(S,U) for the U with `high` members outside the block, with empty lanes."""
         return sum((entry.cells >> entry.elements) * entry.rows(high) for entry in self.classes)
 
     @cached_property
@@ -183,15 +183,3 @@ class TablePlan:
     def seconds(self, precision: Precision, workers: int) -> float:
         """Returns the predicted seconds of wall clock."""
         return COSTS.start + self.core_seconds(precision) / workers
-
-
-@lru_cache(maxsize=64)
-def plan_of(n: int, width: int, *, layered: bool) -> TablePlan:
-    """Returns the plan, cached: large-neighbourhood search solves the same shape thousands of times.
-
-    Args:
-        n: the number of variables.
-        width: the size of the largest clique.
-        layered: whether F is kept in a table.
-    """
-    return TablePlan(n, width, layered)

@@ -1,13 +1,14 @@
 """How sets are represented in the dynamic programming: bit masks, ranks, and tables addressed by both.
 
-The last of the n variables, the root, is in no U. A set over all variables is a pair (ρ, c): ρ says whether
-it holds the root, c is a bit mask over the other m = n − 1 variables. U is a bit mask over these m.
+The last of the n variables, the root, is in no U. A set over all variables is a pair (ρ, c): ρ is 1 if it
+contains the root, else 0, and c is a bit mask over the other m = n − 1 variables. U is a bit mask over these.
 
 *Ranks.* The sets c of at most w members are numbered by size, and within a size in increasing order of the
-masks (colex). The colex rank of a set does not depend on how many variables there are.
+masks (colex). The colex rank of a set does not depend on the number of variables.
 
-*g lies by C* (see `kernels.partition`): g(C,U) is at offset[ρ, number of c] + LANES·U, the variables outside
-C being renamed 0, 1, 2, …. A layer of F lies likewise, but by the rank of the part of U outside the block.
+*g is stored by C* (see `kernels.partition`): g(C,U) is at offset[ρ, number of c] + LANES·U, where the
+variables outside C are renamed 0, 1, 2, …. A layer of F is stored likewise, by the rank of the part of U
+outside the block.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class RankTables(NamedTuple):
     masks: NDArray[np.int64]
     """Shape (K,): those of at most w members."""
     position: NDArray[np.int32]
-    """Shape (2^m,): where a mask is in `masks`; -1 above w members."""
+    """Shape (2^m,): the position of a mask in `masks`; -1 above w members."""
     order: NDArray[np.int32]
     """Shape (2^m,): the rank of a mask among those of its size."""
     squeeze: NDArray[np.int32]
@@ -54,7 +55,7 @@ def rank_tables(m: int, width: int, block: int) -> RankTables:
     Args:
         m: the number of variables.
         width: the size of the largest set.
-        block: the number of cells of a block.
+        block: the number of lowest variables that form the block.
     """
     everything = np.arange(1 << m, dtype=np.int64)
     sizes = np.bitwise_count(everything)
@@ -70,12 +71,13 @@ def rank_tables(m: int, width: int, block: int) -> RankTables:
 
 
 def table_offsets(ranks: RankTables, classes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns where the table of g(C,·), or a layer of F(C,·), begins, shape (2, K); -1 for a C without one.
+    """Returns the offset of the table of g(C,·), or of a layer of F(C,·), shape (2, K); -1 for no table.
 
     Args:
         ranks: see `RankTables`.
-        classes: shape (count, 5): members in the block, members outside it, ρ that occur, numbers in a table,
-            base; the tables of a class are ordered by ρ, then by the positions of their sets.
+        classes: shape (count, 5): for each class the members in the block, the members outside it, the number
+            of ρ, the numbers in a table, and the offset. Its tables are ordered by ρ, then by the positions
+            of their sets.
     """
     offset = np.full((2, ranks.masks.size), -1, np.int64)
     inner = np.bitwise_count(ranks.masks & ((1 << ranks.block) - 1))

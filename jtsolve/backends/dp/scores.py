@@ -41,9 +41,9 @@ _INT32_LOWEST = np.int32(-(2**30))
 """Fixed point: the largest value, and the number for -inf; see `local_scores`."""
 _BITS: dict[Precision, int] = {"float64": 51, "int64": 59, "int48": 44}
 _LOOSE = OPTIMALITY_TOLERANCE / 4
-"""Nats of rounding in a bound above which more bits pay."""
+"""Nats of rounding in a bound above which more bits are worthwhile."""
 _FOR_PARAMETERS, _FOR_EDGES = OPTIMALITY_TOLERANCE / 10, OPTIMALITY_TOLERANCE / 2
-"""Nats that a tree may pay so that ties go to the sparser: for edges and parameters, and for edges alone."""
+"""Maximum penalty of a tree in nats, for breaking ties: by edges and parameters, and by edges alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class ScoreScale:
         unit: nats per unit of the run's numbers.
         constant: nats that normalising subtracted from the score of every tree.
         slack: nats by which rounding may have lowered the optimum.
-        penalties: units that the edges and parameters of a tree cost it, at most.
+        penalties: the largest penalty of a tree for its edges and parameters, in units.
         ties: the measure that decides between trees of equal score.
-        decisive: whether that is all that is known of their sizes.
+        decisive: whether it is the finest measure that the problem has.
         grid: units that divide the score of every tree before penalties.
         least: units below which no tree has all required edges.
     """
@@ -100,8 +100,8 @@ def local_scores(problem: Problem, ranks: RankTables, precision: Precision) -> t
     int32: ±span is mapped to ±2^28. −2^30 stands for −inf: the sum of any two numbers still fits, and is
     below −2^29 exactly if one of them stood for −inf.
 
-    Required edges: every set gains, for each of them that it contains, more than two trees can differ by. A
-    tree gains this once for each required edge that it has.
+    Required edges: every set gains, for each required edge within it, more than the largest difference of two
+    trees. A tree gains this once for each required edge that it has.
 
     Ties: in fixed point, every set A pays a penalty for each of its |A|(|A| − 1)/2 pairs and for each of its
     cells but one, and so a tree pays for its edges and its parameters; an edge costs more than all parameters
@@ -201,13 +201,13 @@ def _reward(
 
 @dataclass(frozen=True, slots=True)
 class _SizeCounts:
-    """What of a tree's size is to decide ties.
+    """A measure of the size of a tree that breaks ties.
 
     Attributes:
-        ties: the measure that breaks ties, in words.
-        room: nats that all of it may cost.
+        ties: its name.
+        room: the largest penalty of a tree, in nats.
         sizes: of sets.
-        most: no tree is larger.
+        most: an upper bound on the size of a tree.
     """
 
     ties: str

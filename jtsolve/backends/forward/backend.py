@@ -1,14 +1,15 @@
-"""Greedy selection of edges: a good tree at once, without a proof.
+"""Greedy selection of edges: a good tree in little time, without a proof.
 
 Adding the edge uv keeps a chordal graph chordal if and only if S = N(u) ∩ N(v) separates u from v. In the
 junction tree, a separator S is replaced by the clique K = S∪{u,v}; S∪u becomes a separator or, if it was a
 maximal clique, is absorbed by K; likewise S∪v. The gain is s(K) + s(S) − s(S∪u) − s(S∪v).
 
-From the empty graph, or a chordal graph around the required edges, it adds the legal edge of the largest
-gain, as long as one gains and adds no part that the constraints forbid. If the graph still violates a
-constraint (it must be connected, say), it continues with the edges that repair most, among these the largest
-gain, even if negative. With too many cliques, it adds an edge that makes another only where every legal edge
-does. Finally, it removes edges as long as that gains.
+From the empty graph, or a chordal graph that contains the required edges, it adds the legal edge of the
+largest gain, as long as that is positive and the edge adds no part that the constraints forbid. If the graph
+still violates a constraint (if it must be connected, for example), it continues with the edges that repair
+most, and among these the one of the largest gain, even if negative. With too many cliques, it adds an edge
+that makes another clique only where every legal edge does. Finally, it removes edges as long as the score
+rises.
 
 The queue is lazy: adding ab changes S only for the pairs (a,x), x ∈ N(b), and (b,x), x ∈ N(a). Any other pair
 can only become illegal, and a clique S∪u can only become a separator, so a pair only falls in rank: its rank
@@ -16,11 +17,11 @@ is checked again when it reaches the top. A candidate carries its S, which only 
 
 A set without a score counts as the sum of its variables' scores: it is in no final tree, so its terms cancel.
 
-Without other constraints, the initial gains stay sorted arrays; a pair becomes a candidate in its turn.
+Without other constraints, the initial gains remain in sorted arrays, and become candidates one by one.
 
 Time: O(n²) gains for the first queue, O(degree) gains for each added edge, and for each pair checked a search
-from both ends that ends with the smaller side; memory 24 bytes per gaining pair, with constraints some 500
-per pair.
+from both ends that stops when the smaller side is exhausted. Memory: 24 bytes per pair with a gain; with
+constraints, some 500 per pair.
 
 References:
     Deshpande, Garofalakis, Jordan, Efficient stepwise selection in decomposable models, UAI 2001. Petitjean,
@@ -35,12 +36,7 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backends.forward.pairs import (
-    CandidateEdge,
-    Exchange,
-    SortedPairs,
-    gaining_pairs,
-)
+from jtsolve.backends.forward.pairs import CandidateEdge, Exchange, gaining_pairs
 from jtsolve.backends.support.remembered import KnownScores, remembered
 from jtsolve.backends.support.required_edges import chordal_neighbours
 from jtsolve.backends.support.starts import best_start
@@ -53,7 +49,7 @@ from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, connects, key_of, members
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
@@ -62,7 +58,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Greedy forward selection of edges, then backward. Heuristic; all constraints but `forbidden_graphs`.
+    """Greedy forward, then backward selection of edges. Heuristic; all constraints but `forbidden_graphs`.
 
     It returns a tree that meets all constraints, or none; it never claims infeasibility.
 
@@ -100,7 +96,7 @@ class Forward:
         stats = {"added": search.added, "removed": search.removed, "examined": search.examined}
         tree = None if search.broken else search.tree()
         if tree is not None:
-            report(tree=tree)  # a backend that starts from here may use only reported trees
+            report(tree=tree)  # a backend that starts here uses reported trees only
         if tree is None or (first is not None and first.score(problem.scores) > tree.score(problem.scores)):
             tree = first
         return Outcome(tree, stop=stop or Stop.FINISHED, stats=stats)
@@ -120,12 +116,12 @@ class _EdgeSelection:
         self.width = problem.max_clique_size
         self.report = report
         self.neighbours = start
-        self.leader = list(range(problem.n))  # of each vertex, on the way to that of its component
+        self.leader = list(range(problem.n))  # union-find: of each vertex, towards that of its component
         for v in range(problem.n):
             for u in members(start[v]):
                 self.leader[self.leader_of(u)] = self.leader_of(v)
         self.key = key_of(problem.n)
-        self.cliques: set[int | bytes] = set()  # by key, like every look-up by set
+        self.cliques: set[int | bytes] = set()  # by key, as all sets here
         self.separators: Counter[int | bytes] = Counter()
         self.max_cliques = min(problem.n, problem.constraints.max_cliques or problem.n)
         self.good_clique = remembered(problem.permits_clique, problem.n)
@@ -133,8 +129,9 @@ class _EdgeSelection:
         self.bad_parts = 0
         self.scores = KnownScores(problem.scores)
         self.queue: list[CandidateEdge] = []
-        self.first = SortedPairs.none()  # pairs with S = ∅ whose turn has not come
-        self.waiting: list[CandidateEdge] = []  # pairs that would now exceed max_cliques
+        self.pairs: Iterator[tuple[int, int, float]] = iter(())  # with S = ∅, not yet candidates
+        self.pair: tuple[int, int, float] | None = None  # the first of the rest
+        self.waiting: list[CandidateEdge] = []  # pairs whose edge would exceed max_cliques at present
         self.added = self.removed = self.examined = 0
         tree = self.tree()
         self.apply(Exchange(list(tree.cliques), list(tree.separators), [], []))
@@ -149,11 +146,12 @@ class _EdgeSelection:
         return JunctionTree.from_neighbours(self.neighbours)
 
     def forward(self) -> Stop | None:
-        """Adds edges as long as that gains; returns why it stopped early, or None."""
+        """Adds edges as long as the score rises; returns why it stopped early, or None."""
         if not self.broken:
             self.report(tree=self.tree())
         if _is_plain(self.problem):
-            self.first = gaining_pairs(self.problem.scores, self.width, self.report)
+            self.pairs = gaining_pairs(self.problem.scores, self.width, self.report)
+            self.pair = next(self.pairs, None)
             if self.report.stop is not None:
                 return self.report.stop
         else:
@@ -169,7 +167,7 @@ class _EdgeSelection:
                 continue
             entry = heappop(self.queue)
             if entry.repairs and not self.broken:
-                return None  # and all the others
+                return None  # as all the others do
             current = self.current(entry)
             if current is None:
                 continue
@@ -182,13 +180,13 @@ class _EdgeSelection:
         return None
 
     def refill(self) -> bool:
-        """Queues the initial pairs whose turn may come; returns whether any candidate is left."""
-        while not self.first.exhausted:
-            u, v, loss = self.first.next()
-            # All later pairs lose more than the top of the queue: they can wait in their arrays.
+        """Queues the initial pairs that may be next; returns whether any candidate is left."""
+        while self.pair is not None:
+            u, v, loss = self.pair
+            # All later pairs lose more than the top of the queue.
             if self.queue and self.queue[0].loss < loss:
                 break
-            self.first.advance()
+            self.pair = next(self.pairs, None)
             growth = self.exchange(u, v).growth
             heappush(self.queue, CandidateEdge(False, 0, 0, loss, u, v, shared=0, growth=growth))
         return bool(self.queue)
@@ -196,7 +194,8 @@ class _EdgeSelection:
     def detour(self) -> bool:
         """Adds the best waiting edge if no other edge repairs the graph; returns whether there was one.
 
-        It makes one clique more, but each edge brings the graph closer to a complete one, which has one.
+        It makes another clique, but each edge brings the graph closer to a complete one, which has a single
+        clique.
         """
         if not self.broken:
             return False
@@ -209,7 +208,7 @@ class _EdgeSelection:
         return True
 
     def backward(self) -> Stop | None:
-        """Removes edges as long as that gains; returns why it stopped early, or None."""
+        """Removes edges as long as the score rises; returns why it stopped early, or None."""
         if self.broken:
             return None
         everywhere = [(u, v) for u in range(self.problem.n) for v in members(self.neighbours[u] >> u << u)]
@@ -269,7 +268,7 @@ class _EdgeSelection:
         return CandidateEdge(repairs, *costs, loss, u, v, shared, exchange.growth)
 
     def current(self, entry: CandidateEdge) -> CandidateEdge | None:
-        """Returns the candidate of the same pair now; None if its stamp is old or the edge is illegal."""
+        """Returns the current candidate of the pair; None if S has changed or the edge is illegal."""
         self.examined += 1
         u, v, shared = entry.u, entry.v, entry.shared
         if self.neighbours[u] >> v & 1 or self.neighbours[u] & self.neighbours[v] != shared:
@@ -344,7 +343,7 @@ class _EdgeSelection:
         for pair in fresh:
             heappush(self.queue, pair)
         self.added += 1
-        # A tree is costly to make: one for every n edges, and the first that meets the constraints.
+        # A tree is expensive to build: one for every n edges, and the first that meets the constraints.
         if not self.broken and (was_broken or self.added % self.problem.n == 0):
             self.report(tree=self.tree())
 

@@ -1,15 +1,14 @@
-"""Pairs of variables for forward selection: initial gains, candidates of the queue."""
+"""Pairs of variables for forward selection: initial gains, and the candidates of the queue."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from jtsolve.core.backend import Report
     from jtsolve.core.scores import LocalScores
@@ -19,52 +18,20 @@ _BLOCK = 1 << 15
 """Pairs per batch: a few tenths of a second, so that an interruption acts at once."""
 
 
-@dataclass(slots=True)
-class SortedPairs:
-    """Pairs in the order of choice: by loss, which is minus the gain in nats, then by ends.
+def gaining_pairs(scores: LocalScores, width: int, report: Report) -> Iterator[tuple[int, int, float]]:
+    """Returns u, v and the loss of the pairs u < v with s({u,v}) > s({u}) + s({v}); by loss, then by ends.
 
-    Args:
-        u: shape (count,): the lower ends.
-        v: shape (count,): the upper ends.
-        loss: shape (count,), increasing.
-    """
-
-    u: NDArray[np.int32]
-    v: NDArray[np.int32]
-    loss: NDArray[np.float64]
-    position: int = field(default=0)
-
-    @classmethod
-    def none(cls) -> SortedPairs:
-        """Returns no pairs."""
-        return cls(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no pair is left."""
-        return self.position == self.loss.size
-
-    def next(self) -> tuple[int, int, float]:
-        """Returns the next pair and its loss."""
-        return int(self.u[self.position]), int(self.v[self.position]), float(self.loss[self.position])
-
-    def advance(self) -> None:
-        """Moves on to the next pair."""
-        self.position += 1
-
-
-def gaining_pairs(scores: LocalScores, width: int, report: Report) -> SortedPairs:
-    """Returns the pairs with s({u,v}) > s({u}) + s({v}); those scored so far if stopped.
+    The loss is minus the gain in nats. Stopped, it returns the pairs scored so far.
 
     Args:
         scores: a variable without a score counts as 0; a pair without one is left out.
         width: below 2, there are no pairs.
-        report: decides whether to continue.
+        report: receives the progress; ends the scoring.
     """
     n = scores.n
     own = scores.batch(np.arange(n)[:, None])
     own[own == -inf] = 0.0
-    found = [SortedPairs.none()]
+    found = [(np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0))]
     v = 1
     while v < n and width > 1 and report.stop is None:
         last = min(n, v + max(1, _BLOCK // n))
@@ -72,23 +39,21 @@ def gaining_pairs(scores: LocalScores, width: int, report: Report) -> SortedPair
         lower = np.concatenate([np.arange(w) for w in range(v, last)])
         loss = own[upper] - (scores.batch(np.stack([lower, upper], axis=1)) - own[lower])
         gains = loss < 0
-        found.append(SortedPairs(lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
+        found.append((lower[gains].astype(np.int32), upper[gains].astype(np.int32), loss[gains]))
         report(done=v**2 / n**2, note="the gains of all pairs")
         v = last
-    first, second = np.concatenate([one.u for one in found]), np.concatenate([one.v for one in found])
-    loss = np.concatenate([one.loss for one in found])
-    order = np.lexsort((second, first, loss))
-    return SortedPairs(first[order], second[order], loss[order])
+    lower, upper, loss = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    order = np.lexsort((upper, lower, loss))
+    return ((int(lower[i]), int(upper[i]), float(loss[i])) for i in order)
 
 
 class CandidateEdge(NamedTuple):
     """A non-adjacent pair; sorted in the order of choice.
 
     Attributes:
-        repairs: whether it can only serve to repair an infeasible graph: it adds a bad part, or gains
-            nothing.
-        cost: then, the bad parts (and cliques, if bounded) that it adds minus those that it removes.
-        added: then, the bad parts that it adds.
+        repairs: whether it serves only to repair an infeasible graph: it adds a bad part, or has no gain.
+        cost: if so, the bad parts (and cliques, if bounded) that it adds minus those that it removes.
+        added: if so, the bad parts that it adds.
         loss: minus the gain, in nats.
         u: the lower end.
         v: the upper end.

@@ -4,9 +4,10 @@ A tree is a choice of one family (v,P) per vertex, without v-structures, in an o
 model is compact, as PuLP has no cut callbacks, and its linear relaxation is weak: most of the work is done by
 the preparation (`support.prepare`), which leaves few families and adds the cuts of the clutter LP as rows.
 
-The solver runs in its own process (`support.solver`, `support.worker`), since it ignores our clock. Scores of
-its trees are recomputed, and its bounds are widened by its tolerances (`ilp.process`). HiGHS reports trees
-and bounds while it runs; another solver its tree at the end, and a bound only with a proof of optimality.
+The solver runs in its own process (`support.solver`, `support.worker`), since PuLP cannot interrupt it.
+Scores of its trees are recomputed, and its bounds are widened by its tolerances (`ilp.process`). HiGHS
+reports trees and bounds while it runs; another solver reports its tree at the end, and a bound only with a
+proof of optimality.
 
 Time is exponential in the number of variables in the worst case. Memory: the families, and in the solver's
 process their rows and n³/3 rows of the transitive order.
@@ -22,61 +23,42 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
+from jtsolve.backends.support.solver import SolverBackend
 from jtsolve.backends.support.worker import Call, in_worker
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
 from jtsolve.core.result import Outcome, Stop
 from jtsolve.core.temporary import temporary_folder
-from jtsolve.encodings.family import FEATURES
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
+    from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
 
-_KIND = "pulp"
-_PROCESS = "jtsolve.backends.ilp.process"
 _HIGHS = "HiGHS"
+_INSTALLED = "jtsolve.backends.ilp.process:installed"
 
 
 @dataclass(frozen=True, slots=True)
-class IntegerProgramming:
+class IntegerProgramming(SolverBackend):
     """Integer linear programming with PuLP. Exact, for small or well-pruned problems.
 
     Args:
         solver: a solver that PuLP finds on this machine, by PuLP's name in upper or lower case: HiGHS,
             PULP_CBC_CMD, SCIP_PY, GUROBI, CPLEX_PY, COPT, XPRESS_PY and others.
-        start: the backend that finds the first tree, or None.
+        start: the backend that finds the first tree, or None: then nothing is pruned.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
-        prune: whether to drop the families that the relaxation, or without one the completion bound, rules
-        out.
 
     Raises:
         ChoiceError: `relaxation` does not relax problems.
     """
 
     solver: str = _HIGHS
-    start: Backend | None = None
-    relaxation: Backend | None = None
-    prune: bool = True
 
     name: ClassVar[str] = "ilp"
-
-    def __post_init__(self) -> None:
-        require_relaxation(self)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """All constraints of the family formulation; PuLP has to be installed."""
-        return Capabilities(
-            features=FEATURES, exact=True, needs_table=True, predictable=False, rules=(needs("pulp", "pulp"),)
-        )
-
-    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`."""
-        return estimated_cost(self, problem, limits)
+    module: ClassVar[str] = "pulp"
+    package: ClassVar[str] = "pulp"
+    process: ClassVar[str] = "jtsolve.backends.ilp.process:solve"
 
     def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
         """See `Backend.solve`.
@@ -89,9 +71,7 @@ class IntegerProgramming:
         if solver is None:
             return Outcome(None, stop=report.stop or Stop.TIME)
         with temporary_folder() as folder:
-            options = {"solver": solver, "folder": str(folder)}
-            call = SolverCall(_KIND, f"{_PROCESS}:solve", "family", options)
-            return solve_prepared(self, call, problem, limits, report)
+            return self.solve_with({"solver": solver, "folder": str(folder)}, problem, limits, report)
 
     def _installed_solver(self, limits: Limits, report: Report) -> str | None:
         """Returns PuLP's name of the solver; None if the run was stopped before it was known.
@@ -100,7 +80,7 @@ class IntegerProgramming:
         """
         if self.solver.lower() == _HIGHS.lower():
             return _HIGHS
-        names, _ = in_worker(Call(_KIND, f"{_PROCESS}:installed", ()), lambda _message: None, report, limits)
+        names, _ = in_worker(Call(self.module, _INSTALLED, ()), lambda _message: None, report, limits)
         if names is None:
             return None
         spelled = {name.lower(): name for name in names}

@@ -1,20 +1,21 @@
 """`lns`: large-neighbourhood search, which improves a tree by exact solves of its parts. A heuristic.
 
-It starts from the best tree of some other backends. Each step picks a region, a connected part of the tree
-with a bounded number of variables; an exact backend finds a best junction tree over them to which the rest of
-the tree can be attached (`region`); and it replaces the region if it scores more. The optimum of a region
-depends only on its variables and on the separators that it has to cover, so it is stored, and no region is
-solved twice.
+The search starts from the best tree of some other backends. Each step chooses a region, a connected part of
+the tree with a bounded number of variables; an exact backend finds a best junction tree over them to which
+the rest of the tree can be attached (`region`); that tree replaces the region if it scores more. The optimum
+of a region depends only on its variables and on the separators that it has to cover, so it is stored, and no
+region is solved twice.
 
 Larger cliques make regions slower to solve, and kicks wilder. Where the start does not use the treewidth that
 is allowed, the search begins at the treewidth of the start and widens it by one, each time for half of the
-time left: more room then does not give a worse tree. (On insurance, 27 variables, by BIC, it did.)
+time left, so that a larger bound does not give a worse tree. (Without this, insurance with 27 variables and
+BIC got a worse one.)
 
 Before each region, a tree edge moves to other cliques that contain its separator: another junction tree of
-the same graph, with other regions. After many consecutive failures the regions become larger; fewer of the
-largest are tried, since they take long. After these, the search returns to the best tree and is kicked: some
+the same graph has other regions. After many consecutive failures the regions become larger; fewer of the
+largest are tried, since they are slow. After these, the search returns to the best tree and is kicked: some
 regions are solved under noisy scores and replaced unconditionally. Most regions then start at cliques that
-are new since the kick. If the search comes back to the best tree, the next kick is stronger; if it ends at a
+are new since the kick. If the search returns to the best tree, the next kick is stronger; if it ends at a
 worse one, weaker. If another member of a portfolio has reported a better tree, the next kick starts from it.
 
 The search ends when it has solved a region of all variables, which is a proof, or after a number of
@@ -75,12 +76,12 @@ class _Tuning:
     """Maximum number of variables solved as one region, which is as fast as a search."""
     patience: int = 20
     patience_per_clique: int = 4
-    """Consecutive failures before the next size: a constant, and a number per new clique, at each of which
-    some regions start. On plants at treewidth 2, two seeds, no worse than 40 and 2 per clique."""
+    """Consecutive failures before the next size: a constant, and a number per new clique, since regions
+    start there. On plants at treewidth 2, two seeds, no worse than 40 and 2 per clique."""
     usual: int = 10
     """Maximum number of variables of regions that are tried freely; 12 take ten times as long."""
     rarer: int = 8
-    """Divisor of the number of larger regions, so that all sizes take about as long."""
+    """Divisor of the number of larger regions, so that all sizes get about the same time."""
     most_groups: int = 8
     """Groups of regions solved at a time: enough for as many threads."""
     most_large_groups: int = 2
@@ -91,15 +92,15 @@ class _Tuning:
     weaker: float = 1.1
     """Factors of the strength of kicks: in balance if about one kick in four leads back to the best tree."""
     strongest: float = 16.0
-    """How many times stronger or weaker than the first a kick may become."""
+    """Maximum strength of a kick; its inverse is the minimum. The first kick has strength 1."""
     narrowest: int = 2
     rungs: int = 3
     fewer_kicks: int = 4
-    """The least treewidth that is searched before larger ones, how many are, and the divisor of their
-    numbers of kicks."""
+    """The least treewidth that is searched before larger ones, the number of such treewidths, and the
+    divisor of the number of kicks at each."""
     per_copy: int = 100
-    """Variables per improvement that a better tree is allowed to wait for before it is copied and reported:
-    a copy takes a time that grows with their number."""
+    """Variables per improvement that may precede a copy and report of a better tree: the time of a copy is
+    proportional to their number."""
     cache: int = 1 << 18
     """Region optima stored, and scores: tens of megabytes each."""
     largest_score: float = 1e90
@@ -110,7 +111,7 @@ _TUNING = _Tuning()
 
 
 def _leaves_room_for_bonuses(problem: Problem) -> str | None:
-    """Objects to scores so large that adding a region's bonuses would leave the range of scores."""
+    """Objects to scores so large that with the bonuses of a region they would exceed the range of scores."""
     if max(map(abs, problem.scores.extremes())) <= _TUNING.largest_score:
         return None
     return f"It adds bonuses to scores, and accepts none beyond ±{_TUNING.largest_score:g} nats."
@@ -128,8 +129,6 @@ class LargeNeighbourhoodSearch:
         start: backends whose best tree is the first tree.
         region: the largest number of variables of a region, at least 4, and at most the limit of `exact`.
         kicks: the largest number of consecutive kicks without a better tree.
-        strength: of the first kick: the largest standard deviation of its noise, as a multiple of the gain of
-            a region's tree over the empty graph per variable. It adapts, by a factor of at most 16 each way.
         steps: the largest number of exact solves; None for no limit.
 
     Raises:
@@ -140,7 +139,6 @@ class LargeNeighbourhoodSearch:
     start: tuple[Backend, ...]
     region: int = 12
     kicks: int = 200
-    strength: float = 1.0
     steps: int | None = None
 
     name: ClassVar[str] = "lns"
@@ -154,10 +152,10 @@ class LargeNeighbourhoodSearch:
         if self.region < _TUNING.smallest or (most is not None and self.region > most):
             raise ValueError(
                 f"regions of {self.region} variables; give at least {_TUNING.smallest}"
-                + ("" if most is None else f" and at most {most}, as '{self.exact.name}' takes")
+                + ("" if most is None else f" and at most {most}, the limit of '{self.exact.name}'")
             )
-        if self.kicks < 0 or not 0 <= self.strength < inf or (self.steps is not None and self.steps < 1):
-            raise ValueError("kicks and strength must be at least 0, and steps at least 1")
+        if self.kicks < 0 or (self.steps is not None and self.steps < 1):
+            raise ValueError("kicks must be at least 0, and steps at least 1")
 
     @property
     def capabilities(self) -> Capabilities:
@@ -194,34 +192,25 @@ class LargeNeighbourhoodSearch:
         options, steps = self, 0
         # Invariant: `best` is feasible at `width`, and no worse than the tree of the treewidth before.
         for width in self.narrower(problem, best):
-            part = problem.with_treewidth(width)
-            rung = options.for_half()
-            search = _RegionSearch(rung, part, limits, _for_half(report, limits), best)
-            outcome = search.outcome()
-            best = outcome.tree or best
+            # Half of the steps and of the time left.
+            some = None if options.steps is None else max(1, options.steps // 2)
+            rung = replace(options, kicks=self.kicks // _TUNING.fewer_kicks, steps=some)
+            half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
+            # Neither its bounds nor the trees of others hold for both problems.
+            part = replace(ending_at(report, limits, half, bounds=False), same_problem=False)
+            search = _RegionSearch(rung, problem.with_treewidth(width), limits, part, best)
+            best = search.outcome().tree or best
             steps += search.steps
             options = self if self.steps is None else replace(self, steps=self.steps - steps)
         outcome = _RegionSearch(options, problem, limits, report, best).outcome()
         return replace(outcome, stats={**outcome.stats, "steps": outcome.stats["steps"] + steps})
 
     def narrower(self, problem: Problem, start: JunctionTree) -> range:
-        """Returns the treewidths to search first: those that the start does not use, where it leaves some."""
+        """Returns the treewidths to search first: those from the start's to below the largest allowed."""
         if problem.n <= self.region or self.steps == 1:
             return range(0)
         least = max(_TUNING.narrowest, start.treewidth)
         return range(least, min(problem.max_clique_size - 1, least + _TUNING.rungs))
-
-    def for_half(self) -> LargeNeighbourhoodSearch:
-        """Returns the options for a search at a smaller treewidth, with half of the steps."""
-        steps = None if self.steps is None else max(1, self.steps // 2)
-        return replace(self, kicks=self.kicks // _TUNING.fewer_kicks, steps=steps)
-
-
-def _for_half(report: Report, limits: Limits) -> Report:
-    """Returns a report for a search at a smaller treewidth, which has half of the time left."""
-    half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
-    # Neither its bounds nor the trees of others hold for both problems.
-    return replace(ending_at(report, limits, half, bounds=False), same_problem=False)
 
 
 class _RegionSearch:
@@ -250,7 +239,7 @@ class _RegionSearch:
         self.level = 0
         self.failures = 0  # consecutive, without an improvement
         self.idle_kicks = 0
-        self.strength = options.strength
+        self.strength = 1.0
         self.fresh = 0  # nodes from this number on are new since the last kick
         self.key = key_of(problem.n)
         self.optima: dict[_Key, float] = {}
@@ -279,7 +268,7 @@ class _RegionSearch:
                 return stop
             if self.steps == self.options.steps:
                 return Stop.STEPS
-            # Small regions first; larger ones once these fail; a kick once the largest fail.
+            # Small regions first, larger ones once these fail, a kick once the largest fail.
             if self.failures < self.patience():
                 self.improve()
             elif self.level + 1 < len(self.sizes):
@@ -327,7 +316,7 @@ class _RegionSearch:
             self.bound = max(self.best_value, optima[0].value) + optima[0].gap
 
     def patience(self) -> int:
-        """Returns the number of consecutive failures after which to go on to the next size."""
+        """Returns the number of consecutive failures before the next size."""
         regions = _TUNING.patience + _TUNING.patience_per_clique * len(self.new_nodes())
         return regions if self.sizes[self.level] <= _TUNING.usual else max(1, regions // _TUNING.rarer)
 
@@ -336,7 +325,7 @@ class _RegionSearch:
         usual = self.sizes[self.level] <= _TUNING.usual
         most = _TUNING.most_groups if usual else _TUNING.most_large_groups
         groups = max(1, min(most, len(self.current.cliques) // _TUNING.cliques_per_group))
-        # A group takes as long as one region, so that only whole groups are worth a call.
+        # A group needs the time of one region, so that only whole groups are worth a call.
         size = self.solver.group * (groups if self.solver.group > 1 else 1)
         return size if self.options.steps is None else min(size, self.options.steps - self.steps)
 
@@ -354,7 +343,7 @@ class _RegionSearch:
             self.level = max(0, self.level - self.random.randrange(2))
 
     def kick(self) -> None:
-        """Returns to the best tree and replaces random regions of it: more after many unsuccessful kicks."""
+        """Returns to the best tree and replaces some of its regions: more after many unsuccessful kicks."""
         self.save_best()
         if self.kicks:
             self.strength = self.adapted()
@@ -389,17 +378,16 @@ class _RegionSearch:
 
     def adapted(self) -> float:
         """Returns the strength of the next kick: more if the last was too weak to leave the best tree."""
-        first = self.options.strength
         # Back at the best tree: the kick did not leave its basin. Elsewhere it was too strong.
         if self.value > self.best_value - self.tolerance:
-            return min(self.strength * _TUNING.stronger, first * _TUNING.strongest)
-        return max(self.strength / _TUNING.weaker, first / _TUNING.strongest)
+            return min(self.strength * _TUNING.stronger, _TUNING.strongest)
+        return max(self.strength / _TUNING.weaker, 1 / _TUNING.strongest)
 
     def noise(self, region: Region, old: float) -> Noise:
         """Returns the noise for a region whose tree scores `old`."""
         gain = abs(old - sum(self.own[v] for v in members(region.variables)))
-        # Relative to the gain per variable, the strength has a meaning on every data set; uniform, since
-        # weak and strong kicks succeed at different times.
+        # Relative to the gain per variable, so that the strength has a meaning on every data set; uniform,
+        # since weak and strong kicks succeed at different times.
         deviation = self.strength * self.random.random() * gain / region.variables.bit_count()
         return Noise(deviation, self.generator)
 

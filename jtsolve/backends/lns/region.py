@@ -6,14 +6,14 @@ separator B_j, that is, if some clique contains it. Scores express this:
     f'(A) = f(A) + M · #{j : B_j ⊆ A}.
 
 By running intersection, the cliques that contain B_j form a subtree, with one separator less than cliques, so
-a tree gains M for every B_j that it covers, no matter how often. The current tree covers all of them; M
-exceeds the difference of any two trees' scores, so an optimal tree covers all of them too.
+a tree gains M once for every B_j that it covers. The current tree covers all of them; M exceeds the
+difference of any two trees' scores, so an optimal tree covers all of them too.
 
-The constraints of the problem restrict the region: bounds on sizes unchanged; of the forbidden and required
-edges, forbidden cliques, forbidden and allowed separators, those within U. (A required edge within U that a
+The region inherits the constraints of the problem: bounds on sizes unchanged; forbidden and required edges,
+forbidden cliques, forbidden and allowed separators if they are within U. (A required edge within U that a
 clique outside contains is within a B_j. A clique equal to some B_j will be merged into a neighbour, so it is
-not forbidden here.) A set with too many cells has no score here, which keeps the fast solvers of small
-problems. Only a bound on the number of cliques cannot be expressed within a region.
+not forbidden here.) A set with too many cells has no score here, so that solvers of small problems need not
+support that constraint. Only a bound on the number of cliques cannot be expressed within a region.
 """
 
 from __future__ import annotations

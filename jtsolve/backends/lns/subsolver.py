@@ -1,4 +1,4 @@
-"""Regions of a junction tree, solved exactly: in batches where the exact backend can, else singly.
+"""Exact solutions of regions of a junction tree: in batches where the exact backend can, else one by one.
 
 Groups are possible if the only constraint is a bound on the treewidth and the exact backend has a solver for
 groups of small problems. Each thread solves a batch; the batches do not depend on the number of threads.
@@ -81,7 +81,7 @@ class RegionSolver:
 
     @property
     def group(self) -> int:
-        """The number of regions that take as long as one."""
+        """The number of regions that need the time of one."""
         return 1 if self.small is None else self.small.group
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class RegionSolver:
             covered = tuple(renumbered(mask, renamed) for mask in region.covered)
             masks = shape_of(len(chosen), min(len(chosen), width)).masks
             tasks.append(SmallTask(len(chosen), masks, values, covered, target))
-        # A group takes as long as its largest problem.
+        # A group needs the time of its largest problem.
         order = sorted(range(len(tasks)), key=lambda i: tasks[i].variables)
         groups = [order[start : start + small.group] for start in range(0, len(order), small.group)]
         call: Callable[[list[int]], list[SmallAnswer]] = lambda group: small([tasks[i] for i in group])  # noqa: E731
@@ -160,6 +160,6 @@ class RegionSolver:
 
 
 def _rounding(scores: NDArray[np.float64], variables: int) -> float:
-    """Returns how much rounding can have lowered an optimum: that of 4n additions of such scores."""
+    """Returns the largest error of an optimum by rounding, in nats: that of 4n additions of such scores."""
     high = float(np.abs(scores[scores > -inf]).max())
     return 4 * variables * float(np.finfo(np.float64).eps) * 2 * variables * high

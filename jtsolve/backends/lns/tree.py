@@ -112,7 +112,7 @@ def splice(
     """Replaces a region by a junction tree over U whose cliques cover all boundary separators.
 
     A neighbour o is linked to a random new clique that contains its B. As o ∩ U = B, running intersection
-    holds and the boundary separators stay. A new clique equal to a B lies within o and is merged into it; no
+    holds and the boundary separators stay. A new clique equal to some B is within o and is merged into it; no
     other nested pair can arise.
 
     Args:
@@ -130,7 +130,7 @@ def splice(
     # The new tree covers every boundary separator, so that such a clique exists.
     for _, other, separator in region.boundary:
         tree.link(other, random.choice([q for q in fresh if is_subset(separator, tree.cliques[q])]))
-    # At most one of the two is left: the new clique that equals a boundary separator is a subset of o.
+    # A new clique that equals a boundary separator is a subset of o.
     for node in fresh:
         clique = tree.cliques[node]
         host = next((other for other, separator in tree.adjacent[node].items() if separator == clique), None)

@@ -2,10 +2,11 @@
 
 The formulation is that of Berg, Järvisalo and Malone (`encodings.family`), with clutter cuts as clauses. The
 other algorithms of python-sat are not offered: FM and RC2 without stratification keep splitting such fine
-weights and take seconds to minutes for five variables, and LSU supports no weights.
+weights and need seconds to minutes for five variables, and LSU supports no weights.
 
-The solver runs in its own process (`support.solver`, `support.worker`), since it ignores our clock. Weights
-are whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`); scores are recomputed.
+The solver runs in its own process (`support.solver`, `support.worker`), since python-sat cannot be
+interrupted. Weights are whole multiples of a unit, and bounds carry the rounding (`encodings.rounding`);
+scores are recomputed.
 
 Time is exponential in the number of variables in the worst case. Memory: the sets or families, and in the
 solver's process their clauses, n³ clauses of the order, and learnt clauses.
@@ -18,56 +19,22 @@ References:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from jtsolve.backends.support.packages import needs
-from jtsolve.backends.support.solver import SolverCall, estimated_cost, require_relaxation, solve_prepared
-from jtsolve.core.backend import Backend, Capabilities, Estimate, Report
-from jtsolve.encodings.family import FEATURES
-
-if TYPE_CHECKING:
-    from jtsolve.core.problem import Problem
-    from jtsolve.core.result import Outcome
-    from jtsolve.core.run import Limits
+from jtsolve.backends.support.solver import SolverBackend
 
 
 @dataclass(frozen=True, slots=True)
-class MaximumSatisfiability:
+class MaximumSatisfiability(SolverBackend):
     """Weighted MaxSAT with python-sat. Exact, for small or well-pruned problems.
 
     Args:
-        start: the backend that finds the first tree, or None.
+        start: the backend that finds the first tree, or None: then nothing is pruned.
         relaxation: a backend that relaxes the problem, for a bound, cuts and pruning, or None. Where its
             bound is the tree's score, that bound is the proof of optimality.
-        prune: whether to drop the families that the relaxation, or without one the completion bound, rules
-        out.
     """
 
-    start: Backend | None = None
-    relaxation: Backend | None = None
-    prune: bool = True
-
     name: ClassVar[str] = "maxsat"
-
-    def __post_init__(self) -> None:
-        require_relaxation(self)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """All constraints of the formulation; python-sat has to be installed."""
-        return Capabilities(
-            features=FEATURES,
-            exact=True,
-            needs_table=True,
-            predictable=False,
-            rules=(needs("pysat", "python-sat"),),
-        )
-
-    def estimate(self, problem: Problem, limits: Limits) -> Estimate:
-        """See `Backend.estimate`."""
-        return estimated_cost(self, problem, limits)
-
-    def solve(self, problem: Problem, limits: Limits, report: Report) -> Outcome:
-        """See `Backend.solve`."""
-        call = SolverCall("pysat", "jtsolve.backends.maxsat.process:solve", "family", {})
-        return solve_prepared(self, call, problem, limits, report)
+    module: ClassVar[str] = "pysat"
+    package: ClassVar[str] = "python-sat"
+    process: ClassVar[str] = "jtsolve.backends.maxsat.process:solve"

@@ -22,13 +22,13 @@ from pysat.formula import WCNF
 from pysat.solvers import Solver
 
 from jtsolve.backends.support.solver import SolverMessage, encoded
-from jtsolve.encodings.wcnf import to_wcnf
+from jtsolve.encodings.cnf import to_wcnf
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.solver import Send, SolverInput
+    from jtsolve.encodings.cnf import Wcnf
     from jtsolve.encodings.formula import Encoding
     from jtsolve.encodings.rounding import Unit
-    from jtsolve.encodings.wcnf import Wcnf
 
 _SAT = "glucose3"
 """The SAT solver beneath RC2."""

@@ -1,38 +1,39 @@
 """`merging`: trees from diverse starts, and the best tree that their cliques make together. A heuristic.
 
-Local search ends in traps from which only a joint change of many cliques leads: on plants at treewidth 2, the
-tree that `lns` ends at and the optimum differ in 35 of 67 cliques, and no change of fewer than 18 helps. But
-trees of other descents have these cliques, each tree some. So, in rounds:
+Local search ends in local optima that only a joint change of many cliques leaves: on plants at treewidth 2,
+the last tree of `lns` and the optimum differ in 35 of 67 cliques, and no change of fewer than 18 is a gain.
+But other descents find these cliques, each of them some. So, in rounds:
 
 1. Some trees, greedy ones of perturbed scores and ones grown in a random order in turn (`starts`), each
    descend to a local optimum of the scores themselves. They may be far worse than the best tree.
-2. The cliques of these trees, of the best tree and of the last rounds', with all their subsets, are a small
-   problem (`union`): a few hundred sets. The exact backend finds its best tree, starting from the best one
-   known, whose cliques are among them.
+2. The cliques of these trees, of the best tree and of the trees of the last rounds, with all their subsets,
+   form a small problem (`union`) of a few hundred sets. The exact backend finds its best tree, starting from
+   the best one known, whose cliques are among them.
 3. A better tree is improved by a short local search.
 
-A merge that times out is abandoned and the next one uses fewer trees; an easy one, more, except in
-trajectories (below), where the last tree is enough.
+A merge that times out is abandoned, and the next one uses fewer trees. After an easy merge the next one uses
+more, except in trajectories (below), where the last tree is enough.
 
-It starts with the best forest, then a local search from a greedy tree. With cliques of more than 3, another
-starts from the forest and widens step by step, so that the first merge is across widths. All descents start
-from trees of treewidth 2 at most, and widen likewise. Rounds and another local search alternate: when one has
-found no better tree for as long as all work before it took, the other continues from the best. After a number
-of consecutive rounds without a better tree, that search has the rest of the time. The run ends with it, or
-when a region of a local search contains all variables, which is a proof.
+A run starts with the best forest, then a local search from a greedy tree. With cliques of more than 3
+variables, another local search starts from the forest and widens it step by step, so that the first merge
+combines trees of different widths. All descents start from trees of treewidth 2 at most, and widen likewise.
+Rounds and another local search alternate: when one has found no better tree for as long as all work before it
+took, the other continues from the best. After a number of consecutive rounds without a better tree, the local
+search gets the rest of the time. The run ends with it, or when one of its regions contains all variables,
+which is a proof.
 
-With cliques of more than 3 and up to 80 variables, *trajectories* replace this alternation. A trajectory
-begins with an improved tree of treewidth 2: the first with the best that rounds find there, the others with
-one grown in a random order. It is lifted (`lifting`) with scores that favour some variables; the best of some
-lifts is its current tree. Its descents start near the current tree, where a descent from it ends under such
-scores. Once these find nothing better, or the current tree is as good as the best one, found by another
-trajectory, both are merged and another trajectory begins.
+With cliques of more than 3 and a problem of at most 80 variables, *trajectories* replace this alternation. A
+trajectory begins with an improved tree of treewidth 2: the first with the best tree of rounds at that
+treewidth, the others with one grown in a random order. It is lifted (`lifting`) with scores that favour some
+variables; the best of some lifts is the current tree. Each descent starts near it, at the tree where a
+descent from it under such scores ends. Once these find nothing better, or the current tree is as good as the
+best one of another trajectory, both are merged and another trajectory begins.
 
 A better tree of another member of a portfolio becomes the best tree. The constraints supported are those of
 the local searches; a start that violates them is left out.
 
-Time: a few tenths of a second for a descent, which are two thirds of the whole. Memory: that of the backends
-it uses, and n² bonuses.
+Time: some tenths of a second for each descent, two thirds of the total. Memory: that of the backends it uses,
+and n² bonuses.
 
 References:
     Cook and Seymour, Tour merging via branch-decomposition, INFORMS Journal on Computing 2003: the best
@@ -72,10 +73,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Tuning:
-    """The constants of the rounds: measured in the study, on seven sets of 37 to 111 variables."""
+    """The constants of the rounds, measured on seven sets of 37 to 111 variables."""
 
     forest: float = 4.0
-    """Seconds of its thread for the forest, which is then that of the pairs scored so far."""
+    """Processor seconds for the forest, which is then that of the pairs scored so far."""
     seconds: float = 3.0
     """Processor seconds after which a merge is abandoned: a longer one rarely has a better tree."""
     easy: float = 1.0
@@ -84,8 +85,12 @@ class _Tuning:
     """Variables above which perturbations are smaller, and fewer trees are kept."""
     wide: int = 4
     """Size of cliques from which on a round has one tree, as two make too many sets, and descents start from
-    narrower trees. With starts as wide as may be, the worst of three seeds on plants at treewidth 3 stood
-    1,746 nats lower after 20 s. Up to `large` variables, trajectories replace turns with `otherwise`."""
+    narrower trees: with starts of full width, the worst of three seeds on plants at treewidth 3 was 1,746
+    nats lower after 20 s. Up to `large` variables, trajectories replace turns with `otherwise`."""
+    noise: float = 0.5
+    noise_of_large: float = 0.3
+    """Standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per edge of
+    the best tree: up to `large` variables, and above."""
     least_noise: float = 0.04
     """Lower end of the noise of starts near the current tree, as a share: it is log-uniform up to 1."""
     narrow: int = 2
@@ -95,8 +100,8 @@ class _Tuning:
     widenings: int = 3
     """Maximum number of lifts of a trajectory: larger treewidths are left to local searches."""
     lifts: int = 4
-    """Number of lifts; the best is kept. On plants at treewidth 3, two of four seeds came above
-    −240,660 in 75 s with one, and six of eight with three or four; eight are no better."""
+    """Number of lifts; the best is kept. On plants at treewidth 3, two of four seeds exceeded −240,660 in
+    75 s with one, and six of eight with three or four; eight are no better."""
     idle: int = 9
     """Rounds of a trajectory without a better tree, before another begins."""
     trajectories: int = 3
@@ -117,20 +122,18 @@ _TUNING = _Tuning()
 class Merging:
     """Merges trees of many descents into the best tree of their cliques. Heuristic, for tens to hundreds.
 
-    It returns a tree that meets all constraints or none at all. Without a first tree, `otherwise` has all
+    It returns a tree that meets all constraints or none at all. Without a first tree, `otherwise` gets all
     the time.
 
     Args:
-        forest: backend for the best forest, the first tree; None for none, or where it objects.
+        forest: backend for the best forest, which is the first tree unless it objects; None for none.
         greedy: backend for the greedy trees, of the scores and of perturbed ones.
         descent: local search that ends at a local optimum; its option `start` is set.
         improve: local search for the first tree and better ones; its option `start` is set.
         exact: solves the merged problems; its option `start` is set.
-        otherwise: local search that alternates with rounds that find nothing, and has the rest of the time
+        otherwise: local search that alternates with rounds that find nothing, and gets the rest of the time
             after the last one or where even merges of two trees are abandoned; its option `start` is set;
-            None to merge to the last round and end.
-        noise: standard deviation of the bonus of an edge in perturbed scores, as a multiple of the gain per
-            edge of the first tree; 0.6 of it above 80 variables.
+            None to end after the last round.
         rounds: the largest number of consecutive rounds without a better tree, before `otherwise`.
 
     Raises:
@@ -143,7 +146,6 @@ class Merging:
     exact: Backend
     forest: Backend | None = None
     otherwise: Backend | None = None
-    noise: float = 0.5
     rounds: int = 15
 
     name: ClassVar[str] = "merging"
@@ -154,18 +156,18 @@ class Merging:
         for part in (self.descent, self.improve, self.exact, self.otherwise):
             if part is not None and not hasattr(part, "start"):
                 raise ValueError(f"'{part.name}' has no option 'start'; give one that improves trees")
-        if not 0 <= self.noise < inf or self.rounds < 0:
-            raise ValueError("noise and rounds must be at least 0")
+        if self.rounds < 0:
+            raise ValueError("rounds must be at least 0")
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the local searches support; a rank above theirs."""
+        """The constraints that the local searches and `exact` support; a rank above theirs."""
         searches = self.descent.capabilities, self.improve.capabilities
 
         def objection(problem: Problem) -> str | None:
-            rules = (part.capabilities for part in (self.descent, self.improve, self.exact))
-            # The features are those of all parts together; ours objects to them.
-            reasons = [r for one in rules for r in replace(one, features=ALL_FEATURES).objections(problem)]
+            parts = (part.capabilities for part in (self.descent, self.improve, self.exact))
+            # Constraints are left to `features` below, the intersection of all parts.
+            reasons = [r for one in parts for r in replace(one, features=ALL_FEATURES).objections(problem)]
             return " ".join(dict.fromkeys(reasons)) or None
 
         features = searches[0].features & searches[1].features & self.exact.capabilities.features
@@ -195,7 +197,7 @@ class _Rounds:
         small = problem.n <= _TUNING.large
         self.has_trajectories = self.wide and small
         self.group, recent = (1, 1) if self.wide else (3, 12) if small else (3, 3)
-        self.noise = options.noise * (1.0 if small else 0.6)
+        self.noise = _TUNING.noise if small else _TUNING.noise_of_large
         self.recent: deque[JunctionTree] = deque(maxlen=recent)
         self.fresh: list[JunctionTree] = []  # of this round
         self.best: JunctionTree | None = None
@@ -211,7 +213,7 @@ class _Rounds:
         self.last_gain = 0.0  # seconds until the active search took over, or found a better tree
 
     def outcome(self) -> Outcome:
-        """Runs the rounds; a stop amid scoring or growing loses nothing that was found."""
+        """Runs the rounds; a stop during scoring or growing keeps the best tree."""
         try:
             return self.run()
         except StoppedError:
@@ -225,7 +227,7 @@ class _Rounds:
         if self.best is None and bound == inf and otherwise is not None and self.report.stop is None:
             return otherwise.solve(self.problem, self.limits, self.report)
         while self.best is not None and bound == inf and self.report.stop is None:
-            # In order: another trajectory; the final local search; a turn of the other search; a round.
+            # In this order: another trajectory, the final local search, a turn of `otherwise`, a round.
             stuck = self.idle > self.options.rounds
             if self.may_begin_trajectory and (
                 self.idle > min(_TUNING.idle, self.options.rounds) or self.has_met_best
@@ -253,27 +255,27 @@ class _Rounds:
         return self.limits.elapsed - self.began
 
     def is_stalled(self) -> bool:
-        """Returns whether the active search has found nothing for as long as all earlier work took."""
+        """Returns whether the active search has found nothing for as long as all work before it took."""
         least = max(self.last_gain, _TUNING.least_patience * self.group)
         return self.elapsed > self.last_gain + least
 
     @property
     def may_begin_trajectory(self) -> bool:
-        """Whether another trajectory may begin: without a time limit, until some found nothing."""
+        """Whether another trajectory may begin: without a time limit, only until some fail."""
         return self.has_trajectories and (
             self.failed_trajectories < _TUNING.trajectories or self.limits.time is not None
         )
 
     @property
     def has_met_best(self) -> bool:
-        """Whether the current tree is as good as the best one, which another trajectory found."""
+        """Whether the current tree is as good as the best one, of another trajectory."""
         current, best = self.current, self.best
         if current is None or current is best:
             return False
         return self.value(current) > self.score - _TUNING.tolerance
 
     def until_stalled(self) -> DerivedReport:
-        """Returns a report that ends a search once it is stalled; bounds may hold for some trees only."""
+        """Returns a report that ends a search once it is stalled, and passes on trees only."""
         return DerivedReport(self.report, self.offer_news, lambda: Stop.TIME if self.is_stalled() else None)
 
     def stats(self) -> dict[str, int]:
@@ -295,7 +297,7 @@ class _Rounds:
             return inf
         found = self.descend(self.options.improve, self.best)
         if found.bound == inf and first is not None and self.wide:
-            # From a narrower tree the local search widens step by step; the first merge is across widths.
+            # From a narrower tree the local search widens step by step: the first merge combines widths.
             start = self.widened(self.narrow_tree()) if self.has_trajectories else first
             widened = self.descend(self.options.improve, start or first)
             self.recent.extend(tree for tree in (found.tree, widened.tree) if tree is not None)
@@ -324,7 +326,7 @@ class _Rounds:
         """Merges the current tree with the best one and, if that gains nothing, begins another trajectory."""
         before, last = self.score, self.current
         self.idle, self.current = 0, best
-        # Merges of a trajectory use its own trees only: their cliques fit together.
+        # Merges of a trajectory use its own trees only, as their cliques are compatible.
         self.recent.clear()
         merged = None if last is None or last is best else self.merge(best, [last])
         if merged is not None and self.value(merged) > before + _TUNING.tolerance:
@@ -482,9 +484,9 @@ class _Rounds:
         return abs(self.score - empty) / max(1, len(self.best.graph_edges))
 
     def part(self, seconds: float = inf) -> DerivedReport:
-        """Returns a report that ends after a few seconds of this thread, and only passes trees on.
+        """Returns a report that ends after some seconds of this thread, and passes on trees only.
 
-        Bounds may hold for some of the trees only.
+        Bounds may hold for a part of the trees only.
         """
         end = thread_time() + seconds
 
@@ -494,7 +496,7 @@ class _Rounds:
         return DerivedReport(self.report, self.offer_news, ends, same_problem=False)
 
     def silent(self) -> DerivedReport:
-        """Returns a report that only passes on the request to stop."""
+        """Returns a report without news, which stops with the whole."""
         return DerivedReport(self.report, lambda _news: None, same_problem=False)
 
     def offer_news(self, news: News) -> None:

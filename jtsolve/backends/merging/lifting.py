@@ -1,18 +1,18 @@
 """Lifting: the best tree of one more treewidth that adds a variable to each clique of a junction tree.
 
-Good trees of treewidth 3 have hubs: on plants, two or three variables have 18 to 23 neighbours each, where in
-the best tree of treewidth 2 none has more than 8. A local search that widens a tree by a few cliques at a
-time mostly ends with poor hubs; a lift chooses them for all cliques at once.
+Good trees of treewidth 3 have hubs: on plants, two or three variables have 18 to 23 neighbours each, while in
+the best tree of treewidth 2 none has more than 8. A local search that widens a tree a few cliques at a time
+mostly ends with poor hubs; a lift chooses the hubs for all cliques at once.
 
 Let each clique C_i have a label: no variable, or one outside it. The sets with their labels have running
 intersection if and only if, for every variable v, the nodes that contain v or are labelled v are connected.
 Those that contain it are; hence, on the path from a node labelled v to those that contain v, the next node
-contains v or is labelled v. That is a condition on two neighbours, and so is their separator: C_i ∩ C_j with
-a label that the other contains or has as well. Hence, the best labels are found by dynamic programming from
-the leaves of the tree to a root.
+contains v or is labelled v. This condition involves two neighbours only, and so does their separator:
+C_i ∩ C_j with each label that the other clique contains or has too. Hence dynamic programming from the leaves
+of the tree to a root finds the best labels.
 
 Two labels, neither in the other node, add to the separator only if they are equal, so that all pairs
-of labels of two neighbours take a time linear in n. Time: n scores and some operations on arrays of n for
+of labels of two neighbours need a time linear in n. Time: n scores and some operations on arrays of n for
 each clique; 10 ms for 69 variables. Ours.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def lifted(scores: LocalScores, tree: JunctionTree, largest: int) -> JunctionTree:
-    """Returns the best tree of all labels under which cliques and separators have scores; without any, -inf.
+    """Returns the tree of the best labels; its score is -inf if no labels give every set a score.
 
     Args:
         scores: of sets of up to `largest` variables.
@@ -80,8 +80,8 @@ def _child(
     every = np.arange(n + 1)
     joint = upper & lower
     shared = _extended(scores, joint, scores.max_size)
-    # A label that the other contains is in the separator. Where the home of a label is on the other side, and
-    # not the other itself, the other must have it, too.
+    # A label that the other node contains is in the separator. Where the nodes that contain a label are
+    # beyond the other node, the other node must have the label, too.
     in_upper, in_lower, in_below = (_indicator(n, one) for one in (upper, lower, below))
     separators = np.where(in_upper & ~_indicator(n, joint), shared, shared[n])
     may_differ = in_upper | in_below

@@ -2,11 +2,11 @@
 
 The perturbation is a function of edges, s(A) + Σ_{e ⊆ A} β_e with normal β_e, so that it favours some edges
 in every clique and separator alike, at every treewidth. A greedy tree of these scores is a good tree of data
-that are a little different. In a tree grown in a random order, each vertex joins where it gains most at its
-turn: the first have little choice, so that each order makes other mistakes, and a descent mends them in half
-of the time that it takes from a random tree. On plants (69 variables, treewidth 2) both kinds in turn reached
-the optimum in 4 to 7 s of processor time from 3 of 3 seeds; grown trees alone did not within 7 s from two of
-them, and with random trees instead one took more than 20 s.
+that are slightly different. In a tree grown in a random order, each vertex joins where it gains most when it
+arrives: the first have little choice, so that each order makes other mistakes, and a descent corrects them in
+half of the time of one from a random tree. On plants (69 variables, treewidth 2), the two kinds in turn
+reached the optimum in 4 to 7 s of processor time from 3 of 3 seeds; grown trees alone failed within 7 s from
+two of them, and random trees instead of them needed more than 20 s from one.
 """
 
 from __future__ import annotations

@@ -1,31 +1,31 @@
-"""`portfolio`: search and proof as one: several backends side by side, which share trees and bounds.
+"""`portfolio`: search and proof in one backend: several backends side by side, which share trees and bounds.
 
 By default they are `merging`, which finds the trees, and `clutter`, which proves bounds, fixes families by
-the best tree of all, and branches. On several threads members run in processes, on one they run in turns
-(`turns`); the first two start at once, more on more threads, but on one thread a proof that has no prospect
-of ending waits for the search before it. When one ends, the next starts. If there are more threads than
-members, the heuristic members run again with other seeds: member i has the seed of the run
-plus i. Every tree and bound is sent to the parent, which verifies the trees: a tree that breaks a constraint
-fails its member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent`
-of every member's report: those that improve trees continue from it when they restart.
+the best tree of all, and branches. On several threads members run in processes (`pool`), on one they run in
+turns (`turns`). The first two start at once, more on more threads; but on one thread a proof that is out of
+reach waits for the search before it. When a member ends, the next starts. If there are more threads than
+members, the heuristic members run again with other seeds: member i has the seed of the run plus i. Every
+tree and bound is sent to the parent, which verifies the trees: a tree that breaks a constraint fails its
+member. When the best score meets the best bound, all stop. The best tree of all is the `incumbent` of every
+member's report: members that improve trees continue from it when they restart.
 
 Each member runs in a separate interpreter (`member`), so that scripts need no guard and a crash harms one
-member only. Large arrays of scores are in one file that all processes map. The memory limit is divided by
-predicted need. At the end, members are told to stop, and those that do not stop at once are killed with all
-their descendants; if the parent dies, they kill themselves (`jtsolve.core.processes`).
+member only. Large arrays of scores are in one file that all processes map. The memory limit is divided in
+proportion to the predicted needs. At the end, members have a moment to stop; the others are killed with all
+their descendants. If the parent dies, they kill themselves (`jtsolve.core.processes`).
 
-With few variables, members run one after the other in this process, one that searches first: they end
-sooner than a process starts.
+With few variables, members run one after the other in this process, a heuristic one first: they end sooner
+than a process starts.
 
-A proof may never end. Without a time limit, exact members get `patience` times the time that the
-heuristic ones took, from the first bound on, and ten times as long for that; then the run ends with the
-best tree and its gap.
+A proof may never end. Without a time limit, exact members get `patience` times the time of the heuristic
+ones, counted from the first bound, and ten times as long to find that bound; then the run ends with the best
+tree and its gap.
 
 A member that fails is named in the stats under `failed`, and the answer of the others is kept; if all fail,
-it is an error.
+the run is an error.
 
-Members side by side are not deterministic: when one receives another's tree, and so its results from
-there, is a matter of timing, as is which one is stopped when. See docs/heuristics.md.
+Runs in parallel are not deterministic: a member continues from another's tree when that arrives, and is
+stopped when another has finished. See docs/heuristics.md.
 
 Time: that of the members, and about a second to start processes.
 Memory: that of the members that run at a time, with the large arrays of scores once.
@@ -57,10 +57,10 @@ _MOST_IN_PROCESS = 12
 """Variables up to which members run in this process: another takes about a second to start."""
 _SIDE_BY_SIDE = 2
 """Members that run at a time even on one thread: one that searches and one that proves."""
-_HOPELESS = 1e5
+_OUT_OF_REACH = 1e5
 """Ratio of a proof's predicted time to the time left from which on, on one thread, it waits for the search.
-With 1,000 variables and 60 s, where `clutter` had no bound after half a minute of its own, it is 2 million;
-with 500 and 600 s, where it has one, 8,000."""
+It is 2 million with 1,000 variables and 60 s, where `clutter` had no bound after half a minute alone, and
+8,000 with 500 variables and 600 s, where it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Portfolio:
 
     Args:
         members: the backends, the most promising first; repetitions of one differ by their seeds.
-        patience: without a time limit, how long exact members go on after the heuristic ones have ended, as a
+        patience: without a time limit, the time of exact members after the heuristic ones have ended, as a
             multiple of the time until then; at least ten seconds.
 
     Raises:
@@ -91,7 +91,7 @@ class Portfolio:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What some member supports; exact if all are; a rank above theirs."""
+        """The constraints that some member supports; exact if all members are; a rank above theirs."""
         each = [member.capabilities for member in self.members]
 
         def all_object(problem: Problem) -> str | None:
@@ -138,49 +138,49 @@ class _Schedule(NamedTuple):
 
 def _schedule(portfolio: Portfolio, problem: Problem, limits: Limits) -> _Schedule:
     """Returns the schedule, without jobs that do not fit the memory, but always with one."""
-    taking = [one for one in portfolio.members if not objections_of(one, problem)]
-    costs = [estimate_of(one, problem, limits) for one in taking]
-    few = problem.n <= _MOST_IN_PROCESS or len(taking) == 1
+    members = [one for one in portfolio.members if not objections_of(one, problem)]
+    costs = [estimate_of(one, problem, limits) for one in members]
+    few = problem.n <= _MOST_IN_PROCESS or len(members) == 1
     in_process = few or limits.workers == 1
-    repeated = [i for i, one in enumerate(taking) if not one.capabilities.exact]
-    order = [*repeated[:1], *(i for i in range(len(taking)) if i not in repeated[:1])]
+    repeated = [i for i, one in enumerate(members) if not one.capabilities.exact]
+    order = [*repeated[:1], *(i for i in range(len(members)) if i not in repeated[:1])]
     while repeated and not in_process and len(order) < limits.workers:
         order += repeated[: limits.workers - len(order)]
     own = resident_memory()
     jobs: list[Job] = []
     for number, i in enumerate(order):
         if not jobs or (costs[i].memory if in_process else own + costs[i].memory) <= limits.memory_bytes:
-            jobs.append(Job(number, taking[i], limits.seed + number, costs[i].memory))
+            jobs.append(Job(number, members[i], limits.seed + number, costs[i].memory))
     # In turns, a proof costs the search time; if it is out of reach, the best search gets all of it.
     left = inf if limits.time is None else limits.time - limits.elapsed
-    exact = [i for i, one in enumerate(taking) if one.capabilities.exact]
+    exact = [i for i, one in enumerate(members) if one.capabilities.exact]
     fitting = [job.member for job in jobs]
-    hope = any(taking[i] in fitting and costs[i].seconds <= _HOPELESS * left for i in exact)
-    least = _SIDE_BY_SIDE if hope or not exact else 1
+    reachable = any(members[i] in fitting and costs[i].seconds <= _OUT_OF_REACH * left for i in exact)
+    least = _SIDE_BY_SIDE if reachable or not exact else 1
     at_a_time = 1 if few else min(max(least, limits.workers), len(jobs))
     if at_a_time > 1 and not in_process:
         jobs = _side_by_side(jobs, at_a_time, own, problem, limits)
     while at_a_time > 1 and _memory(jobs, at_a_time, own, in_process=in_process) > limits.memory_bytes:
         at_a_time -= 1
-    proving = [not one.capabilities.predictable for one in taking]
-    searching = [cost.seconds for cost, guess in zip(costs, proving, strict=True) if not guess]
+    predictable = (one.capabilities.predictable for one in members)
+    searching = [cost.seconds for cost, known in zip(costs, predictable, strict=True) if known]
     seconds = sum(searching) if in_process else 1.0 + max(searching, default=0.0)
     cost = Estimate(_memory(jobs, at_a_time, own, in_process=in_process), seconds)
     return _Schedule(tuple(jobs), at_a_time, in_process, cost)
 
 
 def _side_by_side(jobs: list[Job], count: int, own: int, problem: Problem, limits: Limits) -> list[Job]:
-    """Returns the jobs so that `count` of them fit the memory, if the most demanding one can do with less.
+    """Returns the jobs with less memory for the most demanding one, if `count` of them fit only so.
 
-    A member may predict its use of all resources: `clutter` ascends over all families if they
+    A member may predict a smaller need under a smaller limit: `clutter` ascends over all families if they
     fit, and lists fewer at a time otherwise.
     """
-    hungry = max(jobs, key=lambda job: job.memory)
-    left = limits.memory_bytes - (_memory(jobs, count, own, in_process=False) - hungry.memory)
-    if hungry.memory <= left or left <= 0:
+    largest = max(jobs, key=lambda job: job.memory)
+    left = limits.memory_bytes - (_memory(jobs, count, own, in_process=False) - largest.memory)
+    if largest.memory <= left or left <= 0:
         return jobs
-    need = hungry.member.estimate(problem, replace(limits, memory=left)).memory
-    return [replace(job, memory=need) if job is hungry and need <= left else job for job in jobs]
+    need = largest.member.estimate(problem, replace(limits, memory=left)).memory
+    return [replace(job, memory=need) if job is largest and need <= left else job for job in jobs]
 
 
 def _memory(jobs: list[Job], count: int, own: int, *, in_process: bool) -> int:

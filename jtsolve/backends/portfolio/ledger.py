@@ -23,7 +23,7 @@ _LEAST_PATIENCE = 10.0
 _WITHOUT_A_BOUND = 10
 """Times the patience until there is a first bound."""
 _LEAST_FOR_TIES, _SHARE_FOR_TIES = 1.0, 0.1
-"""Seconds, or a share of those until the proof, that the prover then has to find the sparsest tree."""
+"""Time of the prover to find the sparsest tree after the proof: seconds, or a share of those until it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Ledger:
 
     @property
     def _is_late(self) -> bool:
-        """Whether patience is over. It starts again at the first bound, before which sets may be scored."""
+        """Whether patience is exhausted; it starts again at the first bound, before which sets are scored."""
         if not self.unlimited or self.searched is None:
             return False
         patience = max(_LEAST_PATIENCE, self.patience * self.searched)
@@ -94,7 +94,7 @@ class Ledger:
         return self.limits.elapsed > max(self.searched, self.bounded) + patience
 
     def _has_ended(self, job: Job) -> None:
-        """Notes when the last heuristic member has ended."""
+        """Records the end of a member, and the time at which the last heuristic one ended."""
         self.searching.discard(job.label)
         self.proving.discard(job.label)
         if self.searched is None and not self.searching:
@@ -106,29 +106,26 @@ class Ledger:
         Raises:
             InternalError: the tree breaks a constraint.
         """
-        with self._lock:
-            self._record(job, news)
-
-    def _record(self, job: Job, news: News) -> None:
         tree, bound = news.get("tree"), news.get("bound")
-        if bound is not None and bound < self.bound:
-            self.bounded = self.limits.elapsed if self.bound == inf else self.bounded
-            self.bound, self.bounding = bound, job.label
-            self.report(bound=bound)
-            if job.member.capabilities.exact:
-                self.proving.add(job.label)
-        if tree is None and bound is None:
-            self.report(**news)
-        elif tree is not None and tree is not self.tree:
-            if not self.problem.permits(tree):
-                raise InternalError(f"its tree breaks a constraint: {tree}")
-            score = tree.score(self.problem.scores)
-            if score > self.score:
-                self.tree, self.score, self.best = tree, score, job.label
-                self.report(tree=tree, note=job.member.name)
-        if self.closed and self.ties_end == inf:
-            elapsed = self.limits.elapsed
-            self.ties_end = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
+        with self._lock:
+            if bound is not None and bound < self.bound:
+                self.bounded = self.limits.elapsed if self.bound == inf else self.bounded
+                self.bound, self.bounding = bound, job.label
+                self.report(bound=bound)
+                if job.member.capabilities.exact:
+                    self.proving.add(job.label)
+            if tree is None and bound is None:
+                self.report(**news)
+            elif tree is not None and tree is not self.tree:
+                if not self.problem.permits(tree):
+                    raise InternalError(f"its tree breaks a constraint: {tree}")
+                score = tree.score(self.problem.scores)
+                if score > self.score:
+                    self.tree, self.score, self.best = tree, score, job.label
+                    self.report(tree=tree, note=job.member.name)
+            if self.closed and self.ties_end == inf:
+                elapsed = self.limits.elapsed
+                self.ties_end = elapsed + max(_LEAST_FOR_TIES, _SHARE_FOR_TIES * elapsed)
 
     def ended(self, job: Job, outcome: Outcome) -> None:
         """Records the outcome of a member.

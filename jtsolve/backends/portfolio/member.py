@@ -2,7 +2,7 @@
 
 A problem is pickled with its large arrays apart (pickle protocol 5), in one file that every process maps:
 they are in memory once, and read-only. The best tree of all members is in another file, which the parent
-replaces and members read when they ask for the incumbent.
+replaces and members read as their incumbent.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Assignment:
 def pack_problem(problem: Problem, file: Path) -> bytes:
     """Writes the problem to a file, and returns the place of each part, as bytes."""
     buffers: list[pickle.PickleBuffer] = []
-    bare = replace(problem, provenance={})  # useless to a solver; readers store anything there
+    bare = replace(problem, provenance={})  # of no use to a solver, and of any type
     head = pickle.dumps(bare, protocol=5, buffer_callback=buffers.append)
     lengths = []
     with file.open("wb") as stream:
@@ -79,21 +79,16 @@ class _MemberReport:
 
     def __init__(self, connection: Connection, problem: Problem, limits: Limits, best: Path) -> None:
         self._connection, self._problem, self._limits = connection, problem, limits
-        self._asked: Stop | None = None
-        self._file, self._read = best, (0, 0)  # identifies the version that we have read
+        self._requested: Stop | None = None  # by the parent
+        self._file, self._read = best, (0, 0)  # the version that was read last
         self._best: JunctionTree | None = None
         self._score = -inf
         self._lock = threading.Lock()
 
     @property
     def stop(self) -> Stop | None:
-        if (
-            self._asked is None
-            and self._limits.time is not None
-            and self._limits.elapsed >= self._limits.time
-        ):
-            return Stop.TIME
-        return self._asked
+        late = self._limits.time is not None and self._limits.elapsed >= self._limits.time
+        return self._requested or (Stop.TIME if late else None)
 
     @property
     def incumbent(self) -> JunctionTree | None:
@@ -102,10 +97,10 @@ class _MemberReport:
             version = status.st_ino, status.st_mtime_ns  # clocks of file systems are coarse
             if version != self._read:
                 self._read = version
-                self._learn(pickle.loads(self._file.read_bytes()))  # noqa: S301 - from our parent
+                self._keep_best(pickle.loads(self._file.read_bytes()))  # noqa: S301 - from our parent
         return self._best
 
-    def _learn(self, tree: JunctionTree) -> None:
+    def _keep_best(self, tree: JunctionTree) -> None:
         """Keeps a tree if it is the best one known here."""
         score = tree.score(self._problem.scores)
         with self._lock:
@@ -115,21 +110,21 @@ class _MemberReport:
     def __call__(self, **news: Unpack[News]) -> bool:
         tree, bound = news.get("tree"), news.get("bound")
         if tree is not None:
-            self._learn(tree)
+            self._keep_best(tree)
         if tree is not None or bound is not None:  # a member's progress is not that of the whole
-            self.say("news", {"tree": tree, "bound": bound})
+            self.send("news", {"tree": tree, "bound": bound})
         return self.stop is None
 
-    def say(self, kind: str, content: Any) -> None:
-        """Sends a message; without a parent, the process is about to be killed (`end_with_parent`)."""
+    def send(self, kind: str, content: Any) -> None:
+        """Sends a message to the parent; without one, this process is about to be killed."""
         with self._lock, contextlib.suppress(ConnectionError):
             self._connection.send((kind, content))
 
     def await_stop(self) -> None:
-        """Waits for the parent's reasons to stop, until the connection closes."""
+        """Receives the parent's reasons to stop, until the connection closes."""
         with contextlib.suppress(EOFError, ConnectionError):
             while True:
-                self._asked = self._connection.recv()
+                self._requested = self._connection.recv()
 
 
 def main(connection: Connection) -> None:
@@ -139,22 +134,22 @@ def main(connection: Connection) -> None:
         assignment: Assignment = pickle.loads(connection.recv_bytes())  # noqa: S301 - from our parent
         problem = unpack(packed)
     except Exception as error:  # noqa: BLE001 - any error has to reach the parent
-        connection.send(("failed", _plain(error)))
+        connection.send(("failed", _picklable(error)))
         return
     limits = Limits(assignment.time, assignment.memory, assignment.threads, assignment.seed)
     report = _MemberReport(connection, problem, limits, Path(assignment.best))
     threading.Thread(target=report.await_stop, daemon=True).start()
     guarded = problem.guarded(report)
     try:
-        report.say("ended", assignment.member.solve(guarded, limits, report))
+        report.send("ended", assignment.member.solve(guarded, limits, report))
     except StoppedError:
-        report.say("ended", Outcome(None, stop=report.stop or Stop.TIME))
+        report.send("ended", Outcome(None, stop=report.stop or Stop.TIME))
     except Exception as error:  # noqa: BLE001 - the same
-        report.say("failed", _plain(error))
+        report.send("failed", _picklable(error))
 
 
-def _plain(error: Exception) -> Exception:
-    """Returns an error that can be pickled: itself, or one with its text."""
+def _picklable(error: Exception) -> Exception:
+    """Returns the error if it can be pickled, else another one with its text."""
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     except Exception:  # noqa: BLE001 - errors of any library can fail in any way

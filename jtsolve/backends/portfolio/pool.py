@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 _POLL = 0.05
 """Polling interval for messages and the reason to stop, in seconds."""
 _SHARE = 0.2
-"""Minimum seconds between two best trees written for the members, which poll only now and then."""
+"""Minimum seconds between two best trees written for the members, which rarely read them."""
 _GRACE = 0.4
-"""Grace period of members that are told to stop, in seconds; in all, a run ends within a second."""
+"""Grace period for members to stop, in seconds; a run ends within a second in all."""
 _WRITING = 30.0
-"""The same where one writes a certificate: 47 MB of jester."""
+"""The same where a member writes a certificate: 47 MB for jester."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,9 @@ class Pool:
                 while (self.waiting or self.running) and ledger.stop is None:
                     while self.waiting and len(self.running) < self.at_a_time:
                         self.start(self.waiting.pop(0), packed, room, best)
-                    self.listen(ledger, _POLL)
+                    self.receive_all(ledger, _POLL)
                     self.share(ledger.report.incumbent, best)
-                self.ask_to_stop(ledger)
+                self.request_stop(ledger)
             finally:
                 for one in self.running:
                     one.close()
@@ -78,7 +78,7 @@ class Pool:
     def share(self, tree: JunctionTree | None, file: Path) -> None:
         """Writes the best tree to a file for the members, if it is new and the last one is not too recent.
 
-        A file rather than their connections: a member need not listen, and one that does not cannot block us.
+        They are in a file, not in the connections, which would fill up while a member reads nothing.
         """
         if tree is None or tree is self.shared or monotonic() < self.next_share:
             return
@@ -108,7 +108,7 @@ class Pool:
             best=str(best),
         )
         self.running.append(_MemberProcess(job, tree, connection))
-        with contextlib.suppress(BrokenPipeError):  # it died at once, which `receive` will notice
+        with contextlib.suppress(BrokenPipeError):  # it died at once, which `receive` detects
             connection.send_bytes(packed)
             connection.send_bytes(pickle.dumps(assignment))
 
@@ -116,11 +116,11 @@ class Pool:
         """Returns the needs of the jobs that start together with this one."""
         return [job.memory for job in self.waiting[: max(0, self.at_a_time - len(self.running) - 1)]]
 
-    def listen(self, ledger: Ledger, seconds: float) -> None:
+    def receive_all(self, ledger: Ledger, seconds: float) -> None:
         """Handles the messages that arrive within some seconds."""
-        talking = {one.connection: one for one in self.running}
-        for connection in wait(list(talking), seconds):
-            one = talking[connection]  # type: ignore[index] # `wait` returns some of what it is given
+        members = {one.connection: one for one in self.running}
+        for connection in wait(list(members), seconds):
+            one = members[connection]  # type: ignore[index] # `wait` returns some of its arguments
             if not self.receive(one, ledger):
                 self.running.remove(one)
                 one.close()
@@ -145,23 +145,22 @@ class Pool:
             return False
         return True
 
-    def ask_to_stop(self, ledger: Ledger) -> None:
-        """Asks all members to stop, and handles their last messages for a moment."""
+    def request_stop(self, ledger: Ledger) -> None:
+        """Requests all members to stop, and handles their messages during the grace period."""
         for one in self.running:
             with contextlib.suppress(ConnectionError):  # it has ended already
                 one.connection.send(ledger.stop)
-        asked = monotonic()
-        while self.running and (left := asked + self._grace() - monotonic()) > 0:
-            self.listen(ledger, left)
-
-    def _grace(self) -> float:
-        """Returns the seconds that the running members have to stop."""
-        writes = any(getattr(one.job.member, "certificate", None) for one in self.running)
-        return _WRITING if writes else _GRACE
+        began = monotonic()
+        while self.running:
+            writes = any(getattr(one.job.member, "certificate", None) for one in self.running)
+            left = began + (_WRITING if writes else _GRACE) - monotonic()
+            if left <= 0:
+                break
+            self.receive_all(ledger, left)
 
 
 def _death(process: subprocess.Popen[bytes]) -> str:
-    """Returns how a process ended that gave no answer."""
+    """Returns the message on a process that ended without an answer."""
     try:
         code: Any = process.wait(5)
     except subprocess.TimeoutExpired:

@@ -1,9 +1,8 @@
 """Members of a portfolio in threads of this process, in turns: one runs at a time.
 
-A member hands over where it reports or asks whether to stop, which every backend does all the time; so none
-has to be written for it, and none loses its state. What one reports, the others can read at once.
-
-Each has a thread, which runs only while it is the member's turn.
+Each member has a thread, which runs only while it is the member's turn. A turn ends where a member reports or
+polls its report, which every backend does all the time; so backends need no code for turns and keep their
+state. A report of one member reaches the others at once.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _TURN = 0.5
-"""Seconds of a turn: most members report every few hundredths of a second."""
+"""Seconds of a turn; most members report every few hundredths of a second."""
 
 
 class Turns:

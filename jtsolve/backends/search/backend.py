@@ -1,20 +1,20 @@
 """`search`: local search on junction trees, by hill climbing with perturbed data, or tabu. A heuristic.
 
-It starts from the best tree of some other backends and draws samples of moves of several kinds (`moves`).
-`climb` makes the best move of a sample that gains. `tabu` makes the best move even at a loss, unless it
-restores a clique that one of the last moves removed; a tree better than all before is always accepted.
+The search starts from the best tree of some other backends and draws samples of moves of several kinds
+(`moves`). `climb` makes the best move of a sample if it is a gain. `tabu` makes the best move even at a loss,
+unless it restores a clique that one of the last moves removed; a tree better than all before is always
+accepted.
 
 A round ends after many consecutive samples without a better tree. The next one restarts from the best tree
 with perturbed data: a climb under noisy scores. A better incumbent of another backend becomes the best tree
 at the next restart. Between samples, a tree edge moves to other cliques that contain its separator: another
-junction tree of the same graph, with other moves.
+junction tree of the same graph has other moves.
 
-All moves of a sample are drawn on the current tree, and their scores are looked up in one batch per size.
+All moves of a sample are drawn on the current tree, and their scores are computed in one batch per size. The
+moves and the options are described in docs/heuristics.md.
 
-The moves and the options are described in docs/heuristics.md.
-
-Constraints: a move that violates one is rejected. While gains are summed, a set without a score counts as the
-sum of its variables' scores; no accepted tree contains one.
+Constraints: a move that violates one is rejected. A set without a score counts as the sum of its variables'
+scores in gains; no accepted tree contains one.
 
 Time: some microseconds for each move drawn, and its scores, independently of the number of variables; a copy
 of a better tree, O(n), when the search leaves it.
@@ -47,7 +47,6 @@ from jtsolve.core.varset import is_subset, key_of
 if TYPE_CHECKING:
     from jtsolve.core.run import Limits
     from jtsolve.core.tree import JunctionTree
-    from jtsolve.core.varset import VarSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +56,12 @@ class _Tuning:
     sample: int = 64
     """Moves in a sample at most."""
     few: int = 16
-    """Variables up to which the search ends after as many moves as with these: with few variables and a bound
-    on the number of cliques, most moves are refused, and n³ are soon over."""
+    """Least n in the n³ moves of the search's patience: with few variables and a bound on the number of
+    cliques, most moves are rejected."""
     patience: int = 2
     """Consecutive samples per variable without a better tree before a round ends."""
     tabu: int = 20
-    """Samples for which a removed clique may not come back."""
+    """Samples during which a removed clique may not be restored."""
     noise: float = 0.2
     """Perturbation of the data: the largest standard deviation, as a multiple of the first tree's gain over
     the empty graph per variable."""
@@ -155,7 +154,7 @@ class _MoveSearch:
         self.reported = self.best_value = self.value
         self.best = self.tree.copy()
         self.incumbents = NewIncumbents(report)
-        # Makes the noise independent of the scale of the scores.
+        # Makes the noise relative to the scale of the scores.
         self.unit = abs(self.value - self.scores.empty_graph) / problem.n
         self.key = key_of(problem.n)
         # From the keys of removed cliques to the last sample in which a move may not restore them.
@@ -171,7 +170,8 @@ class _MoveSearch:
             before = self.best_value
             if self.rounds:
                 self.restart()
-            self.round()
+            search = self.tabu_search if self.options.method == "tabu" else self.climb
+            search(_TUNING.patience * self.problem.n)
             self.rounds += 1
             self.report_best()
             if self.best_value > before + self.tolerance:
@@ -194,14 +194,6 @@ class _MoveSearch:
         if tree is not None and (score := tree.score(self.problem.scores)) > self.best_value + self.tolerance:
             self.best, self.best_value, self.reported = MutableTree(tree), score, score
 
-    def round(self) -> None:
-        """Searches from the current tree until a round's patience is exhausted."""
-        patience = _TUNING.patience * self.problem.n
-        if self.options.method == "tabu":
-            self.tabu_search(patience)
-        else:
-            self.climb(patience)
-
     def climb(self, patience: int) -> None:
         """Makes the best move of each sample if it gains, under the noise."""
         failures = 0
@@ -210,13 +202,13 @@ class _MoveSearch:
             for gain, move in self.ranked():
                 if gain <= self.tolerance:
                     break
-                # The noise only ranks; the value of the tree is that of the scores themselves.
+                # The noise affects the ranking only, not the value of the tree.
                 if self.make(move, self.scores.gain(move.plus, move.minus)):
                     failures = 0
                     break
 
     def tabu_search(self, patience: int) -> None:
-        """Makes the best move of each sample that is not tabu, or gives a better tree than all before."""
+        """Makes the best move of each sample that is not tabu, or whose tree is better than all before."""
         failures = 0
         while failures < patience and self.stop is None:
             failures += 1
@@ -231,14 +223,16 @@ class _MoveSearch:
 
     def is_tabu(self, move: Move) -> bool:
         """Returns whether a move restores a clique that one of the last moves removed."""
-        return any(self.tabu.get(self.key(mask), -1) >= self.samples for mask in _new_cliques(move))
+        fresh = [move.change.fresh] if move.change.fresh >= 0 else []
+        masks = (*move.change.masks.values(), *fresh)
+        return any(self.tabu.get(self.key(mask), -1) >= self.samples for mask in masks)
 
     def make_tabu(self) -> None:
         """Makes the cliques that the last move removed tabu."""
         for node, before in self.tree.touched.items():
             if before is not None and self.tree.cliques.get(node) != before[0]:
                 self.tabu[self.key(before[0])] = self.samples + _TUNING.tabu
-        # Entries expire by themselves; this only keeps the dictionary small.
+        # Expired entries are harmless; this keeps the dictionary small.
         if len(self.tabu) > 100 * _TUNING.tabu:
             self.tabu = {key: until for key, until in self.tabu.items() if until >= self.samples}
 
@@ -252,7 +246,7 @@ class _MoveSearch:
         return sorted(gains, key=lambda entry: -entry[0])
 
     def sample(self, size: int) -> list[Move]:
-        """Returns random moves of the current tree, with their scores cached; none if it has to stop."""
+        """Returns random moves of the current tree, with their scores cached; none once the search stops."""
         if self.options.steps is not None:
             size = min(size, self.options.steps - self.proposed)
         self.stop = self.report.stop or (Stop.STEPS if size <= 0 else None)
@@ -324,8 +318,3 @@ class _MoveSearch:
             # Sums of differences drift.
             self.best_value = self.reported = tree.score(self.problem.scores)
             self.report(tree=tree)
-
-
-def _new_cliques(move: Move) -> list[VarSet]:
-    """Returns the sets that a move makes cliques, if no neighbour contains them."""
-    return [*move.change.masks.values(), *([move.change.fresh] if move.change.fresh >= 0 else [])]

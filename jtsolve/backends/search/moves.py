@@ -4,19 +4,19 @@ f is the local score, w the largest clique size allowed. A set within a neighbou
 once as a separator, so the gains are right no matter which nodes are merged afterwards.
 
 - `join`: adds the edge uv, for a tree edge with separator S, u and v in the cliques at its ends. S is
-  N(u) ∩ N(v) and separates u from v: S∪{u,v} comes between. Gain f(S∪{u,v}) + f(S) − f(S∪u) − f(S∪v).
+  N(u) ∩ N(v) and separates u from v: S∪{u,v} is inserted. Gain f(S∪{u,v}) + f(S) − f(S∪u) − f(S∪v).
 - `split`: removes the edge uv, where only the clique C contains both: C−u and C−v with the separator C−u−v
   replace it, and each neighbour is linked to the one that contains its separator.
 - `relocate`: removes a variable v from every clique that contains it, and joins it to a set S' within some
   clique. Deleting a vertex keeps a graph chordal, and v is simplicial afterwards. If only one clique
   contained it, this is the simplicial move.
 - `regraft`: the variables R that only the leaf clique C contains leave their separator S for a set S' within
-  some clique: f(R∪S') − f(S') − f(C) + f(S); also for a part of R, and for a C that is no leaf.
+  some clique: f(R∪S') − f(S') − f(C) + f(S); also for a part of R, and for a C that is not a leaf.
 - `replace`: for a tree edge ab and x in its separator, T' is the part of the cliques that contain x on b's
   side. In T', y replaces x, where y is in a clique next to T' and in none of T'. The cliques with x are still
   connected without T', those with y now with T'. Or x only leaves T'; or y only enters b.
 
-`relocate` and `replace` give up where more than `MoveProposals.most` cliques would change.
+`relocate` and `replace` make no move where more than `MoveProposals.most` cliques would change.
 
 References:
     `join`, `split`: Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika, 1999.
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MoveProposals:
-    """How moves are drawn: the random numbers, the problem, and the probabilities.
+    """The distribution of moves: random numbers, the problem, and the probabilities.
 
     Attributes:
         random: the random numbers.
         width: w, the largest clique size.
-        partners: for each variable, others that it gains most with, in decreasing order; empty if unknown.
+        partners: for each variable, those of the largest gains, in decreasing order; empty if unknown.
         most: the largest number of cliques that a move changes; more are hardly worth their scores.
-        partner: probability that a variable moves to the place of a partner.
-        anywhere: probability that it moves to any place; else it moves near by.
-        all_own: probability that all variables of one clique only move, not one of them.
-        ends: probability that a walk to a place near by ends after a step.
-        smaller: probability that a place loses another variable.
+        partner: probability that a variable moves to a clique of a partner.
+        anywhere: probability that it moves to any clique; else it moves to one near by.
+        all_own: probability that all variables that only one clique contains move, not one of them.
+        ends: probability that a walk to a clique near by ends after a step.
+        smaller: probability that the set S' loses another variable.
         enters: probability that `replace` only adds a variable.
         leaves: probability that it only removes one.
         aside: probability that y comes from another side than x.
@@ -131,7 +131,7 @@ def split(tree: MutableTree, by: MoveProposals) -> Move | None:
 
 
 def relocate(tree: MutableTree, by: MoveProposals) -> Move | None:
-    """Returns the move of a random variable to a random place."""
+    """Returns the move of a random variable to a random set."""
     random = by.random
     start = tree.random_node(random)
     v = random_member(tree.cliques[start], random)

@@ -1,4 +1,4 @@
-"""Local scores for local search: looked up in batches, cached, and with optional noise."""
+"""Local scores for local search: computed in batches, cached, and with optional noise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTES_PER_SCORE = 150
 
 
 class CachedScores:
-    """The scores looked up so far, with noise; the cache is cleared when it is full."""
+    """Cached scores, with noise; the cache is cleared when it is full."""
 
     def __init__(self, scores: LocalScores, random: Random) -> None:
         self._scores, self._random = scores, random
@@ -47,12 +47,12 @@ class CachedScores:
         return ranked
 
     def perturb(self, deviation: float) -> None:
-        """From now on adds normal noise to each score, with a standard deviation in nats; 0 for none."""
+        """Draws new normal noise for each score, with a standard deviation in nats; 0 for none."""
         self.deviation = deviation
         self._noise = {}
 
     def fetch(self, masks: Sequence[VarSet]) -> None:
-        """Looks up the scores that are not cached, in one batch per size."""
+        """Computes the scores that are not cached, in one batch per size."""
         self._known.fetch(masks)
 
     def gain(self, plus: Sequence[VarSet], minus: Sequence[VarSet]) -> float:

@@ -1,8 +1,8 @@
 """A junction tree for heuristics that change it step by step.
 
 Separators are stored at the tree edges, and a random node is drawn in constant time: a change costs the
-degrees of the nodes that it touches, independently of the number of variables. Whoever makes a change has to
-preserve running intersection.
+degrees of the nodes that it touches, independently of the number of variables. Callers preserve running
+intersection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from random import Random
 
 _WALK = 6
-"""Steps of the random walk of an edge's end: few, as tree edges are moved over and over."""
+"""Steps of the random walk of an edge's end: few, as tree edges are moved again and again."""
 
 
 class Change(NamedTuple):
@@ -44,7 +44,8 @@ class MutableTree:
         adjacent: from nodes to their neighbours, and from these to the separators between; in the order of
             insertion, so that the same seed draws the same neighbours.
         next: the number of the next node.
-        touched: the nodes that `apply` changed last, as before: clique and neighbours, or None if new.
+        touched: the nodes that the last `apply` changed, each with its clique and neighbours before, or None
+            if it is new.
     """
 
     def __init__(self, tree: JunctionTree) -> None:
@@ -54,7 +55,7 @@ class MutableTree:
         for a, b in tree.edges:
             self.link(a, b)
         self.touched: dict[int, tuple[VarSet, dict[int, VarSet]] | None] = {}
-        self._home: dict[int, int] = {}  # a node that holds a variable, or held it once
+        self._home: dict[int, int] = {}  # the last known node of a variable
         self.next = len(self.cliques)
         self._order = list(self.cliques)  # to draw from; `_place` inverts it
         self._place = {node: place for place, node in enumerate(self._order)}

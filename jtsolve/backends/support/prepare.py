@@ -1,15 +1,16 @@
 """Preparation of a problem before it is encoded for a solver: a first tree, a root, and pruning.
 
-1. Given is a first tree T. Pruning keeps all trees that score at least as much, T among them.
+1. Pruning keeps all trees that score at least as much as the first tree T, T among them; without T there is
+   none.
 2. The root is a vertex of high degree in T; the families are built (`families`).
 3. The relaxation (`support.relaxation.Relaxes`, such as `clutter`) gives a bound, fixes families at 0 by
    reduced cost (proof: `families`, pruning 2), and passes its cuts on.
 4. Without a relaxation, the completion bound (`core.pruning`) drops sets, if there are few enough variables.
 
 Who proves optimality? Where the relaxation's bound meets T's score, that bound is the proof, and little more
-than T remains. The solver still runs on the rest and confirms the encoding and the score, but the pruned sets
+than T remains. The solver still runs on the rest and confirms the encoding and the score, but the pruning
 rests on the relaxation. Without a relaxation the proof is the solver's, apart from the completion bound;
-without pruning it is entirely the solver's.
+without a first tree it is entirely the solver's.
 """
 
 from __future__ import annotations
@@ -83,24 +84,22 @@ def prepare(
     *,
     tree: JunctionTree | None,
     relaxation: Backend | None,
-    prune: bool,
 ) -> PreparedProblem:
     """Returns the problem pruned, with the best tree; reports trees and bounds as they come.
 
     Args:
         problem: the problem to solve.
         limits: of the whole run.
-        report: decides whether to continue.
+        report: receives trees and bounds; ends the preparation.
         tree: the first one; None for none, and then neither relaxation nor pruning.
-        relaxation: for a bound, cuts and pruning, if it accepts the problem; None for none.
-        prune: whether to drop families that no tree at least as good as the first uses: by the relaxation if
-            there is one, else by the completion bound with at most `MOST_PRUNED` variables.
+        relaxation: for a bound, cuts and pruning, if it accepts the problem. Without one the completion bound
+            prunes problems of at most `MOST_PRUNED` variables.
 
     Raises:
         StoppedError: the report stopped it before the families were listed.
     """
     stats: dict[str, float] = {}
-    completes = prune and not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
+    completes = not relaxes(relaxation, problem) and problem.n <= MOST_PRUNED
     if completes and tree is not None and report.stop is None:
         report(note="pruning")
         problem = pruning.prune(problem, tree.score(problem.scores)).problem
@@ -108,15 +107,11 @@ def prepare(
     bound = inf
     clutters: tuple[tuple[VarSet, ...], ...] = ()
     if tree is not None and report.stop is None and relaxes(relaxation, problem):
-        half = ending_at(report, limits, _half_time(limits))
-        left, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, half)
+        # Half of the time left is for the solver.
+        end = inf if limits.time is None else (limits.time + limits.elapsed) / 2
+        half = ending_at(report, limits, end)
+        families, bound, tree, clutters = relaxation.relax(problem, families, tree, limits, half)
         report(tree=tree, bound=bound)
-        families = left if prune else families
         stats["relaxation_bound"] = bound
     stats["families"] = int(families.allowed.sum())
     return PreparedProblem(problem, families, tree, bound, clutters, report.stop, stats)
-
-
-def _half_time(limits: Limits) -> float:
-    """Returns when the relaxation ends, in seconds: half of the time left is for the solver."""
-    return inf if limits.time is None else (limits.time + limits.elapsed) / 2

@@ -65,6 +65,6 @@ class Relaxes(Protocol):
             families: those that a relaxation left, or all.
             tree: one of the best.
             limits: of the whole run.
-            report: is asked whether to continue; stopped, it returns `tree`.
+            report: ends the search, which then returns `tree`.
         """
         ...

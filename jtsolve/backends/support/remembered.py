@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 
 class KnownScores:
-    """The scores looked up so far, for heuristics.
+    """Cached scores, for heuristics.
 
     A set without a score gets the sum of its variables' scores, and a variable without one gets 0: no final
     tree contains such a set, so its terms cancel.
 
     Args:
-        scores: to look up.
+        scores: to cache.
         most: the number of scores above which all are forgotten; None for no limit.
 
     Attributes:
@@ -41,7 +41,7 @@ class KnownScores:
         self.values: dict[int | bytes, float] = {self.key(0): 0.0}
 
     def fetch(self, masks: Iterable[VarSet]) -> None:
-        """Looks up the scores that are not known, in one batch per size."""
+        """Computes the scores that are not cached, in one batch per size."""
         if self._most is not None and len(self.values) > self._most:
             self.values = {self.key(0): 0.0}
         by_size: dict[int, dict[int | bytes, VarSet]] = {}
@@ -59,9 +59,9 @@ class KnownScores:
 def remembered(function: Callable[[VarSet], T], n: int, most: int = 1 << 18) -> Callable[[VarSet], T]:
     """Returns a function of subsets of {0..n-1} that computes each value once; when full, it forgets all.
 
-    >>> asked = []
-    >>> squared = remembered(lambda mask: asked.append(mask) or mask**2, 100)
-    >>> squared(3), squared(3), asked
+    >>> calls = []
+    >>> squared = remembered(lambda mask: calls.append(mask) or mask**2, 100)
+    >>> squared(3), squared(3), calls
     (9, 9, [3])
 
     Args:

@@ -48,14 +48,14 @@ class DerivedReport:
 
 
 class NewIncumbents:
-    """Hands out each incumbent of a report once; in a portfolio another member may have found it."""
+    """Returns each incumbent of a report once; in a portfolio another member may have found it."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
         self.last: JunctionTree | None = None
 
     def new(self) -> JunctionTree | None:
-        """Returns the incumbent, or None if there is no other than last time."""
+        """Returns the incumbent, or None if it is the one of the last call."""
         last, self.last = self.last, self.report.incumbent
         return None if self.last is last else self.last
 

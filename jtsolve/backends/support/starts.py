@@ -29,7 +29,7 @@ _ROUNDING = 1e-14
 def least_gain(problem: Problem, tree: JunctionTree) -> float:
     """Returns by how many nats a tree must outscore `tree`, or one like it, to count as better.
 
-    That is above the rounding of sums. Below, a search may go in circles among trees of equal score.
+    That exceeds the rounding error of sums; a smaller gain lets a search cycle among trees of equal score.
     """
     sets = [*tree.cliques, *(separator for separator in tree.separators if separator)]
     return max(_TOLERANCE, _ROUNDING * sum(abs(problem.scores.score(mask)) for mask in sets))
@@ -41,9 +41,9 @@ def best_start(
     """Returns and reports the best tree of several backends, or None if none finds one.
 
     A backend that objects to the problem, but not to the same one at treewidth 1, solves that; it is left out
-    if it objects to both. The first start runs however late it is, so that a run has a tree; once the report
-    says stop, no other does. After the first tree, a start may take as long as all before it, at least a
-    second: none holds back the search.
+    if it objects to both. The first backend always starts, so that a run has a tree; the others start unless
+    the run is stopped. After the first tree, a backend gets as much time as all before it, at least a second,
+    so that none holds up the search.
 
     Args:
         starts: the backends, in order.

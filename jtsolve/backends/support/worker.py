@@ -1,10 +1,10 @@
-"""Solver libraries in worker processes, which can be killed at any time: they read no clock of ours.
+"""Solver libraries in worker processes, which can be killed: many solvers cannot be interrupted.
 
 Starting a process takes longer than many solves, so there is one for each kind of solver, kept for the next
-problem. Kinds are kept apart because libraries do not mix: OR-tools and highspy, for one, cannot be loaded
-into the same process. Messages are pickled; the output of the process is discarded.
+problem. Each kind has its own process because libraries conflict: OR-Tools and highspy cannot be loaded into
+the same one. Messages are pickled; the output of the process is discarded.
 
-While a worker is busy, the report is polled ten times a second. If so, the worker is killed
+While a worker is busy, the report is polled ten times a second. If it stops the run, the worker is killed
 with its descendants, and the messages sent so far count.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import subprocess
+from functools import partial
 from threading import Lock
 from time import monotonic
 from traceback import format_exc
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Limits
 
 _POLL = 0.1
-"""Seconds between two questions whether to stop."""
+"""Polling interval, in seconds."""
 BASE_MEMORY = 150_000_000
 """Bytes of a process with a solver library loaded, before it has a problem."""
 
@@ -65,8 +66,8 @@ class Call(NamedTuple):
 
     Attributes:
         kind: of worker, such as the name of the solver library.
-        function: "module:function"; it is called with `say`, which sends a message, and the arguments.
-        arguments: can be pickled.
+        function: "module:function"; it is called with a function that sends a message, and the arguments.
+        arguments: further ones, which can be pickled.
     """
 
     kind: str
@@ -82,8 +83,8 @@ def in_worker(
     Args:
         call: the function and its arguments.
         receive: called with every message.
-        report: decides whether to stop.
-        limits: the memory is that of this process and the worker together.
+        report: ends the call.
+        limits: of memory, for this process and the worker together.
 
     Returns:
         The function's value, and None; or None, and why it was stopped.
@@ -135,7 +136,7 @@ def _alive(waiting: list[_Worker]) -> _Worker | None:
 
 
 def answer_calls(pipe: Connection) -> NoReturn:
-    """Runs in the worker: makes the calls that come through the pipe.
+    """Makes the calls that come through the pipe; the main function of a worker.
 
     Raises:
         EOFError: the pipe is closed.
@@ -146,13 +147,10 @@ def answer_calls(pipe: Connection) -> NoReturn:
         with lock:
             pipe.send((kind, content))
 
-    def say(content: Any) -> None:
-        send("news", content)
-
     while True:
         function, arguments = pipe.recv()
         try:
-            value = function_named(function)(say, *arguments)
+            value = function_named(function)(partial(send, "news"), *arguments)
         except Exception:  # noqa: BLE001 - the other side raises it
             send("failed", format_exc())
         else:

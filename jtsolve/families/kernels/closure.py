@@ -1,6 +1,6 @@
 """The closure of families: the sets that may still be complete after some families are dropped.
 
-A set is a row of positions of its facets, as in `families`; subsets come before supersets.
+A set is a row with the positions of its facets, as in `families`; subsets come before supersets.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ def close_down(allowed, facets, sizes):
     """Drops families in place, by rules (a) to (c) of `families`, until nothing changes; returns the sets.
 
     Args:
-        allowed: shape (m, width), bool: whether the set without its j-th member, with that one, is a family.
+        allowed: shape (m, width), bool: whether the j-th member, with the rest of the set as its parents, is
+            a family.
         facets: shape (m, width): the position of each set without its j-th member.
         sizes: shape (m,).
 

@@ -71,7 +71,7 @@ State = namedtuple(
         "pieces",  # (n·(k + 1),) PIECE: the cover
     ],
 )
-"""The state of a search; arrays instead of objects, as numba has it."""
+"""The state of a search: arrays instead of objects, for numba."""
 
 
 @kernel(allocates=False)
@@ -198,7 +198,7 @@ def decompose(state, s, q, x):
 
 @kernel(allocates=False)
 def decompose_root(state, rank):
-    """Covers everything outside a clique greedily; returns the number of pieces, or -1 if it fails."""
+    """Covers the variables outside a clique greedily; returns the number of pieces, or -1 if it fails."""
     clique, binomial, uncovered = state.clique, state.binomial, state.uncovered
     for w in range(uncovered.size):
         uncovered[w] = 0
@@ -218,7 +218,7 @@ def decompose_root(state, rank):
 
 @kernel(allocates=False)
 def add_to_agenda(state, s, q):
-    """Adds a component to the agenda."""
+    """Adds a component to the agenda unless it is there."""
     component = state.components[s, q]
     if component.next == OUT:
         component.next = state.agenda[component.size]
@@ -306,7 +306,7 @@ def update(state, s, q):
 
 @kernel(allocates=False)
 def update_stale(state, until):
-    """Retests the stale components by increasing size, then the cliques; False once no cover is left."""
+    """Retests the stale components by increasing size, then the cliques; False beyond `until` covers."""
     n, progress = state.leader.shape[1], state.progress[0]
     for size in range(1, n + 1):
         while state.agenda[size] != END:
@@ -342,7 +342,7 @@ def remove_weakest_edges(state, budget):
         budget: approximate number of covers to try.
 
     Returns:
-        True if there is a root or no edge is left; False if it has to be called again.
+        True if there is a root or no edge is left; False if the budget is spent.
     """
     progress = state.progress[0]
     until = progress.covers + budget

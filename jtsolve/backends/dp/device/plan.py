@@ -1,4 +1,4 @@
-"""The plan of a run on a device: where its tables lie, the order of the work, memory and seconds."""
+"""The plan of a run on a device: the layout of its tables, the order of the work, memory and seconds."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Tile:
     """The tile of U whose splits one block of `splits` forms at once.
 
     Attributes:
-        low: low variables, whose subsets a thread holds in registers.
-        middle: variables above them, divided among the warps.
-        serial: splits of a middle part that one warp processes, one after the other.
-        blocks: blocks that a multiprocessor is to hold.
+        low: number of low variables, whose subsets a thread holds in registers.
+        middle: number of variables above them, whose subsets are divided among the warps.
+        serial: number of splits of a middle part that one warp processes, one after the other.
+        blocks: number of blocks per multiprocessor.
     """
 
     low: int
@@ -99,7 +99,7 @@ class DevicePlan:
 
     @cached_property
     def base(self) -> NDArray[np.int64]:
-        """Where the tables of the C with ρ and c begin, shape (2, 32); -1 for none."""
+        """The offset of the tables for ρ and c = |C|, shape (2, 32); -1 for none."""
         base = np.full((2, 32), -1, np.int64)
         cells = 0
         for root, size in self._classes:
@@ -113,7 +113,7 @@ class DevicePlan:
 
     @property
     def tables(self) -> Iterator[tuple[int, int, int]]:
-        """Yields the first cell, the cells and |C| of each class of tables."""
+        """Yields the first cell, the number of cells and |C| of each class of tables."""
         for root, size in self._classes:
             yield int(self.base[root, size]), cells_of_tables(self.m, size), size
 

@@ -36,7 +36,7 @@ class DeviceTables:
         plan: its sizes.
         ranks: of the sets C; `sets` has all sets.
         local: the local scores in the numbers of the plan; see `scores.is_closed`.
-        device: where.
+        device: that runs the kernels.
     """
 
     def __init__(self, plan: DevicePlan, ranks: RankTables, local: LocalTables, device: Device) -> None:
@@ -69,7 +69,7 @@ class DeviceTables:
         launch_all(self.device, self.launch, list(self.plan.launches()), arguments, report)
 
     def offset(self) -> NDArray[np.int64]:
-        """Returns where g(C,·) begins, shape (2, K); -1 for none."""
+        """Returns the offset of g(C,·), shape (2, K); -1 for none."""
         masks = self.ranks.masks
         base = self.plan.base[:, np.bitwise_count(masks)]
         offset: NDArray[np.int64] = np.where(base < 0, -1, base + table_offsets_of_sets(self.plan.m, masks))
@@ -103,12 +103,12 @@ class DeviceTables:
 def solve_on_device(
     problem: Problem, plan: DevicePlan, device: Device, report: Report, *, adapts: bool
 ) -> Outcome | None:
-    """Solves a problem, or returns None where some subset of a clique may not be a clique and a separator.
+    """Solves a problem; returns None if some subset of a clique may not be a clique or not a separator.
 
     Args:
         problem: the problem.
         plan: a plan that fits the device.
-        device: where.
+        device: that runs the kernels.
         report: polled several times a second.
         adapts: whether int64 may replace float64.
     """

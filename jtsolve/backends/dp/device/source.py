@@ -4,13 +4,15 @@
                       g(C∖c, U)                     c ∈ C               `finish`
                       g(C,R) + g(C, U∖R)            R ⊊ U, |C| > 1      `splits`, or `finish` where C is large
 
-*Tables.* As in `core.cuda`; a C of c of the m variables without the root has one for each ρ, and k = m − c.
+*Tables.* As in `core.cuda`; a C of c of the m variables without the root has a table for each ρ, and
+k = m − c.
 
 *Splits.* U = (high, middle, low). A thread holds the sums of all low parts of one size j in registers, so |U|
-is exact and no order within a tile matters. A warp has one middle part and some of its splits; the warps of a
-block go through the splits of the high part in step, so that they find the rows that they share in the cache.
+is exact and the order within a tile is irrelevant. A warp has one middle part and some of its splits; the
+warps of a block process the splits of the high part in step, so that the rows that they share are in the
+cache.
 
-The kernels of the first part run for tables of any number; `NUMBERS` has the types.
+`NUMBERS` has the number types of the tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Maxima of LANES numbers at a time: the same step of LANES problems, side by side in vector registers.
 
-The compiler does not vectorise loops over so few numbers, since it cannot know that the arrays are disjoint.
-These functions are therefore written in LLVM's intermediate language, on vectors of LANES. Indices count
-numbers, not groups of LANES; nothing is checked.
+The compiler does not vectorise loops over so few numbers, since it cannot prove that the arrays are disjoint.
+These functions are therefore written in LLVM's intermediate representation, on vectors of LANES. Indices
+count numbers, not groups of LANES; there are no bounds checks.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def finish_g(
 
     Args:
         tables: shape (count,), int64: the C of one class, in order, without the root variable; each is
-        processed without the root and, if |C| < w, with it.
+            processed without the root and, if |C| < w, with it.
         first_group: of the groups of LANES tables to process.
         last_group: one past the last of them.
         bits: number of variables of the block outside C.
@@ -59,8 +59,8 @@ def finish_g(
         lows: shape (*,), int64: the parts of U in the block, renamed; of equal size.
         ranks: see `RankTables`.
         local: see `LocalTables`.
-        offset: shape (2, K): where the table of g(C,·) begins.
-        g: all tables of g; with the best splits of `partition` in the cells to finish.
+        offset: shape (2, K): the offset of the table of g(C,·).
+        g: all tables of g; the cells to finish hold the best splits of `partition`.
         layered: whether F has tables; otherwise `before` and `current` are g, and `at` has offsets of g.
         before: F for the U with one member fewer outside the block.
         current: F for these U.

@@ -27,9 +27,9 @@ Schedule = namedtuple(
         "rank",  # shape (2^m,), int64: the position of a set in `sets`; -1 for a larger one
         "base",  # shape (K,), int64: where g(C,·) begins; U is renamed, see `renamed`
         "node",  # shape (E,), int64: for each pair (C,U), in the order of |U|, C, U, the position of C
-        "cell",  # shape (E,), int64: position of its g(C,U); that of U = ∅ is the begin of g(C,·)
+        "cell",  # shape (E,), int64: the position of its g(C,U); that of U = ∅ is the first of g(C,·)
         "grown",  # shape (*,), int32: the pairs (C∪v, U∖v)
-        "grown_end",  # shape (E,), int64: where those of a pair end, and those of the next begin
+        "grown_end",  # shape (E,), int64: the end of those of a pair, and the beginning of those of the next
         "shrunk",  # shape (*,), int32: the pairs (C∖c, U)
         "shrunk_end",  # shape (E,), int64
         "last",  # the pair ({root}, all others), whose F is the optimum
