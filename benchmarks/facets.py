@@ -89,7 +89,7 @@ def fractional(problem: Problem) -> dict[VarSet, float] | None:
     assert tree is not None, "without constraints there is a tree"
     families = families_of(problem, choose_root(problem, tree))
     report = Recorder(problem, Run())
-    search = BranchAndBound.whole(problem, families, Limits(threads=1), report, keep_stages=False)
+    search = BranchAndBound.for_problem(problem, families, Limits(threads=1), report, keep_stages=False)
     search.best.offer(tree)
     subproblem = search.root.subproblem
     complete: dict[VarSet, float] = {}

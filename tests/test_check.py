@@ -291,8 +291,8 @@ def test_tighter_bounds_answer_the_problem_and_looser_ones_do_not() -> None:
     assert check(asked, result_of(asked, TREE, constraints=forbidding)) == ()
     looser, again = Constraints(max_treewidth=4), "solve again under the problem's constraints"
     assert check(asked, result_of(asked, TREE, constraints=looser)) == (
-        f"The result was made with max_treewidth 4, but the problem asks for 3; {again}.",
-        f"The result was made with min_separator_size 0, but the problem asks for 1; {again}.",
+        f"The result was made with max_treewidth 4, but the problem requires 3; {again}.",
+        f"The result was made with min_separator_size 0, but the problem requires 1; {again}.",
     )
 
 

@@ -76,7 +76,7 @@ def test_wrong_results_are_found(instance: Path, tmp_path: Path, capsys: pytest.
     plain = json.loads(path.read_text())
     path.write_text(json.dumps({**plain, "proved": 1}))
     assert run(["check", str(instance), str(path)], monotonic()) == 1
-    assert "1 results are said to be proved, but 2" in capsys.readouterr().err
+    assert "claims 1 proved results, but the first 2" in capsys.readouterr().err
 
 
 def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ from jtsolve.backends.brute import Brute, chordal_trees
 from jtsolve.backends.clutter import simplex, volume
 from jtsolve.backends.clutter.ascent_only import bound_by_ascent
 from jtsolve.backends.clutter.backend import ClutterCuts
-from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing, scaled
+from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, scaled, within_reduced_cost
 from jtsolve.backends.clutter.branch_and_bound import BranchAndBound
 from jtsolve.backends.clutter.certificate import certificate_of
 from jtsolve.backends.clutter.inequalities import CutRows, RowVector, SetRow, no_good
@@ -276,7 +276,7 @@ def test_any_multipliers_give_a_bound_and_reduced_costs() -> None:
         best = max(tree.score(problem.scores) for tree in trees)
         assert scale.nats(bound.units) >= best
         target = scale.target(sorted(tree.score(problem.scores) for tree in trees)[-2])
-        kept = reduced_cost_fixing(families, bound, target)
+        kept = within_reduced_cost(families, bound, bound.units - target - 1)
         top = max(trees, key=lambda tree: tree.score(problem.scores))
         for v, parents in families_of_tree(top, families.root):
             union = at[parents | 1 << v]
@@ -368,7 +368,7 @@ def test_rows_of_the_steps_may_wait_until_a_solution_violates_them(monkeypatch: 
     problem = named(from_network(1, 12, 4, rows=200))
     at_once = replace(ALONE, simplex=10**6, ties=False)
     expected = solve(problem, at_once)
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first=3, fresh=2))
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_rows=3, rows_per_round=2))
     result = solve(problem, at_once)
     assert result.status is expected.status is Status.OPTIMAL
     assert result.score == pytest.approx(expected.score)
@@ -380,7 +380,7 @@ def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.Monk
     problem = named(from_network(seed, 12, 4, rows=200))
     at_once = replace(ALONE, simplex=10**6, ties=False)
     expected = solve(problem, at_once)
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=12))
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_columns=12))
     result = solve(problem, at_once)
     assert result.status is expected.status is Status.OPTIMAL
     assert result.score == pytest.approx(expected.score)
@@ -392,7 +392,7 @@ def test_the_linear_program_may_begin_with_few_families(monkeypatch: pytest.Monk
 def test_few_families_begin_under_every_constraint(
     monkeypatch: pytest.MonkeyPatch, feature: ProblemFeature
 ) -> None:
-    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, columns=6))
+    monkeypatch.setattr(simplex, "SIMPLEX", replace(simplex.SIMPLEX, first_columns=6))
     for seed in range(14):
         agree(random_problem(1000 + seed, 2 + seed % 4, frozenset({feature})), ALONE)
 
@@ -688,7 +688,9 @@ def test_the_command_line_verifies_a_certificate(tmp_path: Path, capsys: pytest.
 
 def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     problem = named(integers(0, 4))
-    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    search = BranchAndBound.for_problem(
+        problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False
+    )
     assert search.bound == search.scale.nats(search.root.subproblem.units)
     assert search.run() is Stop.FINISHED
     assert isinstance(search.best.tree, JunctionTree)

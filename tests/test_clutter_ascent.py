@@ -44,7 +44,7 @@ EVERYTHING = 1 << 60
 
 def root_of(problem: Problem, root: int = 0, *, keep_stages: bool = False) -> Subproblem:
     """Returns the problem as a whole, without a tree."""
-    search = BranchAndBound.whole(
+    search = BranchAndBound.for_problem(
         problem, families_of(problem, root), Limits(threads=1), Recording(), keep_stages=keep_stages
     )
     return search.root.subproblem
@@ -286,7 +286,7 @@ def test_families_that_lead_in_circles_are_proved_infeasible() -> None:
     allowed = families.allowed & False
     allowed[at[0b001], 0] = True  # the root
     allowed[at[0b110]] = [True, True, False]  # each of the others needs the other
-    search = BranchAndBound.whole(
+    search = BranchAndBound.for_problem(
         named(gaussian(0, 3)),
         replace(families, allowed=allowed),
         Limits(threads=1),
@@ -332,14 +332,14 @@ def test_stages_share_cuts_though_some_of_their_sets_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_survey_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
+def test_a_forecast_counts_the_families_that_the_first_ascent_leaves(seed: int) -> None:
     problem = named(from_data(seed, 8, 3, rows=50))
     forecast = REGISTRY["clutter"].forecast(problem, Limits(), Recording())  # type: ignore[attr-defined]
     assert 0 <= forecast.left < forecast.families
     assert (forecast.gap <= 1e-6) == (forecast.left == 0)
 
 
-def test_a_survey_without_a_tree_has_no_gap() -> None:
+def test_a_forecast_without_a_tree_has_no_gap() -> None:
     forecast = ClutterCuts().forecast(named(gaussian(3, 7, 3)), Limits(), Recording())
     assert forecast.gap == inf
     assert forecast.left > 0
@@ -348,7 +348,7 @@ def test_a_survey_without_a_tree_has_no_gap() -> None:
 # Restarts.
 
 
-class Course:
+class Search:
     """A search that has found a better tree by the end of its run, unless it is the last."""
 
     def __init__(self, number: int, bound: float, report: Report, *, last: bool) -> None:
@@ -376,40 +376,40 @@ class Course:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "room", "taken"),
+    ("bounds", "repeatable", "taken"),
     [((-3.0, -5.0, -4.0), True, 1), ((-3.0, -5.0, -6.0), True, 2), ((-3.0, -5.0), False, 0)],
 )
 def test_of_searches_with_better_trees_the_best_bound_continues(
-    *, bounds: tuple[float, ...], room: bool, taken: int
+    *, bounds: tuple[float, ...], repeatable: bool, taken: int
 ) -> None:
-    begun: list[Course] = []
+    begun: list[Search] = []
     tree = solve(named(gaussian(0, 3)), Brute()).tree
 
     def begin(report: Report) -> Any:
-        course = Course(len(begun), bounds[len(begun)], report, last=len(begun) == len(bounds) - 1)
-        begun.append(course)
-        if course.last:
+        started = Search(len(begun), bounds[len(begun)], report, last=len(begun) == len(bounds) - 1)
+        begun.append(started)
+        if started.last:
             begun[taken].last = True
-        return course
+        return started
 
-    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), room=room)
+    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), repeatable=repeatable)
     assert stop is Stop.FINISHED
     assert cast("Any", search).number == taken
-    assert len(begun) == (len(bounds) if room else 1)
+    assert len(begun) == (len(bounds) if repeatable else 1)
 
 
 @pytest.mark.parametrize("error", [StoppedError, LimitError("too small")])
 def test_a_search_that_cannot_begin_leaves_the_present_one(error: Exception) -> None:
     tree = solve(named(gaussian(0, 3)), Brute()).tree
-    begun: list[Course] = []
+    begun: list[Search] = []
 
     def begin(report: Report) -> Any:
         if begun:
             begun[0].last = True
             raise error
-        begun.append(Course(0, -3.0, report, last=False))
+        begun.append(Search(0, -3.0, report, last=False))
         return begun[0]
 
-    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), room=True)
+    search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), repeatable=True)
     assert cast("Any", search) is begun[0]
     assert stop is Stop.FINISHED

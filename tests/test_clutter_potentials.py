@@ -1,4 +1,4 @@
-"""Bounds by the potentials of sinks: shortest paths by hand, turns, stretching, and proofs by them alone."""
+"""Bounds by the potentials of sinks: shortest paths by hand, sweeps, stretching, and proofs by them alone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from jtsolve.backends.clutter.kernels.potentials import (
     distances_from_empty,
     distances_to_sink,
     exchange,
-    renew,
     runs_of,
     stretch,
+    update_potential,
 )
 from jtsolve.backends.clutter.potentials import Potentials, Stretching
 from jtsolve.backends.registry import REGISTRY
@@ -48,7 +48,9 @@ ALONE = ClutterCuts(start=REGISTRY["forward"], simplex=0, ties=False)
 
 def after_ascent(problem: Problem) -> Subproblem:
     """Returns the problem as a whole after its first ascent, with the tree of `forward`."""
-    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    search = BranchAndBound.for_problem(
+        problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False
+    )
     subproblem = search.root.subproblem
     tree = solve(problem, REGISTRY["forward"]).tree
     assert tree is not None
@@ -156,7 +158,7 @@ def test_a_renewed_potential_is_the_largest_that_the_others_leave(*, from_empty:
         room = (np.zeros_like(reduced), np.zeros_like(potential))
         nothing = np.zeros_like(potential)
         exchange(reduced, nothing, potential, runs)
-        renew(reduced, potential, potentials.inside[k], from_empty, runs, room)
+        update_potential(reduced, potential, potentials.inside[k], from_empty, runs, room)
         exchange(reduced, potential, nothing, runs)
         rise = potential[:, None] - potential[families.facets]
         real = np.arange(families.width)[None, :] < families.sizes[:, None]
@@ -182,7 +184,7 @@ def test_turns_never_raise_the_bound_and_exceed_the_ascent() -> None:
         for _ in range(10):
             units = subproblem.units
             for from_empty in (True, False):
-                assert potentials._turn(UNSTOPPABLE, from_empty=from_empty)
+                assert potentials._sweep(UNSTOPPABLE, from_empty=from_empty)
             potentials._evaluate_and_fix()
             assert subproblem.units <= units
             assert subproblem.best.scale.nats(subproblem.units) >= optimum - 1e-6 * abs(optimum)
@@ -263,10 +265,10 @@ def test_an_interrupted_run_keeps_its_bound_and_continues(monkeypatch: pytest.Mo
     potentials = Potentials(subproblem)
     assert not subproblem.closed
     assert not potentials.run(0, lambda *_: True, Recording(patience=3, reason=Stop.TIME))
-    units, turns = subproblem.units, potentials.turns
-    assert turns == 1
+    units, sweeps = subproblem.units, potentials.sweeps
+    assert sweeps == 1
     assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
-    assert potentials.turns > turns
+    assert potentials.sweeps > sweeps
     assert subproblem.units <= units
 
 
@@ -275,13 +277,13 @@ def test_they_replace_steps_where_cliques_and_gap_are_large_and_no_certificate_i
 ) -> None:
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.0))
     subproblem = tight(1, 12)
-    assert Potentials.pay_off(subproblem)
-    assert not Potentials.pay_off(after_ascent(named(gaussian(1, 6, 3))))
+    assert Potentials.promising(subproblem)
+    assert not Potentials.promising(after_ascent(named(gaussian(1, 6, 3))))
     subproblem.stages = []
-    assert not Potentials.pay_off(subproblem)
+    assert not Potentials.promising(subproblem)
     subproblem.stages = None
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
-    assert not Potentials.pay_off(subproblem)
+    assert not Potentials.promising(subproblem)
 
 
 def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -297,7 +299,7 @@ def test_the_ascent_is_rough_where_they_may_take_over(monkeypatch: pytest.Monkey
         (named(from_network(1, 12, 4, rows=200)), True),
         (named(gaussian(1, 6, 3)), False),
     ):
-        search = BranchAndBound.whole(
+        search = BranchAndBound.for_problem(
             problem, families_of(problem, 0), Limits(), Recording(), keep_stages=keep_stages
         )
         tree = solve(problem, REGISTRY["forward"]).tree
@@ -311,9 +313,9 @@ def test_turns_end_where_only_a_better_tree_was_missing(monkeypatch: pytest.Monk
     subproblem = tight(1, 12)
     potentials = Potentials(subproblem)
     monkeypatch.setattr(module, "POTENTIALS", replace(module.POTENTIALS, least_gap=0.99))
-    assert not potentials.still_pay_off
+    assert not potentials.still_promising
     assert potentials.run(0, lambda *_: True, UNSTOPPABLE)
-    assert potentials.turns == 0
+    assert potentials.sweeps == 0
 
 
 def test_trees_proved_by_potentials_are_the_best(begun: list[Potentials]) -> None:
@@ -322,7 +324,7 @@ def test_trees_proved_by_potentials_are_the_best(begun: list[Potentials]) -> Non
         result = solve(problem, ALONE)
         assert result.status is Status.OPTIMAL
         assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
-    assert any(potentials.turns for potentials in begun)
+    assert any(potentials.sweeps for potentials in begun)
 
 
 def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None:
@@ -334,15 +336,17 @@ def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None
         result = solve(problem, ALONE)
         assert result.status is expected.status
         assert result.score == pytest.approx(expected.score)
-    assert any(potentials.turns for potentials in begun)
+    assert any(potentials.sweeps for potentials in begun)
 
 
 def test_near_families_that_closure_would_take_from_a_vertex_give_way_to_all() -> None:
     problem = named(gaussian(1, 6, 3))
-    search = BranchAndBound.whole(problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False)
+    search = BranchAndBound.for_problem(
+        problem, families_of(problem, 0), Limits(), Recording(), keep_stages=False
+    )
     subproblem = search.root.subproblem
     families = subproblem.families
     triples = families.allowed & (families.sizes == 3)[:, None]  # whose parents nothing makes
-    near, position = subproblem.near(triples)
+    near, position = subproblem.restricted_to(triples)
     assert int(near.allowed.sum()) == int(families.allowed.sum())
     assert position.tolist() == list(range(families.sizes.size))

@@ -120,6 +120,9 @@ def test_tables_and_scores_on_demand_agree_bit_for_bit(text: str) -> None:
         sets = np.array(list(combinations(range(6), size)), dtype=np.intp)
         sets = np.random.default_rng(size).permutation(sets)
         assert (lazy.batch(sets) == scores.batch(sets)).all()
+    many = mixed("rddrdddd", rows=200)
+    whole, alone = tabulate(many, score, 4), DataScores(many, score, 4)
+    assert [alone.score(mask) for mask in bounded_subsets(8, 4)] == whole.values.tolist()
     low, high = make_scorer(table, score, 4).extremes(4)
     assert low <= scores.values.min()
     assert scores.values.max() <= high

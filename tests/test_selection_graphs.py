@@ -391,7 +391,7 @@ CORRUPTIONS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "kept unasked": (lambda v: _first(v, "kept")["candidates"].clear(), "does not decide"),
     "superset smaller": (lambda v: v["selection"]["superset"].pop(0), "not in the superset"),
     "region too small": (lambda v: _first(v, "candidates")["region"].clear(), "outside its region"),
-    "columns too few": (lambda v: _first(v, "candidates")["columns"].pop(), "do not hold its region"),
+    "columns too few": (lambda v: _first(v, "candidates")["columns"].pop(), "do not contain its region"),
     "unknown name": (lambda v: _first(v, "kept")["kept"].append(["v0", "zz"]), "not a pair of variables"),
     "name twice": (lambda v: v["selection"]["steps"][0]["columns"].append("v0"), "not distinct|outside"),
     "edge twice": (lambda v: v["selection"]["superset"].append(v["selection"]["superset"][0]), "twice"),

@@ -94,7 +94,7 @@ def test_a_result_is_checked_under_the_constraints_of_its_run(
     code, _, err = command("check", instance, result)
     assert code == 1
     for name in ("forbidden_edges", "required_edges"):
-        assert f"made with other {name} than the problem asks for; give 'jtsolve check' the constraint" in err
+        assert f"made with other {name} than the problem requires; give 'jtsolve check' the constraint" in err
     assert command("check", instance, result, *asked)[0] == 0
     assert command("check", instance, result, *asked, "--forbid", "b,c")[0] == 1
     assert "--forbid: for results only" in command("check", instance, "--forbid", "a,b")[2]

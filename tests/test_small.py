@@ -1,4 +1,4 @@
-"""Many small problems side by side: the group solver of `dp`, and the counting of bits."""
+"""Many small problems side by side: the group solver of `dp`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ from jtsolve.core.problem import Constraints, Problem
 from jtsolve.core.scores import colex_table
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import VarSet, bounded_subsets, is_subset
-from jtsolve.scoring.colex import ColexOrder
-from jtsolve.scoring.registry import REGISTRY
-from jtsolve.scoring.score import Entropy, is_discrete
-from jtsolve.scoring.scorer import WIDEST, BitColumns, CountingScorer
-from jtsolve.scoring.scorers import make_scorer
 from jtsolve.solving import solve
-from jtsolve.tables.table import DataTable
 
 
 def task(problem: Problem, covered: tuple[VarSet, ...] = (), target: float = -inf) -> SmallTask:
@@ -102,50 +96,3 @@ def test_a_tree_is_made_only_above_the_target() -> None:
     assert below.cliques
     assert above.value == pytest.approx(best)
     assert not above.cliques
-
-
-# Bits.
-
-
-def binary(rows: int, n: int, seed: int, arities: tuple[int, ...] | None = None) -> DataTable:
-    generator = np.random.default_rng(seed)
-    codes = (generator.random((n, rows)) < generator.random((n, 1))).astype(np.uint8)
-    codes[1] ^= codes[0]
-    given = arities or (2,) * n
-    for v in range(n):
-        codes[v] %= given[v]
-    return DataTable(tuple(f"v{v}" for v in range(n)), tuple(tuple("01"[:k]) for k in given), codes)
-
-
-@pytest.mark.parametrize("rows", [1, 63, 64, 65, 700])
-def test_bits_give_the_sums_of_rows_to_the_bit(rows: int) -> None:
-    table = binary(rows, 7, rows, (2, 2, 1, 2, 2, 2, 2))
-    sets = ColexOrder(7, 5).sets(0, 120)
-    shuffled = sets[np.random.default_rng(0).permutation(120)]
-    for score in filter(is_discrete, REGISTRY.values()):
-        scorer = make_scorer(table, score, 5)
-        assert isinstance(scorer, CountingScorer)
-        entropy = isinstance(score.cell_terms, Entropy)
-        bits = BitColumns(table.codes, entropy, 5)
-        by_bits, by_rows = replace(scorer, bits=bits), replace(scorer, bits=None)
-        for some in (sets, shuffled, sets[-1:]):
-            assert by_bits.values(some).tobytes() == by_rows.values(some).tobytes()
-
-
-def test_bits_are_for_two_values_small_sets_and_plain_rows() -> None:
-    table = binary(400, 10, 1)
-    bic = REGISTRY["bic"]
-
-    def has_bits(table: DataTable, size: int) -> bool:
-        scorer = make_scorer(table, bic, size)
-        assert isinstance(scorer, CountingScorer)
-        return scorer.bits is not None
-
-    assert has_bits(table, 3)
-    assert not has_bits(table, WIDEST + 1)
-    assert not has_bits(replace(table, weights=np.full(400, 2)), 3)
-    assert not has_bits(replace(table, states=(*table.states[:-1], ("0", "1", "2"))), 3)
-    assert not has_bits(binary(8, 10, 1), WIDEST)  # a handful of rows is counted sooner than 128 cells
-    assert (
-        make_scorer(table, bic, 3).steps < make_scorer(replace(table, weights=np.full(400, 2)), bic, 3).steps
-    )

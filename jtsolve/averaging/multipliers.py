@@ -71,7 +71,8 @@ def start_of(problem: Problem, run: Run) -> Start | None:
         raise StoppedError
     families = families_of(problem, choose_root(problem, first), lambda: run.stop is not None)
     part = run.part(min(_SECONDS, _SHARE * run.left))
-    search = BranchAndBound.whole(problem, families, part.limits, Recorder(problem, part), keep_stages=True)
+    recorder = Recorder(problem, part)
+    search = BranchAndBound.for_problem(problem, families, part.limits, recorder, keep_stages=True)
     search.best.margin = lambda _: MARGIN
     search.best.offer(first)
     with ThreadPoolExecutor(run.threads) if run.threads > 1 else nullcontext() as pool:

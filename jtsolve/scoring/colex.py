@@ -16,7 +16,7 @@ class ColexOrder:
     """The sets of at most `max_size` of n variables in colex order."""
 
     def __init__(self, n: int, max_size: int) -> None:
-        # Sets whose next largest member is v follow those with all remaining members below v, and ∅.
+        # The sets with next member v follow ∅ and the sets whose remaining members are all below v.
         self._before = [
             np.array([0, *(count_bounded_subsets(v, max_size - above) for v in range(n))])
             for above in range(max_size)

@@ -1,4 +1,4 @@
-"""`kernels.counting` in numpy, for tables too small to load the compiler: the same sums, to the bit."""
+"""`kernels.counting` in numpy, bit for bit, for tables too small for loading the compiler."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def sums_over_cells(  # noqa: PLR0917 - as the kernel
     states = arities.tolist()
     sums, possible = np.zeros(len(sets)), np.ones(len(sets))
     rows = codes.shape[1]
-    kept: list[int] = []  # the prefix whose cells are held: those of its first i members in cells[i]
+    kept: list[int] = []  # the prefix with known cells: those of its first i members are cells[i]
     cells = [(np.zeros(rows, np.int64), 1)]
     for i, row in enumerate(sets.tolist()):
         chosen = [v for v in row if v >= 0]
@@ -71,7 +71,7 @@ def sums_over_cells(  # noqa: PLR0917 - as the kernel
 def _refined(
     cells: NDArray[np.int64], groups: int, column: NDArray[np.integer], arity: int
 ) -> tuple[NDArray[np.int64], int]:
-    """Returns the cells of A ∪ {v}, numbered densely if there are far more numbers than rows."""
+    """Returns the cells of A ∪ {v}, renumbered densely if there are far more numbers than rows."""
     keys = cells * arity + column
     if groups * arity <= 4 * keys.size:
         return keys, groups * arity
@@ -95,7 +95,7 @@ def _sum_of_terms(counts: NDArray[np.int64], pseudo: float) -> float:
 
 @cache
 def _log_gamma() -> Callable[[float], float]:
-    """Returns the function of the system's C library that kernels call; Python's own rounds differently."""
+    """Returns lgamma of the system's C library, which kernels call; that of Python rounds differently."""
     function = ctypes.CDLL(None).lgamma
     function.restype, function.argtypes = ctypes.c_double, [ctypes.c_double]
     return function

@@ -1,4 +1,4 @@
-"""Local scores computed on demand and cached: problems too large for a table."""
+"""Local scores computed on demand and cached, for problems too large for a table."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 DEFAULT_CACHE = 1_000_000
-"""Cached scores: about 150 bytes each in the dictionary, 150 MB in all."""
+"""Number of scores in the dictionary, at about 150 bytes each: 150 MB in all."""
 _PAIR = 2
 _PAIRS_PER_SCORE = 16
-"""Pairs in an array for each score that the dictionary may hold: about as many bytes. By default, the pairs
-of 5,600 variables."""
+"""Maximum number of pairs in the array for each score in the dictionary, at equal memory: by default, the
+pairs of 5,600 variables."""
 _MANY = 4096
 """A larger batch of pairs is treated as part of a scan over all pairs."""
 _PIECE_NANOSECONDS = 2e8
-"""Predicted work between two readings of the clock."""
+"""Predicted work between two polls of the run."""
 _BITS = 61
-"""Bits of a number that is its own hash."""
+"""Bits of an integer that is its own hash."""
 
 
 class DataScores:
     """`LocalScores` computed from data on demand and cached; bit-identical to tabulated ones.
 
-    Thread-safe. Pairs are cached in an array if it fits, all other sets in a dictionary, which forgets the
-    oldest scores when it is full. Where the pairs do not fit, large batches of them bypass the cache: a scan
-    over all of them would evict everything else.
+    Thread-safe. Pairs are cached in an array if it fits, other sets in a dictionary that evicts its oldest
+    scores. If the pairs do not fit, large batches of them bypass the cache: a scan over all pairs would evict
+    everything else.
 
     Args:
         table: the data.
         score: discrete for a `DataTable`, Gaussian for a `ContinuousTable`.
         max_size: size of the largest scored sets, from 1 to n.
-        cache: number of scores to keep besides the pairs, at least 1.
+        cache: number of cached scores besides the pairs, at least 1.
 
     Raises:
         ChoiceError: the score does not fit the kind of table, or a number is out of range.
@@ -77,12 +77,12 @@ class DataScores:
         cache: int = DEFAULT_CACHE,
     ) -> None:
         if cache < 1:
-            raise ChoiceError(f"a cache of {cache} scores holds none; give a number of 1 or more")
+            raise ChoiceError(f"a cache of {cache} scores is too small; give a number of at least 1")
         self.__setstate__((max_size, make_scorer(table, score, max_size), cache))
 
     @classmethod
     def from_scorer(cls, scorer: Scorer, max_size: int) -> DataScores:
-        """Returns the scores that a scorer computes; its `make_scorer` had the same `max_size`."""
+        """Returns the scores of a scorer made for the same `max_size`."""
         scores = cls.__new__(cls)
         scores.__setstate__((max_size, scorer, DEFAULT_CACHE))
         return scores
@@ -92,11 +92,11 @@ class DataScores:
         return f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size})"
 
     def __getstate__(self) -> tuple[int, Scorer, int]:
-        """Returns the state for another process, without the cache."""
+        """Returns the state, without the cache, for another process."""
         return self.max_size, self._scorer, self._room
 
     def __setstate__(self, state: tuple[int, Scorer, int]) -> None:
-        """Restores the state of `__getstate__`; the cache is empty."""
+        """Restores the state with an empty cache."""
         _, scorer, room = state
         self._set(state, _Cache(scorer.table.n, room), None)
 
@@ -112,7 +112,7 @@ class DataScores:
 
     @property
     def rows(self) -> int:
-        """The number of rows of the data, counting weights."""
+        """The total weight of the rows of the data, at least 1."""
         return max(1, round(self._scorer.table.total))
 
     @property
@@ -122,7 +122,7 @@ class DataScores:
 
     @property
     def _gaussian(self) -> GaussianScorer | None:
-        """The scorer of real numbers alone; None if there are states."""
+        """The scorer of real columns; None if there are columns of states."""
         scorer = self._scorer
         if isinstance(scorer, MixedScorer) and scorer.discrete is None:
             scorer = scorer.gaussian
@@ -141,20 +141,20 @@ class DataScores:
         return priced_bounds(self._gaussian, size, target, workers, proceed)
 
     def searching_seconds(self, workers: int) -> float:
-        """Returns the predicted time of a search of `triples`; inf if there are none."""
+        """Returns the predicted seconds of a search of `triples`; inf if there are none."""
         return triples.seconds_of_search(self._scorer, workers)
 
     def searching_bytes(self) -> int:
-        """Returns the predicted bytes of a search of `triples`, beside those for pairs and sets."""
+        """Returns the predicted bytes of a search of `triples`, besides pairs and sets."""
         return triples.bytes_of_search(self._scorer)
 
     def triples(self) -> triples.Triples:
-        """Returns all sets of three, to be searched for the best families; see `searching_seconds`."""
+        """Returns the sets of three, for searches of the best families; needs finite `searching_seconds`."""
         return triples.Triples.of(self._scorer)
 
     @property
     def stats(self) -> dict[str, int]:
-        """Cache hits and misses, and the number of scores cached now."""
+        """Cache hits and misses, and the current number of cached scores."""
         return self._cache.stats
 
     def score(self, mask: VarSet) -> float:
@@ -162,7 +162,7 @@ class DataScores:
         if mask.bit_count() > self.max_size:
             return -inf
         row = list(members(mask))
-        if row and row[-1] < self.n and (value := self._cache.one(row)) is not None:
+        if row and row[-1] < self.n and (value := self._cache.get(row)) is not None:
             return value
         return float(self.batch(np.array([row], dtype=np.intp))[0])
 
@@ -171,17 +171,17 @@ class DataScores:
 
         def proceed(done: float) -> None:
             if done < 1:
-                self._require_going_on()
+                self._check_stop()
 
         return tabulate_with(self._scorer, max_size, workers=workers, proceed=proceed).values
 
-    def _require_going_on(self) -> None:
-        """Raises StoppedError if the work has to stop."""
+    def _check_stop(self) -> None:
+        """Raises StoppedError if a stop is requested."""
         if self._stoppable is not None and self._stoppable.stop is not None:
             raise StoppedError
 
     def extremes(self) -> tuple[float, float]:
-        """See `LocalScores.extremes`; computed from sizes and numbers of states only, so loose."""
+        """See `LocalScores.extremes`; loose, since they depend on dimensions and marginals only."""
         return self._scorer.extremes(self.max_size)
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -202,8 +202,8 @@ class DataScores:
     def _computed(self, sets: NDArray[np.intp]) -> tuple[NDArray[np.float64], int]:
         """Returns the scores of sets of one size, and the number of distinct ones.
 
-        In colex order, consecutive sets share counts. The clock is checked between two pieces, so that
-        small batches are always finished.
+        In colex order, consecutive sets share counts. The run is polled between two pieces, so that small
+        batches always finish.
         """
         if _in_colex_order(sets):
             return self._counted(np.ascontiguousarray(sets[:, ::-1], dtype=np.int64)), len(sets)
@@ -218,17 +218,17 @@ class DataScores:
 
     def _counted(self, distinct: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the scores of distinct sets, whose members are in decreasing order."""
-        piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.steps))
+        piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.nanoseconds))
         parts = []
         for start in range(0, len(distinct), piece):
             if start:
-                self._require_going_on()
+                self._check_stop()
             parts.append(self._scorer.values(distinct[start : start + piece]))
         return np.concatenate(parts)
 
 
 def _in_colex_order(sets: NDArray[np.intp]) -> bool:
-    """Returns whether each set comes after the one before, as in scans over all pairs: then all differ."""
+    """Returns whether the sets are strictly increasing, as in scans over all pairs."""
     after, same = np.zeros(len(sets) - 1, dtype=bool), np.ones(len(sets) - 1, dtype=bool)
     for column in sets.T[::-1]:
         after |= same & (column[1:] > column[:-1])
@@ -237,15 +237,15 @@ def _in_colex_order(sets: NDArray[np.intp]) -> bool:
 
 
 class _Cache:
-    """Scores by set; several threads may share it.
+    """Scores by set; thread-safe.
 
     Args:
         n: the number of variables.
-        room: the number of scores in the dictionary.
+        room: maximum number of scores in the dictionary.
 
     Attributes:
-        pairs: the scores of all pairs, that of u < v at v(v − 1)/2 + u, NaN where it is unknown; None if they
-            do not fit.
+        pairs: the scores of all pairs, that of u < v at v(v − 1)/2 + u, NaN if unknown; None if they do not
+            fit.
     """
 
     def __init__(self, n: int, room: int) -> None:
@@ -270,8 +270,8 @@ class _Cache:
             self._hits += hits
             self._misses += misses
 
-    def one(self, row: list[int]) -> float | None:
-        """Returns the score of a set, given its members in increasing order, or None if it is not known."""
+    def get(self, row: list[int]) -> float | None:
+        """Returns the score of a set, given its members in increasing order, or None."""
         if len(row) == _PAIR and self.pairs is not None:
             value = float(self.pairs[row[1] * (row[1] - 1) // 2 + row[0]])
             if value != value:  # noqa: PLR0124 - NaN
@@ -291,9 +291,9 @@ class _Cache:
         sets: NDArray[np.intp],
         compute: Callable[[NDArray[np.intp]], tuple[NDArray[np.float64], int]],
     ) -> NDArray[np.float64]:
-        """Returns the scores of sets of one size, and keeps those that had to be computed.
+        """Returns the scores of sets of one size, and caches those that it computes.
 
-        They are computed outside the lock: two threads may compute the same score, with the same result.
+        Scores are computed outside the lock: two threads may compute the same one, with the same result.
         """
         if sets.shape[1] == _PAIR and self.pairs is not None:
             at = sets[:, 1] * (sets[:, 1] - 1) // 2 + sets[:, 0]
@@ -310,20 +310,20 @@ class _Cache:
             missing = np.flatnonzero(np.isnan(values))
             if missing.size:
                 values[missing], fresh = compute(sets[missing])
-                self._keep([keys[i] for i in missing.tolist()], values[missing].tolist())
+                self._store([keys[i] for i in missing.tolist()], values[missing].tolist())
         if not missing.size:
             fresh = 0
         self.count(len(sets) - fresh, fresh)
         return values
 
-    def _keep(self, keys: list[int | bytes], values: list[float]) -> None:
+    def _store(self, keys: list[int | bytes], values: list[float]) -> None:
         with self._lock:
             self._known.update(zip(keys, values, strict=True))
             for key in list(islice(self._known, max(0, len(self._known) - self._room))):
                 del self._known[key]
 
-    # A key is the number with the digits v + 1 in base n + 1, if that is its own hash. (A bit mask is not
-    # beyond 61 variables, and its hash falls together with those of many others; see `core.varset.key_of`.)
+    # A key is the integer with digits v + 1 in base n + 1, if that is its own hash. (Bit masks of more than
+    # 61 variables are not, and many have the same hash; see `core.varset.key_of`.)
 
     def _is_number(self, size: int) -> bool:
         return bool((self._n + 1) ** size < 1 << _BITS)

@@ -1,10 +1,10 @@
-"""Scores of mixed tables: those of states, those of numbers, and within the cells of discrete columns.
+"""Scores of mixed tables: of discrete columns, of real columns, and of real columns within discrete cells.
 
-For each set d of discrete columns, the rows are summarised by the moments of the real columns in its cells,
-once for all real sets c; ln det of the submatrices then share the rows of their Cholesky factors.
+For each set d of discrete columns, the moments of the real columns within its cells are computed once for all
+real sets c; ln det of the submatrices share the rows of their Cholesky factors.
 
-Time: with m real columns, O(N m) for each d beside which one of them is scored, O(N m²) for each d beside
-which several are; and O(k²) for each cell of each set of k real columns.
+Time: with m real columns, O(N m) for each d that is scored with single real columns, O(N m²) for each d with
+sets of several; and O(k²) for each cell of each set of k real columns.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from jtsolve.scoring.scorer import CountingScorer, GaussianScorer
 
 _SPARSE = 4
-"""Cells for each row from which the occupied ones are found by sorting."""
+"""Cells per row above which the occupied ones are found by sorting."""
 _GROUPS = 64
-"""Sets of discrete columns in a task, between two reports."""
+"""Sets of discrete columns per thread between two reports of progress."""
 
 
 def scored_columns(table: MixedTable, score: MixedScore) -> ContinuousTable:
-    """Returns the real columns in the form of the score."""
+    """Returns the real columns, transformed as the score requires."""
     real = table.real
     real.require_rows(f"the score '{score.name}'")
     if score.columns == "normal-scores":
@@ -60,8 +60,8 @@ class MixedScorer:
         table: the data.
         score: of the columns.
         discrete: the scorer of the discrete columns; None if there are none.
-        gaussian: that of the real ones.
-        max_size: of the sets.
+        gaussian: the scorer of the real columns.
+        max_size: size of the largest sets.
     """
 
     table: MixedTable
@@ -74,11 +74,11 @@ class MixedScorer:
     real: NDArray[np.int64]
     """The real columns, increasing."""
     values_by_row: NDArray[np.float64]
-    """Shape (rows, m): the real columns as scored, about their means, in standard deviations."""
+    """Shape (rows, m): the transformed real columns, centred, in standard deviations."""
     own: NDArray[np.float64]
     """Shape (m,): the term of each real column for its unit, in nats."""
     rounding: NDArray[np.float64]
-    """Shape (m,): h²/12, h the least gap between two values of `values_by_row`."""
+    """Shape (m,): h²/12, with h the least gap between two values of a column."""
 
     @classmethod
     def of(
@@ -119,8 +119,8 @@ class MixedScorer:
         )
 
     @property
-    def steps(self) -> float:
-        """See `Scorer`: the average over sets of at most `max_size` columns."""
+    def nanoseconds(self) -> float:
+        """See `Scorer`; the average over all sets."""
         p, m, rows = self.table.n - self.real.size, self.real.size, self.table.rows
         total = 0.0
         for j in range(min(p, self.max_size) + 1):
@@ -178,12 +178,11 @@ class MixedScorer:
         for key, positions in groups.items():
             given = np.frombuffer(key, dtype=np.int64)
             own = _gathered(local[positions], real[positions])
-            # The factors of consecutive sets share rows; any order will do.
-            found[positions] = self.given(given[given >= 0], own[:, : own.max(axis=0).argmin() or None])
+            found[positions] = self.values_with(given[given >= 0], own[:, : own.max(axis=0).argmin() or None])
         return found
 
-    def given(self, discrete: NDArray[np.int64], sets: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Returns s(d, c) of one set of discrete columns and several of real ones.
+    def values_with(self, discrete: NDArray[np.int64], sets: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Returns s(d, c) of one set d of discrete columns and several sets c of real ones.
 
         Args:
             discrete: positions among the discrete columns, in decreasing order, at least one.
@@ -234,7 +233,7 @@ class MixedScorer:
             bad = sets[int(np.argmax(np.isnan(logs)))]
             names = [self.discrete.table.names[v] for v in discrete[::-1]]
             raise dependent([*names, *(self.table.real.names[v] for v in bad[::-1] if v >= 0)])
-        own = np.append(self.own, 0.0)[sets].sum(axis=1)
+        own = np.append(self.own, 0.0)[sets].cumsum(axis=1)[:, -1]  # in order for any width
         alone = self.discrete.values(discrete[None, :])[0]
         return np.asarray(alone + rest[(sets >= 0).sum(axis=1)] + own + logs)
 
@@ -261,7 +260,7 @@ class MixedScorer:
 
 
 def _gathered(local: NDArray[np.int64], chosen: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Returns the chosen members of sets in their order, then -1; shape as given."""
+    """Returns the chosen members of sets in their order, padded with -1 to the same shape."""
     order = np.argsort(~chosen, axis=1, kind="stable")
     return np.take_along_axis(np.where(chosen, local, -1), order, axis=1)
 
@@ -317,7 +316,7 @@ def fill_mixed(
         for group in some:
             discrete = np.array(group, dtype=np.int64)
             sets = real_sets[max_size - len(group)]
-            fill(discrete, sets, scorer.given(discrete, sets))
+            fill(discrete, sets, scorer.values_with(discrete, sets))
         return len(some)
 
     done = 1

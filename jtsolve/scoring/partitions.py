@@ -1,9 +1,9 @@
-"""Sums over the cells of sets of a table in partitions: each is counted where it lies, and counts are added.
+"""Sums over the cells of sets of a partitioned table, from counts of the partitions on their workers.
 
 A pass processes a block of sets over all partitions. A task counts the distinct rows of its partition into
-the sufficient statistics of the block (`kernels.statistics`), a tree of tasks adds them, and the sums are
-computed once, from the counts of the whole table: equal, to the last bit, to the sums of one machine. A block
-has as many sets as the statistics of eight summands fit the memory of a worker.
+the sufficient statistics of the block (`kernels.statistics`), and a tree of tasks adds them. The sums are
+computed once, from the counts of the whole table, and equal those of one machine bit for bit. The size of a
+block is such that the memory of a worker fits the statistics of eight summands.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     """See `kernels.statistics.count_occupied`."""
 
 _GROUPS = 32
-"""Groups of partitions in a pass: as often progress is reported."""
+"""Groups of partitions in a pass, for reports of progress."""
 _BYTES_PER_CELL = 16
-"""A key and a count."""
+"""Bytes of a key and a count."""
 _COPIES = 24
-"""Statistics that a worker may hold at a time: eight summands, their sum, as many in transit, and slack."""
+"""Maximum number of statistics in a worker: eight summands, their sum, as many in transit, and slack."""
 
 
 class LackOfMemoryError(Exception):
@@ -43,7 +43,7 @@ class LackOfMemoryError(Exception):
 
 
 def proceed_always(_done: float) -> None:
-    """Continues in any case."""
+    """Never stops."""
 
 
 def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
@@ -58,7 +58,7 @@ def require_keys(arities: NDArray[np.int64], max_size: int) -> None:
         raise InputError(
             "table",
             "numbers of states",
-            f"the product of the largest {max_size} exceeds 2^63 cells, more than are counted by partitions",
+            f"the product of the largest {max_size} exceeds 2^63 cells, too many to count by partitions",
             "score smaller sets, or discretise or leave out columns with many states",
         )
 
@@ -70,22 +70,23 @@ def occupied_at_most(sets: NDArray[np.int64], table: PartitionedTable) -> NDArra
 
 def _possible(sets: NDArray[np.int64], arities: NDArray[np.int64]) -> NDArray[np.float64]:
     """Returns the product of the arities of each set."""
-    possible: NDArray[np.float64] = np.append(arities, 1)[sets].astype(float).prod(axis=1)  # -1: of no member
+    padded = np.append(arities, 1).astype(float)
+    possible: NDArray[np.float64] = padded[sets].prod(axis=1)
     return possible
 
 
 def room_for_statistics(workers: Workers) -> float:
-    """Returns the cells that the statistics of a block may have."""
+    """Returns the maximum number of cells in the statistics of a block."""
     return workers.memory(free_memory()) / (_COPIES * _BYTES_PER_CELL)
 
 
 def sets_that_fit(sets: NDArray[np.int64], table: PartitionedTable, room: float) -> int:
-    """Returns how many of the first sets fit this number of cells; at least 1.
+    """Returns the number of first sets whose cells fit, at least 1.
 
     Args:
         sets: shape (count, width), padded with -1.
         table: the partitions.
-        room: number of cells.
+        room: maximum number of cells.
     """
     return max(1, int(np.searchsorted(np.cumsum(occupied_at_most(sets, table)), room, side="right")))
 
@@ -103,9 +104,9 @@ def sums_over_partitions(
 
     Args:
         table: the partitions.
-        sets: see there; so are the others.
-        shared: see there.
-        each: see there.
+        sets: shape (count, width); see `sums_over_cells`.
+        shared: see `sums_over_cells`.
+        each: see `sums_over_cells`.
         proceed: called with the fraction of the pass that is done; raises an error to stop.
 
     Raises:
@@ -120,7 +121,7 @@ def sums_over_partitions(
     ]
     with table.cluster.connected() as workers:
         block = workers.share(sets)
-        # Leaves have no name here, so that Dask forgets them as soon as they are added.
+        # Without references to the leaves, Dask frees them as soon as they are added.
         totals = [
             workers.total(table.each(workers, _counted, block, among=group), _added) for group in groups
         ]
@@ -164,7 +165,7 @@ def _added(several: Sequence[Statistics | None]) -> Statistics | None:
     from jtsolve.scoring.kernels.statistics import added_cells
 
     summands = [one for one in several if one is not None]
-    while len(summands) > 1:  # two by two: the cells of a long sum would be merged again for each summand
+    while len(summands) > 1:  # in pairs, lest the cells of a long sum be merged for each summand
         pairs = [summands[at : at + 2] for at in range(0, len(summands), 2)]
         summands = [added_cells(*pair[0], *pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]  # noqa: PLR2004
     return summands[0] if summands else None

@@ -1,8 +1,8 @@
-"""Bounds of Gaussian trees: the best families, and prices that keep these from contradicting each other.
+"""Bounds of Gaussian trees: the best families, with prices on edges that contradict each other.
 
 A tree scores Σ_v w(v, P_v), with P_v the earlier neighbours of v in a perfect order (`jtsolve.families`). Any
-two of P_v are adjacent, and an edge is in the family of one end only. With x(v, P) = 1 for the families of
-the tree and y(ab) = Σ_{P ∋ b} x(a, P) + Σ_{P ∋ a} x(b, P),
+two members of P_v are adjacent, and an edge is in the family of one end only. With x(v, P) = 1 for the
+families of the tree and y(ab) = Σ_{P ∋ b} x(a, P) + Σ_{P ∋ a} x(b, P),
 
     y(ab) ≤ 1,     Σ_{P ∋ a, b} x(v, P) ≤ y(ab)     for all a, b, v.
 
@@ -10,10 +10,10 @@ With multipliers λ(ab), μ(v, ab) ≥ 0 of these rows, no tree scores more than
 
     Σ_v max_P [ w(v, P) − Σ_{u ∈ P} (λ(uv) − Σ_t μ(t, uv)) − Σ_{a, b ∈ P} μ(v, ab) ] + Σ λ(ab),
 
-less the least loss of a vertex without parents, since one has none. Of P with s members, w is at most
-c − β ln σ²(v | P), so that the best P has the least product of σ² and prices: `kernels.families` finds it
-among all sets. The first bound, without prices, is that of the best families. Then subgradient steps on the
-families found so far set the prices, and all sets are searched again.
+less the least loss of a vertex without parents, since one has none. For P with s members, w is at most
+c − β ln σ²(v | P), so that the best P minimises the product of σ² and prices; `kernels.families` searches all
+sets. The first bound, without prices, is that of the best families. Subgradient steps on the families found
+so far then set the prices, and all sets are searched again.
 
 Time of a search: n C(n, s) steps of about a nanosecond. Memory: s n² numbers a thread.
 
@@ -41,28 +41,28 @@ if TYPE_CHECKING:
     from jtsolve.scoring.scorer import GaussianScorer
 
 _NANOSECONDS = 1.0
-"""For a column and a set, measured with 100 and 452 columns."""
+"""Time of a column and a set, measured with 100 and 452 columns."""
 _SEARCHES = 30
-"""Most searches: the bound hardly falls after them."""
+"""Maximum number of searches, after which the bound hardly falls."""
 _STEPS, _PATIENCE, _SHRINK, _MOMENTUM = 100, 6, 0.75, 0.6
-"""Subgradient steps between two searches; steps without a better bound before they shrink; and by how much;
-share of the last step that continues."""
+"""Number of subgradient steps between two searches; number of steps without a better bound after which the
+length shrinks, and its factor; weight of the last direction."""
 _NEAR = 0.4
-"""Families are listed up to this loss, as a share of the mean gain of a column."""
+"""Largest loss of listed families, as a share of the mean gain of a column."""
 _ENDED = 1e-3
-"""Share of the gap by which families not found before may raise the bound in the last search."""
+"""Searches end when new families raise the bound by a smaller share of the gap."""
 _FORBIDDING = 1e200
-"""A price that no family pays."""
+"""A prohibitive price."""
 _ROUNDING = 1e-9
-"""Relative: of sums of n weights."""
+"""Relative rounding error of sums of n weights."""
 
 
 def seconds_of_search(n: int, size: int, workers: int) -> float:
-    """Returns the predicted time of the first of `priced_bounds`.
+    """Returns the predicted seconds of the first search of `priced_bounds`.
 
     Args:
         n: number of variables.
-        size: of the largest sets.
+        size: size of the largest sets.
         workers: number of threads.
     """
     return 1e-9 * _NANOSECONDS * n * comb(n, size - 1) / workers
@@ -71,9 +71,9 @@ def seconds_of_search(n: int, size: int, workers: int) -> float:
 def priced_bounds(
     scorer: GaussianScorer, size: int, target: float, workers: int, proceed: Callable[[], object]
 ) -> Iterator[float]:
-    """Yields falling upper bounds of all trees with cliques of at most `size` columns, in nats.
+    """Yields decreasing upper bounds of all trees with cliques of at most `size` columns, in nats.
 
-    Nothing if columns are linearly dependent and the score is `bge`.
+    It yields none if columns are linearly dependent and the score is `bge`.
 
     Args:
         scorer: of the columns.
@@ -88,7 +88,7 @@ def priced_bounds(
     n, single, bound, listed = scorer.table.n, weights.single, inf, -inf
     prices, links = np.zeros((n, n)), _Links(np.zeros(0, dtype=np.int64), np.zeros(0))
     known = _Families(np.zeros((0, size), dtype=np.int64), np.zeros(0))
-    step = 1.0  # a share of that which would lead to the target
+    step = 1.0  # as a share of Polyak's step to the target
     for _ in range(_SEARCHES):
         gains, found = single.copy(), []
         for s in range(1, size):
@@ -114,7 +114,7 @@ def priced_bounds(
 
 
 class _Links(NamedTuple):
-    """Multipliers μ(v, ab) above 0, by increasing keys (v n + a) n + b with a < b."""
+    """Positive multipliers μ(v, ab) by increasing keys (v n + a) n + b with a < b."""
 
     keys: NDArray[np.int64]
     amounts: NDArray[np.float64]
@@ -135,7 +135,7 @@ class _Links(NamedTuple):
 
 
 def _net(prices: NDArray[np.float64], links: _Links) -> NDArray[np.float64]:
-    """Returns the price of each parent, shape (n + 1, n + 1): none for the padding."""
+    """Returns the price of each parent, shape (n + 1, n + 1), 0 for the padding."""
     n = len(prices)
     net = np.zeros((n + 1, n + 1))
     net[:n, :n] = prices - links.relief(n)
@@ -151,7 +151,7 @@ def _keys(sets: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 
 
 def _charges(sets: NDArray[np.int64], net: NDArray[np.float64], links: _Links) -> NDArray[np.float64]:
-    """Returns the prices of families."""
+    """Returns the sum of the prices of each family."""
     paid: NDArray[np.float64] = net[sets[:, :1], sets[:, 1:]].sum(axis=1)
     linked: NDArray[np.float64] = links.of(_keys(sets, len(net) - 1)).sum(axis=0)
     return paid + linked
@@ -159,14 +159,14 @@ def _charges(sets: NDArray[np.int64], net: NDArray[np.float64], links: _Links) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Weights:
-    """w(v, P) = c(s) − β(s) ln σ²(v | P) for P of size s, at least.
+    """Upper bounds w(v, P) ≤ c(s) − β(s) ln σ²(v | P) for P of size s.
 
     Attributes:
         correlation: of the columns.
         logs: shape (n,), ln of the variances.
-        single: shape (n,), the scores of columns alone.
-        constants: c, by s - 1.
-        slopes: β, by s - 1.
+        single: shape (n,), the scores of single columns.
+        constants: c(1), c(2), …
+        slopes: β(1), β(2), …
     """
 
     correlation: NDArray[np.float64]
@@ -177,7 +177,7 @@ class _Weights:
 
     @classmethod
     def of(cls, scorer: GaussianScorer, size: int) -> _Weights | None:
-        """Returns the prices of families with fewer than `size` parents; None if nothing bounds them."""
+        """Returns the bounds of families with fewer than `size` parents, or None if there are none."""
         n, rows = scorer.table.n, scorer.table.total
         logs = np.log(np.diag(scorer.matrix))
         least = np.cumsum(np.sort(log_least_variances(scorer.matrix)))
@@ -186,7 +186,7 @@ class _Weights:
             return float(scorer.score.value(np.array([log_determinant]), s, rows, n)[0])
 
         constants, slopes = [], []
-        for s in range(1, size):  # ln det of P counts at its least, if at all
+        for s in range(1, size):  # if w depends on ln det of P, its least value gives the bound
             own, parents = value(0.0, s + 1), value(0.0, s)
             slope, before = own - value(1.0, s + 1), parents - value(1.0, s)
             beyond = slope - before if slope - before > _ROUNDING * slope else 0.0
@@ -208,7 +208,7 @@ class _Weights:
         workers: int,
         proceed: Callable[[], object],
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Returns the best families of s parents, less prices, by the least parent and the column.
+        """Returns the best families of s parents, less prices, by their first parent and the column.
 
         Returns:
             The values, shape (n, n), -inf for none, and the parents, shape (n, n, s), increasing.
@@ -232,7 +232,7 @@ class _Weights:
 
         with ThreadPoolExecutor(workers) as pool:
             list(pool.map(task, range(n)))
-        if not (least > 0).all():  # columns dependent up to rounding
+        if not (least > 0).all():  # dependent columns, up to rounding
             return np.full((n, n), inf), sets
         with np.errstate(divide="ignore"):
             values = self.constants[s - 1] - slope * (self.logs + np.log(least))
@@ -241,13 +241,13 @@ class _Weights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Families:
-    """Families: the column, then its parents, increasing, padded with n; and their weights."""
+    """Families as columns followed by their increasing parents, padded with n; and their weights."""
 
     sets: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def joined(self, other: _Families) -> _Families:
-        """Returns both without repetition, by columns."""
+        """Returns the union, sorted."""
         sets = np.concatenate([self.sets, other.sets])
         sets, at = np.unique(sets, axis=0, return_index=True)
         return _Families(sets, np.concatenate([self.values, other.values])[at])
@@ -262,7 +262,7 @@ class _Families:
         step: float,
         proceed: Callable[[], object],
     ) -> tuple[float, NDArray[np.float64], _Links, float]:
-        """Returns the least bound over these families, its prices, and the share of a step at the end."""
+        """Returns the least bound over these families by subgradient steps, its prices, and the last step."""
         n = single.size
         owner, parents = self.sets[:, 0], self.sets[:, 1:]
         starts = np.flatnonzero(np.diff(owner, prepend=-1))
@@ -285,7 +285,7 @@ class _Families:
                 best, kept, stalled = bound, (prices, amounts), 0
             elif (stalled := stalled + 1) > _PATIENCE:
                 step, stalled = step * _SHRINK, 0
-            # The best family of each column; the first of ties.
+            # The first of the best families of each column.
             at = np.flatnonzero(values >= gains[owner])
             at = at[np.diff(owner[at], prepend=-1) > 0]
             arcs = np.zeros((n + 1, n + 1))

@@ -1,6 +1,6 @@
-"""A problem from data: `problem_from_table` scores the columns of a table and names the variables after them.
+"""Problems from data: the columns of a table are the variables.
 
-The scores are tabulated before the search or computed on demand; `Tabulation` decides which.
+A `Tabulation` decides whether scores are tabulated before the search or computed on demand.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Tabulation:
-    """When all scores are tabulated before the search; otherwise each is computed on demand.
+    """The rule by which all scores are tabulated before the search; otherwise each is computed on demand.
 
-    A table opens the exact backends and is faster to read. But it holds every set of at most `max_size`
-    variables; a heuristic reads few of them.
+    Exact backends need a table, and reading it is faster. But it holds every set of at most `max_size`
+    variables, and heuristics read few of them.
 
     Args:
-        seconds: the longest predicted tabulation.
-        share: the largest permitted share of the memory and the time left.
-        on_demand: maximum number of scores computed on demand instead, where the time limit ends it.
+        seconds: maximum predicted time of a tabulation.
+        share: maximum share of the memory and the time left.
+        on_demand: maximum number of scores that are computed on demand if the time limit ends the tabulation;
+            more scores need a table.
     """
 
     seconds: float
@@ -51,7 +52,7 @@ class Tabulation:
     on_demand: float = inf
 
     def obstacle(self, cost: TableEstimate, limits: Limits) -> str | None:
-        """Returns the resource that the table lacks, or None if it fits."""
+        """Returns the requirement of the table that exceeds the rule, or None."""
         held = resident_memory()
         most = held + self.share * (limits.memory_bytes - held)
         if held + cost.memory > most:
@@ -66,15 +67,15 @@ class Tabulation:
 
 
 BEFORE_SEARCH = Tabulation(seconds=3.0, share=0.5)
-"""For `auto`, which prefers exact backends where they fit: the first tree is to come within five seconds."""
+"""For `auto`, which prefers exact backends and promises a first tree within five seconds."""
 WITHIN_LIMITS = Tabulation(seconds=inf, share=1.0)
-"""For the other exact backends: all that the limits allow."""
+"""For exact backends that also read scores on demand."""
 FOR_ALL_SCORES = Tabulation(seconds=inf, share=1.0, on_demand=MOST_COMPUTED)
-"""For backends that need a table unless the scores are few."""
+"""For backends that need a table unless there are few scores."""
 WHOLE = Tabulation(seconds=inf, share=1.0, on_demand=0)
-"""For a file of all scores, for exact sums, and for partitions."""
+"""For files of all scores, exact sums, and partitions."""
 FOR_HEURISTICS = Tabulation(seconds=0.1, share=0.5)
-"""For a search that reads few sets, perhaps for each of dozens of trees: about the time of `forward`."""
+"""For heuristics, which read few sets and may run for dozens of trees: about the time of `forward`."""
 
 
 def tabulation_for(backend: Backend | None) -> Tabulation:
@@ -87,22 +88,22 @@ def tabulation_for(backend: Backend | None) -> Tabulation:
 
 
 def largest_scored(backend: Backend | None, treewidth: int) -> int:
-    """Returns the size of the sets to score for a search by a backend; None stands for `auto`."""
+    """Returns the size of the largest sets to score for a search by a backend; None stands for `auto`."""
     largest = treewidth + 1
     return max(largest, backend.largest_read(treewidth)) if isinstance(backend, ReadsLargerSets) else largest
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringPlan:
-    """How the scores of a table will be provided.
+    """A plan to provide the scores of a table.
 
     Attributes:
-        scorer: computes them.
+        scorer: of the columns.
         max_size: the size of the largest scored sets.
         run: time, memory and threads, and progress.
-        cost: of tabulating them.
-        tabulation: when to tabulate them.
-        obstacle: why they are computed on demand instead, or None.
+        cost: predicted cost of a tabulation.
+        tabulation: the rule.
+        obstacle: the reason for scores on demand, or None for a table.
     """
 
     scorer: Scorer
@@ -113,18 +114,18 @@ class ScoringPlan:
     obstacle: str | None = None
 
     def under(self, tabulation: Tabulation) -> ScoringPlan:
-        """Returns the plan by another rule; partitions are tabulated under any."""
+        """Returns the plan under another rule; scores of partitions are always tabulated."""
         if isinstance(self.scorer.table, PartitionedTable):
             tabulation = WHOLE
         return replace(self, tabulation=tabulation, obstacle=tabulation.obstacle(self.cost, self.run.limits))
 
     @property
     def required(self) -> bool:
-        """Whether scores on demand do not do instead, where the time limit ends the table."""
+        """Whether the problem needs a table, even if the time limit ends the tabulation."""
         return self.cost.sets > self.tabulation.on_demand
 
     def problem(self, constraints: Constraints | None = None, *, name: str = "") -> Problem:
-        """Returns the problem; its provenance names data, score and version. See `problem_from_table`.
+        """Returns the problem, with data, score and version as its provenance; see `problem_from_table`.
 
         Raises:
             LimitError: scores of partitions do not fit in a table.
@@ -154,7 +155,7 @@ class ScoringPlan:
         )
 
     def _tabulated(self) -> DenseScores | None:
-        """Returns the table, or None if the run or its share of the time ends, and scores on demand do."""
+        """Returns the table, or None if the run or its share of the time ends and no table is required."""
         run = self.run
         if not self.required and run.left < inf:
             run = run.part(self.tabulation.share * run.left)
@@ -169,10 +170,10 @@ class ScoringPlan:
 
 
 def require_marks(table: AnyTable, constraints: Constraints) -> None:
-    """Checks that constraints mark no other variables as real than the table.
+    """Checks that constraints mark no variables as real, or those with real columns.
 
     Raises:
-        InputError: they do.
+        InputError: they mark others.
     """
     real = sum(1 << v for v in range(table.n)) if isinstance(table, ContinuousTable) else 0
     if isinstance(table, MixedTable):
@@ -193,18 +194,17 @@ def plan_scores(
     *,
     tabulation: Tabulation = BEFORE_SEARCH,
 ) -> ScoringPlan:
-    """Decides how to provide the scores of all sets of at most `max_size` columns; scores nothing yet.
+    """Plans the scores of all sets of at most `max_size` columns.
 
     Args:
         table: the data.
         score: to compute.
         max_size: size of the largest sets; None for all columns.
         run: limits and seed.
-        tabulation: whether the scores have to be in a table.
+        tabulation: the rule for tabulation.
 
     Raises:
-        ChoiceError: no size is given, and the columns are too many for a tree of any width; see also
-            `scorers.make_scorer`.
+        ChoiceError: no size is given for too many columns; see also `scorers.make_scorer`.
         InputError: the table does not allow the score.
     """
     if max_size is None and table.n > MOST_VARIABLES:
@@ -245,15 +245,15 @@ def problem_from_table(
         constraints: on the tree; None for none.
         run: time, memory, threads and progress; None for the defaults. If the time limit ends a tabulation,
             scores are computed on demand, unless the rule requires a table.
-        backend: searches; None for the choice of `auto`.
-        tabulation: when to tabulate; None for the rule of the backend (`tabulation_for`).
+        backend: the backend of the search; None for `auto`.
+        tabulation: the rule for tabulation; None for that of the backend (`tabulation_for`).
         name: of the problem.
 
     Raises:
-        ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score is not for
-            such a table.
+        ChoiceError: neither treewidth nor size is given, for more than 26 columns, or the score does not fit
+            the kind of table.
         InputError: the table does not allow the score; see `scorers.make_scorer`.
-        LimitError: the time limit ended a tabulation that is required.
+        LimitError: the time limit ended a required tabulation.
         StoppedError: the run was interrupted.
 
     >>> import numpy as np
@@ -271,7 +271,7 @@ def problem_from_table(
 
 
 def _provenance(scorer: Scorer) -> dict[str, Any]:
-    # asdict: scores are dataclasses, which their protocol cannot say.
+    # Scores are dataclasses, which their protocol cannot express.
     parameters = asdict(scorer.score)  # type: ignore[call-overload]
     own = {"score": scorer.score.name, **parameters, "jtsolve": __version__}
     return {"rows": scorer.table.total, **scorer.table.provenance, **own}

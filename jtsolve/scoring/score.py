@@ -1,10 +1,10 @@
-"""The interface of scores: frozen values that turn counts, or a covariance, into s(A) = ln p(A).
+"""The interface of scores: frozen values that compute s(A) from counts or a covariance.
 
 Every score is a function s of *sets* of variables, with s(∅) = 0, and a junction tree scores Σ s(C) over its
 cliques minus Σ s(S) over its separators. With the family weights w(v,P) = s(P ∪ v) − s(P), this is also the
 score of every directed acyclic graph without v-structures and with the same cliques: the sum telescopes along
-any elimination order. Scores defined by families only, which differ between equivalent graphs (K2, BDs, fNML,
-BDJ in its family form), are not of this form and not offered.
+any elimination order. Scores of families that differ between equivalent graphs (K2, BDs, fNML, the family
+form of BDJ) do not have this form.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 DEFAULT_SCORE = "bic"
-"""The default score of states, everywhere; docs/scores.md gives the reasons."""
+"""The default score of states; docs/scores.md gives the reasons."""
 MIXED_SCORE = "cg"
-"""The score where none is named and columns may be real; of states alone, it is the default score."""
+"""The default score where columns may be real; for states alone, it equals `DEFAULT_SCORE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entropy:
-    """Σ m ln m over the occupied cells, where m is the number of rows in a cell."""
+    """Σ m ln m over the occupied cells, with m rows in a cell."""
 
     kind: Literal["entropy"] = "entropy"
 
@@ -45,12 +45,12 @@ CellTerms: TypeAlias = Entropy | Dirichlet
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """The marginal table of a set A, without its counts.
+    """The dimensions of the marginal table of a set A.
 
     Args:
         size: |A|, at least 1.
         cells: q, the product of the numbers of states of A.
-        rows: N, the number of rows, counting weights; whole unless rows weigh fractions.
+        rows: N, the total weight of the rows.
         n: the number of variables of the data.
     """
 
@@ -66,7 +66,7 @@ class Marginal:
 
     @property
     def edges(self) -> int:
-        """The number of pairs in A; summed over cliques minus separators, the edges of the graph."""
+        """The number of pairs in A: over cliques minus separators, these sum to the edges of the graph."""
         return self.size * (self.size - 1) // 2
 
 
@@ -75,7 +75,7 @@ class DiscreteScore(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name in the registry."""
         ...
 
     @property
@@ -93,11 +93,11 @@ class GaussianScore(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name in the registry."""
         ...
 
     def least_rows(self, size: int) -> int:
-        """Returns the least number of rows for sets of this size."""
+        """Returns the minimum number of rows for sets of this size."""
         ...
 
     def matrix(self, scatter: NDArray[np.float64], rows: float) -> NDArray[np.float64]:
@@ -127,10 +127,10 @@ class GaussianScore(Protocol):
 class CellMoments:
     """Moments of m real columns within the occupied cells of discrete ones.
 
-    The trailing shape is (m, m); where only single columns are scored, it is (m,), of the diagonals.
+    The trailing shape is (m, m); for scores of single columns, it is (m,), and all matrices are diagonals.
 
     Args:
-        counts: shape (cells,): their numbers of rows, or expected ones.
+        counts: shape (cells,): numbers of rows, or expected ones.
         scatter: shape (cells, …): Σ (x − mean)(x − mean)ᵀ.
         squares: shape (cells, …): mean meanᵀ.
         rounding: shape (…): the diagonal matrix of h²/12, h the least gap between two values of a column.
@@ -148,26 +148,25 @@ class CellMoments:
         """The number of rows."""
         return float(self.counts.sum())
 
-    def each(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-        """Returns numbers, shape (cells,), with axes of length 1 added to multiply the matrices."""
+    def per_cell(self, numbers: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+        """Returns numbers, shape (cells,), with trailing axes of length 1, as factors of the matrices."""
         return numbers.reshape(-1, *[1] * (self.scatter.ndim - 1))
 
 
 class MixedScore(Protocol):
-    """A score of discrete and real columns: s(d, c) = s(d) + constant + Σ_i w_i ln det M_i[c].
+    """A score of discrete columns d and real columns c: s(d, c) = s(d) + constant + Σ_i w_i ln det M_i[c].
 
-    The matrices depend on d, never on c. Discrete columns alone have the score `discrete`, real ones
-    `gaussian`.
+    The matrices depend on d only. Discrete columns alone have the score `discrete`, real ones `gaussian`.
     """
 
     @property
     def name(self) -> str:
-        """Its name on the command line."""
+        """The name in the registry."""
         ...
 
     @property
     def columns(self) -> Literal["normal-scores", "raw"]:
-        """What real columns are replaced by."""
+        """The transformation of real columns."""
         ...
 
     @property
@@ -213,7 +212,7 @@ def is_discrete(score: ScoreFunction) -> TypeGuard[DiscreteScore]:
 
 
 def is_mixed(score: ScoreFunction) -> TypeGuard[MixedScore]:
-    """Returns whether a score is for discrete and real columns side by side."""
+    """Returns whether a score is for discrete and real columns together."""
     return hasattr(score, "gaussian")
 
 
@@ -223,14 +222,14 @@ def is_gaussian(score: ScoreFunction) -> TypeGuard[GaussianScore]:
 
 
 def score_for(score: ScoreFunction, table: object) -> ScoreFunction:
-    """Returns the score of a table: of states alone, the discrete part of a mixed one."""
+    """Returns the score for a table: for states alone, the discrete part of a mixed score."""
     from jtsolve.tables.table import MixedTable
 
     return score.discrete if is_mixed(score) and not isinstance(table, MixedTable) else score
 
 
 def require_counts(score: ScoreFunction) -> None:
-    """Checks that a score can be computed from counts by partitions.
+    """Checks that a score can be computed from counts of partitions.
 
     Raises:
         ChoiceError: it is for real numbers.

@@ -1,4 +1,4 @@
-"""Batch evaluation of s(A) from a table and a score; the basis of tabulated and lazy scores."""
+"""Batch evaluation of s(A) from a table and a score, for tabulated scores and scores on demand."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ if TYPE_CHECKING:
 _WORD = 64
 """Bits of a word of a bit set."""
 WIDEST = 8
-"""Larger sets are counted row by row, since 2^k cells of bits would be as much work."""
+"""Size of the largest sets counted by bits, with 2^size cells."""
 
 _LOG_LARGEST = 90 * log(10)
-"""The penalty of a marginal table of more than 10^90 cells could exceed 10^100, the largest valid score."""
+"""ln of the most cells of a marginal table: with more, a penalty could exceed the largest valid score,
+10^100."""
 
 _KERNELS = LazyKernels("jtsolve.scoring.kernels.counting")
 LEAST_PIVOT = 1e-10
-"""A set is singular if a column keeps less than this share of its variance given the others: rounding errors
-are about 10^-16 times the condition number."""
+"""A set is singular if the others leave less than this share of the variance of a column: rounding errors are
+about 10^-16 times the condition number."""
 
 
 class Scorer(Protocol):
@@ -56,8 +57,8 @@ class Scorer(Protocol):
         ...
 
     @property
-    def steps(self) -> float:
-        """Approximate nanoseconds for a set, fitted to `benchmarks/score_speed.py`; used for predictions."""
+    def nanoseconds(self) -> float:
+        """Predicted nanoseconds for a set, fitted to `benchmarks/score_speed.py`."""
         ...
 
     def extremes(self, max_size: int) -> tuple[float, float]:
@@ -65,15 +66,15 @@ class Scorer(Protocol):
         ...
 
     def ceilings(self) -> NDArray[np.float64]:
-        """Returns upper bounds of s(P ∪ v) − s(P) over all P but ∅, one for each v, shape (n,); or inf."""
+        """Returns upper bounds of s(P ∪ v) − s(P) over all P ≠ ∅, for each v, shape (n,); inf if unknown."""
         ...
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns s(A) in nats.
 
         Args:
-            sets: shape (count, width): the members of each set in decreasing order, then -1. Fastest if
-                consecutive sets share prefixes.
+            sets: shape (count, width): the members of each set in decreasing order, then -1. Consecutive sets
+                that share prefixes are faster.
         """
         ...
 
@@ -83,9 +84,9 @@ class BitColumns:
     """Binary columns as bit sets; see `kernels.bitcounting`.
 
     Args:
-        codes: shape (n, rows), of 0 and 1.
-        entropy: whether the score needs m ln m.
-        width: size of the largest sets counted by bits.
+        codes: shape (n, rows), 0 or 1.
+        entropy: whether the score has entropy terms.
+        width: size of the largest sets.
     """
 
     codes: NDArray[np.integer]
@@ -104,29 +105,29 @@ class BitColumns:
 
     @cached_property
     def terms(self) -> NDArray[np.float64]:
-        """The term m ln m of every count m, shape (rows + 1,); empty if the score does not need it."""
+        """The term m ln m of every count m, shape (rows + 1,); empty without entropy terms."""
         from jtsolve.scoring.kernels.bitcounting import entropy_terms
 
         return entropy_terms(self.codes.shape[1] if self.entropy else -1)  # type: ignore[no-any-return]
 
     @property
-    def steps(self) -> float:
-        """See `Scorer`; for sets of the largest size, which are the majority."""
-        return _bit_steps(-(-self.codes.shape[1] // _WORD), self.width)
+    def nanoseconds(self) -> float:
+        """See `Scorer`; for sets of the largest size."""
+        return _bit_nanoseconds(-(-self.codes.shape[1] // _WORD), self.width)
 
 
-def _bit_steps(words: int, width: int) -> float:
-    """Returns the nanoseconds for a set: a few for each word and for each cell."""
+def _bit_nanoseconds(words: int, width: int) -> float:
+    """Returns the predicted nanoseconds for a set, by words and cells."""
     each = 25.0 if width < 4 else 50.0  # noqa: PLR2004 - sorting the counts starts to dominate
     return 100 + (0.4 * words + each) * float(1 << (width - 1))
 
 
-def _bits(table: DataTable, score: DiscreteScore, max_size: int, steps: float) -> BitColumns | None:
-    """Returns the columns as bit sets if all are binary and counting by bits is predicted to be faster."""
+def _bits(table: DataTable, score: DiscreteScore, max_size: int, by_rows: float) -> BitColumns | None:
+    """Returns the columns as bit sets if all are binary, and counts predicted to take less than by rows."""
     two_valued = int(table.arities.max()) <= 2  # noqa: PLR2004
     if not two_valued or table.weights is not None or max_size > WIDEST:
         return None
-    if _bit_steps(-(-table.rows // _WORD), max_size) >= steps:
+    if _bit_nanoseconds(-(-table.rows // _WORD), max_size) >= by_rows:
         return None
     entropy = not isinstance(score.cell_terms, Dirichlet)
     return BitColumns(table.codes, entropy, max_size)
@@ -139,22 +140,22 @@ class CountingScorer:
     table: DataTable | PartitionedTable
     score: DiscreteScore
     counted: DataTable | PartitionedTable
-    """The rows to count: the distinct ones if they are much fewer."""
+    """The rows to count: the distinct ones if these are far fewer."""
     arities: NDArray[np.int64]
-    """The table's, computed once."""
+    """Those of the table, computed once."""
     bits: BitColumns | None = None
-    """The columns as bit sets, if counting by them is faster."""
+    """The columns as bit sets, if these are faster."""
     proceed: Callable[[float], object] = proceed_always
     """Called with the fraction of a pass over partitions that is done; raises an error to stop."""
     unit: float = 1.0
-    """u, the weight of a count: with m = u m' and N = u N', Σ m ln m = u Σ m' ln m' + N ln u."""
+    """Weight u of a count: with m = u m' and N = u N', Σ m ln m = u Σ m' ln m' + N ln u."""
 
     @property
-    def steps(self) -> float:
+    def nanoseconds(self) -> float:
         """See `Scorer`."""
         if isinstance(self.counted, PartitionedTable):
             return 500 + 1.0 * self.counted.total
-        return 500 + 0.8 * self.counted.rows if self.bits is None else self.bits.steps
+        return 500 + 0.8 * self.counted.rows if self.bits is None else self.bits.nanoseconds
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
@@ -205,10 +206,10 @@ class CountingScorer:
     def ceilings(self) -> NDArray[np.float64]:
         """See `Scorer`.
 
-        Likelihoods do not grow if cells are split, and the rest falls the more, the more cells P has: for
-        qNML, C(q, N) is a polynomial in q without negative coefficients (rising factorials), so that
-        ln C(qr, N) − ln C(q, N) grows with q. Marginal likelihoods are products of conditional probabilities
-        of the rows, that of the first being 1/r.
+        Maximum likelihood: Σ m ln m does not grow if cells are split, and the decrease of the rest grows with
+        the cells of P. For qNML, C(q, N) is a polynomial in q without negative coefficients (rising
+        factorials), so that ln C(qr, N) − ln C(q, N) grows with q. Marginal likelihoods are products of
+        conditional probabilities of the rows, of which the first is 1/r.
         """
         arities = self.table.arities.astype(float)
         if self.table.n == 1:
@@ -233,7 +234,7 @@ class CountingScorer:
 def counting_scorer(
     table: DataTable | PartitionedTable, score: DiscreteScore, max_size: int
 ) -> CountingScorer:
-    """Returns the scorer of sets of at most `max_size` columns of states.
+    """Returns the scorer of columns of states.
 
     Args:
         table: of states.
@@ -257,7 +258,7 @@ def counting_scorer(
     if table.unit != 1:
         _require_fractions(table, score)
     by_rows = CountingScorer(table, score, merged_rows(table), table.arities, unit=table.unit)
-    return replace(by_rows, bits=_bits(table, score, max_size, by_rows.steps))
+    return replace(by_rows, bits=_bits(table, score, max_size, by_rows.nanoseconds))
 
 
 def _require_fractions(table: DataTable, score: DiscreteScore) -> None:
@@ -277,8 +278,8 @@ def _with_rest(
 ) -> NDArray[np.float64]:
     """Adds the rest to each sum, computed once for each size and number of cells; s(∅) is 0.
 
-    So is s(v), exactly, for a column with a single state: both parts cancel, up to rounding, which is
-    subtracted, so that such a column changes no score.
+    A column with a single state scores exactly 0 and changes no score: the rounding error by which the sum
+    and the rest do not cancel is subtracted.
     """
     sizes = (sets >= 0).sum(axis=1)
     values = np.zeros(sums.size)
@@ -302,15 +303,16 @@ class GaussianScorer:
     max_size: int
 
     @property
-    def steps(self) -> float:
+    def nanoseconds(self) -> float:
         """See `Scorer`."""
         return 200.0
 
     def ceilings(self) -> NDArray[np.float64]:
         """See `Scorer`.
 
-        A column keeps at least the variance that it has given all others. So ln det of P, a sum of logarithms
-        of such variances, is at least the sum of the |P| smallest; scores of families fall with it.
+        The variance of a column given some others is at least that given all others. So ln det of P, a sum of
+        logarithms of such variances, is at least the sum of the |P| smallest, and the gain of a family falls
+        with it.
         """
         n, rows = self.table.n, self.table.total
         least = log_least_variances(self.matrix)
@@ -325,7 +327,7 @@ class GaussianScorer:
         return found
 
     def extremes(self, max_size: int) -> tuple[float, float]:
-        """See `Scorer`; determinants lie between the products of the least pivots and of the diagonal."""
+        """See `Scorer`; determinants lie between products of least pivots and of diagonal elements."""
         diagonal = np.sort(np.log(np.diag(self.matrix)))
         floor = diagonal + log(LEAST_PIVOT)
         ends = [0.0]
@@ -355,7 +357,7 @@ class GaussianScorer:
 
 
 def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int) -> GaussianScorer:
-    """Returns the scorer of sets of at most `max_size` columns of numbers.
+    """Returns the scorer of columns of numbers.
 
     Args:
         table: of numbers.
@@ -381,15 +383,14 @@ def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int)
 
 
 def log_least_variances(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns, of each column, a lower bound of ln of its variance given all others; -inf if there is none.
+    """Returns lower bounds of the logarithms of the variances of columns given all others.
 
-    That is ln 1/(M⁻¹)_vv of the correlations, less a bound of its rounding error.
-
-    `matrix` has shape (n, n), the result (n,).
+    They are ln 1/(M⁻¹)_vv of the covariance matrix M, less bounds of the rounding errors. `matrix` has shape
+    (n, n), the result (n,); it is -inf if the matrix may be singular.
     """
     deviations = np.sqrt(np.diag(matrix))
     values, vectors = np.linalg.eigh(matrix / np.outer(deviations, deviations))
-    error = 4 * len(matrix) * np.finfo(float).eps * float(values[-1])  # of an eigenvalue, backward stable
+    error = 4 * len(matrix) * np.finfo(float).eps * float(values[-1])  # of an eigenvalue: backward stable
     if values[0] <= 2 * error:
         return np.full(len(matrix), -inf)
     inverse = (vectors**2 / (values - error)).sum(axis=1)

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from jtsolve.scoring.scorer import Scorer
 
 _TRIED_NANOSECONDS = 1e6
-"""Predicted time for a set above which a few sets are timed instead."""
+"""If the predicted time of a set is longer, a few sets are timed instead."""
 _PIECE_NANOSECONDS = 1e8
-"""Predicted work in a block: a tenth of a second, so that Ctrl-C and limits act promptly."""
+"""Predicted work of a block: a tenth of a second, so that Ctrl-C and limits act promptly."""
 _PIECE_SETS = 1 << 16
-"""Most sets in a block: a few megabytes of members."""
+"""Maximum number of sets in a block, whose members take a few megabytes."""
 _BYTES_PER_NUMBER = 20
 """Bytes of a score as text in full precision, with a separator; measured: plants 19.7, mushroom 19.6."""
 _PACKED_SHARE = 0.47
-"""Compression ratio of gzip on that text; measured: hypothyroid and mushroom 0.47."""
+"""Compression ratio of gzip; measured: hypothyroid and mushroom 0.47."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class TableEstimate:
     """Predicted cost of a table.
 
     Args:
-        sets: number of sets, exact.
-        seconds: wall-clock time to compute it.
-        memory: bytes to hold it and to write it as text.
-        file_bytes: of an uncompressed instance file.
-        packed_bytes: of a gzipped one.
+        sets: exact number of sets.
+        seconds: of wall-clock time.
+        memory: bytes of the table and of its text.
+        file_bytes: size of an uncompressed instance file.
+        packed_bytes: size of a gzipped one.
     """
 
     sets: int
@@ -72,8 +72,7 @@ class TableEstimate:
 def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> TableEstimate:
     """Returns the predicted cost of a table of all sets of at most `max_size` variables.
 
-    If a set takes milliseconds, a few are timed, since the time for a row then depends on how much of the
-    data fits in the caches.
+    If a set takes milliseconds, a few are timed, since the time of a row then depends on the caches.
 
     Args:
         scorer: of the sets.
@@ -82,10 +81,10 @@ def estimate(scorer: Scorer, max_size: int, workers: int | None = None) -> Table
     """
     sets = count_bounded_subsets(scorer.table.n, max_size)
     text = sets * _BYTES_PER_NUMBER
-    untried = scorer.steps < _TRIED_NANOSECONDS or isinstance(scorer.table, PartitionedTable)
-    each = scorer.steps if untried else _tried(scorer, max_size)
+    untried = scorer.nanoseconds < _TRIED_NANOSECONDS or isinstance(scorer.table, PartitionedTable)
+    each = scorer.nanoseconds if untried else _tried(scorer, max_size)
     seconds = sets * each * 1e-9 / (workers or cores())
-    # The array, and the text twice at the end: in parts and joined.
+    # The text is in memory twice: in parts and joined.
     return TableEstimate(sets, seconds, 8 * sets + 2 * text, text, int(_PACKED_SHARE * text))
 
 
@@ -138,7 +137,7 @@ def tabulate_with(
         return DenseScores(n, max_size, values)
     order = ColexOrder(n, max_size)
     values = np.empty(order.count)
-    piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.steps), order.count // (8 * workers))
+    piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.nanoseconds), order.count // (8 * workers))
     piece = max(1, piece)
 
     def fill(start: int) -> int:
@@ -147,7 +146,7 @@ def tabulate_with(
         return end - start
 
     starts = range(0, order.count, piece)
-    if workers == 1:  # small tables by the hundred, where a pool would take a third of the time
+    if workers == 1:  # for hundreds of small tables, a pool would take a third of the time
         for start in starts:
             fill(start)
             proceed(min(start + piece, order.count) / order.count)
@@ -171,7 +170,7 @@ def _fill_all(
     total: int,
     proceed: Callable[[float], object],
 ) -> None:
-    """Fills all blocks, with at most `most` submitted at a time; reports progress as they finish."""
+    """Fills all blocks, at most `most` at a time, and reports progress."""
     running: set[Future[int]] = set()
     done = 0
     left = iter(starts)
@@ -191,9 +190,9 @@ def _fill_all(
 def _by_passes(
     scorer: CountingScorer, table: PartitionedTable, max_size: int, proceed: Callable[[float], object]
 ) -> DenseScores:
-    """Returns the table of a scorer of partitions, which counts a block of sets in a pass over the data.
+    """Returns the table of a scorer of partitions, which counts one block of sets in a pass over the data.
 
-    A block for which a worker lacks the memory is halved, and so are those that follow.
+    If a worker lacks memory, this block and all later ones are halved.
     """
     order = ColexOrder(table.n, max_size)
     values = np.empty(order.count)
@@ -224,7 +223,7 @@ def _by_passes(
 
 
 def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
-    """Returns the number of passes over the data, each of a block of sets, if no worker lacks memory.
+    """Returns the number of passes over the data, if no worker lacks memory.
 
     Args:
         table: the partitions.
@@ -240,6 +239,6 @@ def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:
 
 
 def _block(order: ColexOrder, start: int, table: PartitionedTable, room: float) -> NDArray[np.int64]:
-    """Returns the sets of a pass that begins with the one of rank `start`."""
+    """Returns the sets of a pass, from rank `start` on."""
     sets = order.sets(start, min(_PIECE_SETS, order.count - start))
     return sets[: sets_that_fit(sets, table, room)]

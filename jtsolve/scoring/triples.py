@@ -1,15 +1,15 @@
-"""The best families of two parents of binary columns, found among all without a table.
+"""Searches of all families with two parents of binary columns, without a table.
 
-The number of rows in which three columns are 1 gives all eight cells, with those of pairs. Sets in which no
-two columns are 1 together are left out where no family of them can be of interest: with n_v rows of v, and m
-rows of its two parents together, the gain
+The number of rows in which three columns are 1, with those of pairs, determines all eight cells. A set of
+which no two columns are 1 in the same row is skipped if a bound excludes its families: with n_v rows of v,
+and m rows of its parents together, the gain
 
     s(vab) − s(ab) − s(v) = f(N − m − n_v) − f(N − m) + f(n_v) + const,      f(m) = m ln m,
 
-grows with m, since f is convex, so that the most frequent column apart from v, twice, bounds all.
+grows with m, since f is convex, and m is at most twice the rows of the most frequent column disjoint from v.
 
-Time: about 10 nanoseconds for a set, and half of one for each 64 rows. Memory: 60 bytes for each pair of
-columns, 12 more for each thread, and 16 for each cell with a 1.
+Time: about 10 nanoseconds for a set, and half a nanosecond for each 64 rows. Memory: 60 bytes for each pair
+of columns, 12 more for each thread, and 16 for each 1 in the data.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _NANOSECONDS, _NANOSECONDS_PER_WORD = 15.0, 0.5
 _WORD = 64
 _BYTES_PER_ONE = 16
 _ROUNDING = 1e-14
-"""Relative error of a sum of a dozen terms up to N ln N."""
+"""Relative rounding error of a sum of a dozen terms up to N ln N."""
 
 
 @dataclass(frozen=True, eq=False)
 class Triples:
-    """Sets of three binary columns under a score of entropies.
+    """Sets of three binary columns under a score with entropy terms.
 
     Attributes:
         scorer: with bit columns.
@@ -48,7 +48,7 @@ class Triples:
         single: shape (n,): s(v), in nats.
         varies: shape (n,): whether a column has two values.
         pairs: shape (n, n): s(uv) − s(u) − s(v), in nats; -inf on the diagonal and for constant columns.
-        error: nats by which rounding may lower the value of a family.
+        error: bound on the rounding error of the value of a family, in nats.
     """
 
     scorer: CountingScorer
@@ -60,7 +60,7 @@ class Triples:
 
     @classmethod
     def of(cls, scorer: Scorer) -> Triples:
-        """Returns those of a scorer that `suits`."""
+        """Returns the triples of a scorer that `suits`."""
         assert suits(scorer), "checked by the caller"
         from jtsolve.scoring.kernels.triples import common_counts
 
@@ -90,7 +90,7 @@ class Triples:
         *,
         room: int = 0,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int32]]:
-        """Finds for all v and a the family (v, {a,b}) of the largest value, if it is above floor[v].
+        """Finds for all v and a the best family (v, {a,b}), if its value is above floor[v].
 
         The value is s(vab) − s(ab) − s(v) + min(apart[v,a], apart[v,b]) + linked[v,a] + linked[v,b], in nats.
 
@@ -100,11 +100,11 @@ class Triples:
             listed: shape (count, 3), members increasing: sets to leave out.
             workers: threads.
             proceed: called several times a second; may raise.
-            room: most sets to return.
+            room: maximum number of sets to return.
 
         Returns:
-            Sets with such a family, shape (count, 3), members increasing. And of those without room the
-            values, rounded up, -inf if there is none, and b, -1 if there is none, both of shape (n, n).
+            Sets with such a family, shape (count, 3), members increasing. For the families of all further
+            sets: the best values, rounded up, or -inf, and b, or -1, both of shape (n, n).
         """
         from jtsolve.scoring.kernels.triples import best_thirds
 
@@ -146,7 +146,7 @@ class Triples:
     def _near(
         self, floor: NDArray[np.float64], apart: NDArray[np.float64], linked: NDArray[np.float64]
     ) -> NDArray[np.bool_]:
-        """Returns the pairs such that each set of interest holds at least one; see the module."""
+        """Returns the near pairs: sets without one are skipped; see the module."""
         rows, n = self.scorer.bits.codes.shape[1], self.single.size  # type: ignore[union-attr]
         own, far = np.diag(self.counts), self.counts == 0
         np.fill_diagonal(far, val=False)
@@ -162,17 +162,17 @@ class Triples:
 
 
 def suits(scorer: Scorer) -> TypeGuard[CountingScorer]:
-    """Returns whether a scorer has binary columns and a score of entropies."""
+    """Returns whether a scorer has bit columns and a score with entropy terms."""
     return isinstance(scorer, CountingScorer) and scorer.bits is not None and scorer.bits.entropy
 
 
 def bytes_of_search(scorer: Scorer) -> int:
-    """Returns the most bytes of the lists of the ones of each row."""
+    """Returns the maximum bytes of the lists of ones of each row."""
     return _BYTES_PER_ONE * int(scorer.table.total) * scorer.table.n
 
 
 def seconds_of_search(scorer: Scorer, workers: int) -> float:
-    """Returns the predicted time of `Triples.best_thirds`; inf for other scorers."""
+    """Returns the predicted seconds of `Triples.best_thirds`; inf for scorers that it does not suit."""
     if not suits(scorer):
         return inf
     each = _NANOSECONDS + _NANOSECONDS_PER_WORD * scorer.table.total / _WORD

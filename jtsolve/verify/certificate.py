@@ -1,11 +1,10 @@
-"""Verifies proofs of bounds: that no junction tree of a problem scores more than the bound of a result.
+"""Verification of bounds: no junction tree of a problem scores more than the bound of a result.
 
 docs/certificates.md states the claim, the format and the rules, and proves that they suffice. No code is
 shared with the backend that writes certificates.
 
-Arithmetic is exact: scores are rounded once to multiples of 2^-shift nats, and the limits on sizes (`ROOM`)
-keep every sum of these integers within 64 bits. Time is the size of the table times that of the certificate;
-64 cuts are done at a time.
+Arithmetic is exact: scores are rounded once to multiples of 2^-shift nats, and `ROOM` limits the sums of
+these integers to 64 bits. Time is the size of the table times that of the certificate, 64 cuts at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from jtsolve.core.varset import VarSet, members, varset
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.io.ranking import RankingDocument
 from jtsolve.verify.completions import possible_cliques, target_of, work_of
-from jtsolve.verify.constraints import declared_constraints, edges_of_result, unasked
+from jtsolve.verify.constraints import contradictions, declared_constraints, edges_of_result
 from jtsolve.verify.form import DEEPEST, MOST_WORK, ROOM, Wrong, check_form, require
 from jtsolve.verify.table import SetTable
 
@@ -39,15 +38,15 @@ if TYPE_CHECKING:
 def verify(
     problem: Problem, result: ResultDocument | RankingDocument, certificate: CertificateDocument
 ) -> tuple[str, ...]:
-    """Returns the faults of a certificate of a result's bound; none if it holds.
+    """Returns the faults of a certificate of a result's bound; none if the bound is proved.
 
     `jtsolve.verify.result` verifies the result itself. The certificate proves that no tree under the result's
-    constraints scores more than its bound, or that none exists if the bound is null and the status
-    "infeasible"; for a ranking, no tree other than those listed.
+    constraints scores more than its bound; or that none exists, if the bound is null and the status
+    "infeasible". For a ranking, it excludes trees other than those listed.
 
     Args:
-        problem: the scores and constraints that were given.
-        result: of a run, or a ranking of several.
+        problem: the scores and constraints.
+        result: a result or a ranking.
         certificate: of the bound.
     """
     try:
@@ -57,7 +56,7 @@ def verify(
         else:
             listed, infeasible = [], result.status is Status.INFEASIBLE
             found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
-        faults = tuple(unasked(problem.constraints, constraints, found=found))
+        faults = tuple(contradictions(problem.constraints, constraints, found=found))
         if faults:
             return faults
         digest = problem.digest()
@@ -76,7 +75,7 @@ def verify(
 
 
 class _Remaining(NamedTuple):
-    """The sets and families that are left in a node; a family is a set and the slot of its v."""
+    """The remaining sets and families of a node; a family is a set and the slot of its v."""
 
     alive: NDArray[np.bool_]
     allowed: NDArray[np.bool_]
@@ -84,7 +83,7 @@ class _Remaining(NamedTuple):
 
 
 class _Verifier:
-    """The table of sets, their scores in units, and the nodes to visit."""
+    """The table of sets, their scores in units, and the visits of nodes."""
 
     def __init__(self, problem: Problem, certificate: CertificateDocument, bound: float) -> None:
         self.problem, self.certificate, self.bound = problem, certificate, bound
@@ -93,7 +92,7 @@ class _Verifier:
         self.work, possible = 0, None
         if certificate.completions:
             require(bound > -inf, "Completions need a bound.")
-            self._spend(work_of(self.n, certificate.completions))
+            self._count_work(work_of(self.n, certificate.completions))
             possible = possible_cliques(problem, self.shift, bound, certificate.completions)
         self.table = table = SetTable(problem, possible)
         self.entries = table.width * len(table.masks)
@@ -115,14 +114,14 @@ class _Verifier:
         self.whole = _Remaining(np.ones(len(table.masks), dtype=np.bool_), allowed, {})
         if bound > -inf:
             self.target = target_of(bound, self.shift, offset, self.n)
-        else:  # one less than any choice of families is worth
+        else:  # one less than the least value of any choice of families
             gains = self.units[:, None] - self.units[table.facet]
             least = np.full(self.n + 1, ROOM)
             np.minimum.at(least, table.member[allowed], gains[allowed])
             self.target = sum(least[: self.n].tolist()) - 1
 
     def _rounded(self) -> tuple[NDArray[np.int64], int]:
-        """Returns u(A) of all sets, 0 for those without a score; and Σ_v of the amounts subtracted for v."""
+        """Returns u(A) of all sets, 0 for those without a score; and Σ_v r({v})."""
         table, n = self.table, self.n
         nats = np.zeros(len(table.masks))
         for size, layer in enumerate(table.layers[1:], start=1):
@@ -138,27 +137,31 @@ class _Verifier:
         units = np.where(known, whole - own[table.member].sum(axis=1), 0)
         return units, int(own.sum())
 
-    def _spend(self, steps: int) -> None:
-        """Counts steps; refuses a certificate that needs too many."""
+    def _count_work(self, steps: int) -> None:
+        """Counts steps.
+
+        Raises:
+            Wrong: the certificate needs too many.
+        """
         self.work += steps
         require(self.work <= MOST_WORK, "Its verification would take too much work.")
 
     def _closed(
         self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the sets and families that are left without those that closing rules out."""
+        """Returns the sets and families that remain after closing."""
         while True:
-            self._spend(self.entries)
-            now, fewer = self.table.closer(alive, allowed)
+            self._count_work(self.entries)
+            now, fewer = self.table.closing_round(alive, allowed)
             if (now == alive).all() and (fewer == allowed).all():
                 return now, fewer
             alive, allowed = now, fewer
 
     def run(self) -> None:
-        """Visits all nodes from the first.
+        """Visits all nodes from the root.
 
         Raises:
-            Wrong: with the fault.
+            Wrong: the first fault.
         """
         nodes = self.certificate.nodes
         seen: set[int] = set()
@@ -170,7 +173,7 @@ class _Verifier:
             deep = len(state.decided) * self.entries > DEEPEST
             require(not deep, f"Node {number} is below too many branches.")
             node = nodes[number]
-            self._spend(self.entries + (self.n**3 if node.graph else 0))
+            self._count_work(self.entries + (self.n**3 if node.graph else 0))
             impossible = self._impossible(state)
             for stage, multipliers in enumerate(node.stages):
                 if not impossible:
@@ -180,10 +183,10 @@ class _Verifier:
                 waiting += self._end(node, state, number)
 
     def _end(self, node: NodeDocument, state: _Remaining, number: int) -> list[tuple[int, _Remaining]]:
-        """Verifies the end of a node; returns its branches, which are still to be visited."""
+        """Verifies the end of a node; returns its branches, still to be visited."""
         if node.edge is not None:
-            assert node.absent is not None, "checked before"
-            assert node.present is not None, "checked before"
+            assert node.absent is not None, "checked by `check_form`"
+            assert node.present is not None, "checked by `check_form`"
             pair = varset(node.edge)
             require(pair not in state.decided, f"Node {number} branches on an edge that is decided.")
             both = self.table.holding(*node.edge)
@@ -205,7 +208,7 @@ class _Verifier:
         return [*self.problem.constraints.required_edges, *present]
 
     def _impossible(self, state: _Remaining) -> bool:
-        """Returns whether a vertex has no family, or an edge of all trees of the node is in none."""
+        """Returns whether a vertex has no family, or an edge of all trees of the node has been dropped."""
         left = np.zeros(self.n + 1, dtype=np.bool_)
         left[self.table.member[state.allowed]] = True
         if not left[: self.n].all():
@@ -224,7 +227,7 @@ class _Verifier:
         passes += sum(len(document.graphs[at]) for at, _ in multipliers.graphs)
         sizes = sum(len(document.cuts[at]) for at, _ in multipliers.cuts)
         sizes += sum(len(document.balances[at].sets) for at, _ in multipliers.balances)
-        self._spend(passes * self.entries + sizes)
+        self._count_work(passes * self.entries + sizes)
         self._check_cuts(state, multipliers, place)
         weights = sum(weight for _, weight in multipliers.cuts)
         for at, weight in multipliers.balances:
@@ -246,7 +249,7 @@ class _Verifier:
         return sum(best[: self.n].tolist()) - price, gains, best
 
     def _check_cuts(self, state: _Remaining, multipliers: Multipliers, place: str) -> None:
-        """Checks that each cut has a set within one that is complete in every tree, and no empty one."""
+        """Checks that each cut has a set that is complete in every tree, and no empty set."""
         complete = set(self._complete(state))
         for at, _ in multipliers.cuts:
             cut = [self.sets[k] for k in self.certificate.cuts[at]]
@@ -255,7 +258,7 @@ class _Verifier:
             require(holds, f"A cut of {place} has no set that is complete in every tree.")
 
     def _add_cuts(self, total: NDArray[np.int64], cuts: Sequence[tuple[int, int]]) -> None:
-        """Adds to each set the weights of the cuts that have a set within it, 64 cuts at a time."""
+        """Adds to each set the weights of the cuts with a subset of it, 64 cuts at a time."""
         for first in range(0, len(cuts), 64):
             block = cuts[first : first + 64]
             inside = np.zeros(total.size, dtype=np.uint64)
@@ -270,7 +273,7 @@ class _Verifier:
                 total += sums[(inside >> np.uint64(low) & np.uint64(255)).astype(np.intp)]
 
     def _balance(self, at: int, place: str) -> NDArray[np.int64]:
-        """Returns the coefficients of sets; the row has to be valid."""
+        """Returns the coefficients of sets, after checking that the row is valid."""
         row = self.certificate.balances[at]
         function = np.zeros(len(self.table.masks), dtype=np.int64)
         most = self.problem.constraints.max_cliques
@@ -281,18 +284,18 @@ class _Verifier:
             mask, k = self.sets[number], int(self.position[number])
             require(mask > 0 and mask not in seen, f"A row of {place} has the empty set, or one twice.")
             seen.add(mask)
-            if k < 0:  # not complete in any graph above the bound
+            if k < 0:  # complete in no graph above the bound
                 continue
-            proper = self.no_separator[k] if coefficient > 0 else self.no_clique[k]
+            restricted = self.no_separator[k] if coefficient > 0 else self.no_clique[k]
             require(
-                counts or bool(proper),
-                f"A row of {place} restricts {self.certificate.sets[number]}, which nothing does.",
+                counts or bool(restricted),
+                f"A row of {place} restricts {self.certificate.sets[number]}, which no constraint does.",
             )
             function[k] = coefficient
         return function
 
     def _signed_pairs(self, at: int, place: str) -> NDArray[np.int64]:
-        """Returns how many more pairs within each set are no edges of the graph than are; it is forbidden."""
+        """Returns for each set the pairs that are no edges of a forbidden graph, less those that are."""
         graph = self.certificate.graphs[at]
         edges = [1 << u | 1 << v for u, v in graph]
         forbidden = self.problem.constraints.forbidden_graphs
@@ -304,9 +307,9 @@ class _Verifier:
         return function
 
     def _dropped(self, state: _Remaining, multipliers: Multipliers, place: str) -> _Remaining:
-        """Returns the families that may be in a tree above the bound."""
+        """Returns what remains of a node: the families that may be in a tree above the bound."""
         value, gains, best = self._bound(state, multipliers, place)
-        # The right-hand side is a Python number: limits of rows may exceed 64 bits.
+        # The right-hand side is a Python integer: limits of rows may exceed 64 bits.
         keep = state.allowed & (gains - best[self.table.member] > self.target - value)
         return _Remaining(*self._closed(state.alive, keep), state.decided)
 
@@ -315,7 +318,7 @@ class _Verifier:
         table = self.table
         pairs = table.masks[table.layers[2]] if table.width > 1 else []
         left = [pair for pair in pairs if self._is_alive(state, pair)]
-        require(set(left) <= set(self._complete(state)), f"Node {number} has pairs that are open.")
+        require(set(left) <= set(self._complete(state)), f"Node {number} has undecided pairs.")
         neighbours = [0] * self.n
         for pair in left:
             u, v = members(pair)
@@ -327,6 +330,6 @@ class _Verifier:
             return  # not chordal
         if self.problem.permits(tree):
             require(self.bound > -inf, f"The graph of node {number} is permitted: there is a tree.")
-            # A tree's score is the double nearest to the exact sum, as `fsum` gives it.
+            # The score of a tree is the double nearest to the exact sum.
             above = tree.score(self.problem.scores) > self.bound
             require(not above, f"The graph of node {number} scores more than the bound.")

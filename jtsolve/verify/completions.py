@@ -1,4 +1,4 @@
-"""The completion rule of certificates: which sets may be cliques of a tree above a bound.
+"""The completion rule of certificates: the sets that may be cliques of a tree above a bound.
 
 See docs/certificates.md, "Completions". Sets are bit masks, and positions in arrays of 2^n entries.
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _NONE = -ROOM
-"""In place of −∞: some variable has no family."""
+"""Stands for −∞: a variable has no family."""
 
 
 def work_of(n: int, rounds: int) -> int:
-    """Returns the steps that some rounds count as.
+    """Returns the number of steps of some rounds.
 
     Raises:
-        Wrong: they are too many.
+        Wrong: there are too many.
     """
     steps = rounds * n * n << n >> 2
     require(steps <= MOST_WORK, "Its verification would take too much work.")
@@ -44,17 +44,17 @@ def target_of(bound: float, shift: int, offset: int, n: int) -> int:
         bound: in nats.
         shift: weights are multiples of 2^-shift nats.
         offset: constant part of the score in that unit.
-        n: the number of variables, which may lose a unit each by rounding.
+        n: the number of variables, each with a rounding error of up to one unit.
     """
     return floor(Fraction(bound) * Fraction(2) ** shift) - offset - n
 
 
 def possible_cliques(problem: Problem, shift: int, bound: float, rounds: int) -> list[int]:
-    """Returns the permitted cliques of trees that score more than a bound, or more sets.
+    """Returns a superset of the permitted cliques of trees that score more than a bound.
 
     Args:
-        problem: with at most the variables that `work_of` allows.
-        shift: of the units.
+        problem: with no more variables than `work_of` allows.
+        shift: units are 2^-shift nats.
         bound: nats, finite.
         rounds: at least 1.
 
@@ -131,7 +131,7 @@ def _gains(units: NDArray[np.int64], alive: NDArray[np.bool_], v: int, n: int) -
 
 
 def _shorter(masks: NDArray[np.int64], v: int) -> NDArray[np.int64]:
-    """Returns masks without the place of a bit that they do not have."""
+    """Returns masks with the place of bit v, which they do not have, removed."""
     low = (1 << v) - 1
     return masks >> 1 & ~low | masks & low
 

@@ -1,4 +1,4 @@
-"""Constraints of a result: whether they answer the problem, and whether a tree meets them."""
+"""Constraints of a result: whether they agree with the problem's, and whether a tree satisfies them."""
 
 from __future__ import annotations
 
@@ -45,34 +45,34 @@ def edges_of_result(problem: Problem, result: ResultDocument) -> frozenset[VarSe
     return frozenset(1 << u | 1 << v for clique in cliques for u, v in combinations(members(clique), 2))
 
 
-def unasked(asked: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
+def contradictions(required: Constraints, own: Constraints, *, found: bool) -> Iterator[str]:
     """Yields a sentence for each constraint of a result that contradicts the problem's.
 
-    Bounds and forbidden graphs may be tighter than the problem's; the rest has to be equal. Without a tree
-    only the treewidth, which commands bound too, may be tighter: infeasibility under further constraints says
-    nothing about the problem.
+    Bounds and forbidden graphs may be tighter than the problem's; all others must be equal. Without a tree,
+    only the treewidth, an option of commands, may be tighter: infeasibility under further constraints does
+    not imply that of the problem.
 
     Args:
-        asked: the problem's constraints.
+        required: the problem's constraints.
         own: the result's.
         found: whether the result has a tree.
     """
-    for name in _tighter(own, asked):
-        kept, wanted = getattr(own, name), getattr(asked, name)
+    for name in _tighter(own, required):
         if name == "forbidden_graphs":
-            yield f"The result was made with fewer forbidden_graphs than the problem asks for; {_AGAIN}."
+            yield f"The result was made with fewer forbidden_graphs than the problem requires; {_AGAIN}."
         else:
-            yield f"The result was made with {name} {kept}, but the problem asks for {wanted}; {_AGAIN}."
+            kept, bound = getattr(own, name), getattr(required, name)
+            yield f"The result was made with {name} {kept}, but the problem requires {bound}; {_AGAIN}."
     if not found:
-        for name in _tighter(asked, own):
+        for name in _tighter(required, own):
             if name != "max_treewidth":
                 yield (
-                    f"The result was made with a tighter {name} than the problem asks for, and has no tree; "
+                    f"The result was made with a tighter {name} than the problem requires, and has no tree; "
                     f"{_REMEDY}."
                 )
     for name in (*SET_LISTS, "real_variables"):
-        if getattr(asked, name) != getattr(own, name):
-            yield f"The result was made with other {name} than the problem asks for; {_REMEDY}."
+        if getattr(required, name) != getattr(own, name):
+            yield f"The result was made with other {name} than the problem requires; {_REMEDY}."
 
 
 def tightened(problem: Problem, result: ResultDocument | RankingDocument) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def tightened(problem: Problem, result: ResultDocument | RankingDocument) -> tup
 
 
 def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
-    """Yields the names of the bounds, and "forbidden_graphs", that `tight` does not get from `loose`."""
+    """Yields the names of the bounds, or "forbidden_graphs", that are looser in `loose` than in `tight`."""
     for name in UPPER_BOUNDS:
         bound, kept = getattr(loose, name), getattr(tight, name)
         if kept is not None and (bound is None or kept < bound):
@@ -92,7 +92,7 @@ def _tighter(loose: Constraints, tight: Constraints) -> Iterator[str]:
         yield "forbidden_graphs"
 
 
-def broken(
+def violations(
     problem: Problem,
     constraints: Constraints,
     cliques: Sequence[Set],
@@ -103,10 +103,10 @@ def broken(
 
     Args:
         problem: names and states of the variables.
-        constraints: that the tree should meet.
+        constraints: to check.
         cliques: of the tree.
         separators: of its edges.
-        holders: of each variable, the positions of the cliques that contain it.
+        holders: for each variable, the positions of the cliques that contain it.
     """
     names, largest = problem.names, max(map(len, cliques), default=0)
     if constraints.max_treewidth is not None and largest > constraints.max_treewidth + 1:
@@ -151,9 +151,9 @@ def broken(
 def _weak_paths(
     names: Sequence[str], real: Set, cliques: Sequence[Set], holders: Sequence[Sequence[int]]
 ) -> Iterator[str]:
-    """Yields a sentence for two discrete variables joined only by a path of real ones, if there are any.
+    """Yields a sentence for two discrete variables that only a path of real ones joins, if there are any.
 
-    The discrete neighbours of each component of the real variables have to be adjacent to one another.
+    The discrete neighbours of each component of the real variables must be adjacent to one another.
     """
     left = set(real)
     while left:
@@ -177,5 +177,5 @@ def _sets(masks: Iterable[VarSet]) -> set[Set]:
 
 
 def named_set(names: Sequence[str], found: Set) -> str:
-    """Returns a set as names in braces."""
+    """Returns the names of a set in braces."""
     return "{" + ", ".join(names[v] for v in sorted(found)) + "}"

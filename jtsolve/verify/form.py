@@ -1,4 +1,4 @@
-"""The form of certificates: every number in its range, checked before any is used.
+"""The form of certificates: the ranges of all numbers, checked first.
 
 See docs/certificates.md, "Form".
 """
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from jtsolve.io.certificate import CertificateDocument, NodeDocument
 
 ROOM = 1 << 61
-"""Bound on sums of units, such that their differences fit 64 bits."""
+"""Bound on sums of units, so that their differences fit 64 bits."""
 MOST_WORK = 1 << 32
 """Bound on the steps of a verification: a few minutes."""
 DEEPEST = 1 << 26
-"""Bound on the decided pairs of a node, times the entries of the table: waiting nodes need memory."""
+"""Bound on the decided pairs of a node, times the entries of the table, for the memory of waiting nodes."""
 _LARGEST_SHIFT = 2000
 
 
@@ -30,7 +30,7 @@ def require(holds: bool, sentence: str) -> None:  # noqa: FBT001 - reads like an
     """Checks a condition of a certificate.
 
     Raises:
-        Wrong: it does not hold; with the sentence.
+        Wrong: the condition does not hold; the text is the sentence.
     """
     if not holds:
         raise Wrong(sentence)
@@ -40,7 +40,7 @@ def check_form(document: CertificateDocument, n: int) -> None:
     """Checks the numbers, and that each node has one end.
 
     Raises:
-        Wrong: with the first fault.
+        Wrong: the first fault.
     """
     _positions([document.root], n, "variable")
     require(document.completions >= 0, "The number of rounds of completions is negative.")

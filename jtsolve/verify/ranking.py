@@ -1,4 +1,4 @@
-"""An independent check of the k best trees: each result by `check`, then their order and claims."""
+"""An independent check of the k best trees: each result by `check`, then their order and bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jtsolve.core.ranking import Ranking
 from jtsolve.core.result import Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.ranking import RankingDocument, ranking_to_document
-from jtsolve.verify.constraints import declared_constraints, edges_of_result, unasked
+from jtsolve.verify.constraints import contradictions, declared_constraints, edges_of_result
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple[str, ...]:
-    """Returns every fault of a ranking as one sentence; none if it is right.
+    """Returns every fault of a ranking as one sentence.
 
-    Every tree and score is verified in full. That no better tree is missing rests on the bound, which needs a
-    certificate (`jtsolve.verify.certificate`).
+    Every tree and score is verified in full. A certificate (`jtsolve.verify.certificate`) must prove the
+    bound on trees that are not listed.
     """
     if isinstance(ranking, Ranking):
         ranking = ranking_to_document(ranking)
@@ -45,10 +45,10 @@ def check_ranking(problem: Problem, ranking: Ranking | RankingDocument) -> tuple
 
 
 def _sequence(problem: Problem, ranking: RankingDocument) -> Iterator[str]:
-    """Checks that every result forbids the graphs of those before it, and asks for nothing else."""
+    """Checks that every result forbids exactly the graphs of those before it, besides the constraints."""
     expected = declared_constraints(problem, ranking)
     if not ranking.results:
-        yield from unasked(problem.constraints, expected, found=False)
+        yield from contradictions(problem.constraints, expected, found=False)
     for number, result in enumerate(ranking.results, 1):
         if declared_constraints(problem, result) != expected:
             yield f"Result {number} was not made with the graphs of those before it forbidden, and no others."
@@ -72,7 +72,7 @@ def _claims(ranking: RankingDocument) -> Iterator[str]:
             yield f"Result {number} is {scores[0] - score} nats below the first, not within {ranking.within}."
     proved = sum(1 for _ in takewhile(lambda result: result.status is Status.OPTIMAL, ranking.results))
     if ranking.proved != proved:
-        yield f"{ranking.proved} results are said to be proved, but {proved} are optimal in sequence."
+        yield f"The ranking claims {ranking.proved} proved results, but the first {proved} are optimal."
     for number in range(1, len(scores)):
         if scores[number] > bounds[number - 1]:
             yield f"Result {number + 1} scores more than the bound of the one before it."
@@ -81,7 +81,7 @@ def _claims(ranking: RankingDocument) -> Iterator[str]:
     gap_closed = ranking.within is not None and bool(scores) and bound < scores[0] - ranking.within
     complete = len(scores) == ranking.k or bound == -inf or gap_closed
     if ranking.complete != (complete and proved == len(scores)):
-        yield f"That the results are complete is said to be {ranking.complete}, which does not follow."
+        yield f"The ranking claims complete = {ranking.complete}, which does not follow from its results."
     latest = max((result.seconds.get("total", inf) for result in ranking.results), default=0.0)
     if not latest <= ranking.seconds.get("total", -inf) < inf:
         yield "The seconds lack 'total', or end before a result."

@@ -1,12 +1,12 @@
 """An independent check of a result, from its lists and the problem's scores alone.
 
-No code is shared with the solvers: cliques are plain sets, running intersection is tested for
-each variable with union-find, and scores are summed exactly. Cliques that pass form a junction tree, and the
-graph in which two variables are adjacent if a clique holds both is chordal (Blair and Peyton, An introduction
-to chordal graphs and clique trees, 1993, theorem 3.1).
+No code is shared with the solvers: cliques are plain sets, union-find tests running intersection for each
+variable, and scores are summed exactly. Cliques that pass form a junction tree, and the graph in which
+members of a clique are adjacent is chordal (Blair and Peyton, An introduction to chordal graphs and clique
+trees, 1993, theorem 3.1).
 
-Time: O(Σ |C|) set operations, except for the test that no clique includes another, which compares a clique
-with all that share its rarest variable.
+Time: O(Σ |C|) set operations, except for the test of maximality, which compares a clique with all that share
+its rarest variable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from jtsolve.core.result import Result, Status, optimality_tolerance
 from jtsolve.errors import InputError
 from jtsolve.io.result import ResultDocument, result_to_document
-from jtsolve.verify.constraints import Set, broken, declared_constraints, named_set, unasked
+from jtsolve.verify.constraints import Set, contradictions, declared_constraints, named_set, violations
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 
 def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
-    """Returns every fault of a result as one sentence; none if it is right.
+    """Returns every fault of a result as one sentence.
 
     The tree, its score and the constraints are verified in full. A bound needs a certificate
     (`jtsolve.verify.certificate`); here it is only compared with the score, gap, status and trace.
 
     Args:
-        problem: the problem; the result's constraints may be tighter (`unasked`).
-        result: as returned by `solve`, or as read from a file.
+        problem: to solve; the result's constraints may be tighter (`contradictions`).
+        result: of `solve`, or read from a file.
     """
     if isinstance(result, Result):
         if result.names != problem.names:
@@ -50,13 +50,13 @@ def check(problem: Problem, result: Result | ResultDocument) -> tuple[str, ...]:
         result = result_to_document(result)
     faults = list(_identity(problem, result))
     if result.instance.digest != problem.digest():
-        return tuple(faults)  # of another problem, everything is wrong
+        return tuple(faults)  # all other faults would follow
     faults += [*_claims(result), *_trace(result)]
     found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
     own = None
     try:
         own = declared_constraints(problem, result)
-        faults.extend(unasked(problem.constraints, own, found=found))
+        faults.extend(contradictions(problem.constraints, own, found=found))
     except InputError as error:
         faults.append(f"The result's constraints are wrong: {error.place}: {error.reason}.")
     if found:
@@ -72,7 +72,7 @@ def _identity(problem: Problem, result: ResultDocument) -> Iterator[str]:
 
 
 def _claims(result: ResultDocument) -> Iterator[str]:
-    """Checks the status, score, bound and gap against one another."""
+    """Checks that status, score, bound and gap agree."""
     found = result.status in (Status.OPTIMAL, Status.FEASIBLE)
     status = f"The status is '{result.status.value}', but"
     for name in ("score", "bound", "gap"):
@@ -109,7 +109,7 @@ def _gap(result: ResultDocument, status: str) -> Iterator[str]:
 
 
 def _trace(result: ResultDocument) -> Iterator[str]:
-    """Checks that times and scores do not fall, bounds do not rise, and the end is that of the result."""
+    """Checks that times and scores do not fall, bounds do not rise, and the last step is the result."""
     steps = [
         (seconds, -inf if score is None else score, inf if bound is None else bound)
         for seconds, score, bound in result.trace
@@ -117,7 +117,7 @@ def _trace(result: ResultDocument) -> Iterator[str]:
     if steps and steps[0][0] < 0:
         yield "The trace begins before 0 seconds."
     if result.status is Status.INFEASIBLE and steps and result.trace[-1][2] is None:
-        # A proof that no tree exists is the bound -inf, which files write as null.
+        # Files write null for the bound -inf, which proves that no tree exists.
         steps[-1] = (*steps[-1][:2], -inf)
     for number, (before, after) in enumerate(pairwise(steps), 1):
         if after[0] < before[0]:
@@ -136,7 +136,7 @@ def _trace(result: ResultDocument) -> Iterator[str]:
 
 
 def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> Iterator[str]:
-    """Checks the junction tree, then the claims that rest on it: constraints, treewidth and score."""
+    """Checks the junction tree, and its treewidth, constraints and score."""
     names = problem.names
     index = {name: v for v, name in enumerate(names)}
     faults = [*_lists("clique", result.cliques, index), *_lists("separator", result.separators, index)]
@@ -163,8 +163,8 @@ def _tree(problem: Problem, result: ResultDocument, own: Constraints | None) -> 
         treewidth = max(map(len, cliques)) - 1
         if treewidth != result.treewidth:
             yield f"The treewidth is {treewidth}, not {result.treewidth}."
-    asked = (problem.constraints,) if own is None else (problem.constraints, own)
-    found = (broken(problem, constraints, cliques, separators, holders) for constraints in asked)
+    required = (problem.constraints,) if own is None else (problem.constraints, own)
+    found = (violations(problem, constraints, cliques, separators, holders) for constraints in required)
     yield from dict.fromkeys(chain.from_iterable(found))
     if not faults:
         yield from _score(problem, result, cliques, separators)
@@ -186,7 +186,7 @@ def _cover(names: Sequence[str], holders: Sequence[Sequence[int]]) -> Iterator[s
 
 
 def _maximal(cliques: Sequence[Set], holders: Sequence[Sequence[int]]) -> Iterator[str]:
-    """Checks that no clique is within another; of equal ones, the later is the fault."""
+    """Checks that no clique is within another; of equal cliques, the later one is the fault."""
     for i, clique in enumerate(cliques):
         rarest = min(clique, key=lambda v: len(holders[v]))
         for j in holders[rarest]:
@@ -216,7 +216,6 @@ def _separators(
 ) -> Iterator[str]:
     if len(separators) != len(edges):
         yield f"There are {len(separators)} separators for {len(edges)} tree edges."
-    # Unequal counts are a fault already; the existing pairs are still checked.
     for number, (separator, (i, j)) in enumerate(zip(separators, edges, strict=False)):
         if separator != cliques[i] & cliques[j]:
             yield f"Separator {number} is not the intersection of the cliques {i} and {j}."
@@ -228,7 +227,7 @@ def _running_intersection(
     holders: Sequence[Sequence[int]],
     edges: Sequence[tuple[int, int]],
 ) -> Iterator[str]:
-    """Checks for every variable that the tree edges within the cliques that hold it connect them."""
+    """Checks for every variable that tree edges connect the cliques that contain it."""
     joined = _Partition()
     for i, j in edges:
         for v in cliques[i] & cliques[j]:
@@ -239,7 +238,7 @@ def _running_intersection(
 
 
 class _Partition:
-    """A partition of anything into classes, at first one for each element (union-find)."""
+    """A partition into classes, initially of one element each (union-find)."""
 
     def __init__(self) -> None:
         self._parent: dict[Hashable, Hashable] = {}
@@ -255,7 +254,7 @@ class _Partition:
         return element
 
     def join(self, one: Hashable, other: Hashable) -> bool:
-        """Makes one class of two; returns whether they were two."""
+        """Merges the classes of two elements; returns whether they differed."""
         one, other = self.root(one), self.root(other)
         self._parent[one] = other
         return one != other
@@ -283,7 +282,7 @@ def _score(
 
 
 def _scores_of(scores: LocalScores, sets: Sequence[Set]) -> list[float]:
-    """Returns the local scores of sets, requested in batches of one size: quick for every kind of scores."""
+    """Returns the local scores of sets, in batches of one size, which are fast for every kind of scores."""
     values = [0.0] * len(sets)  # s(∅) = 0
     by_size: dict[int, list[int]] = {}
     for i, found in enumerate(sets):
@@ -297,7 +296,7 @@ def _scores_of(scores: LocalScores, sets: Sequence[Set]) -> list[float]:
 
 
 def _listing(names: Sequence[str]) -> str:
-    """Returns the first few names, and how many more there are."""
+    """Returns the first few names, and the number of others."""
     longest = 5
     more = f" and {len(names) - longest} more" if len(names) > longest else ""
     return ", ".join(f"'{name}'" for name in names[:longest]) + more

@@ -1,9 +1,9 @@
 """An independent check of a selection, from its file alone.
 
-The framework decides an edge from a part of the columns. That is right iff, in the graph of what was kept or
-undecided when the step was taken, no path joins the two ends through vertices outside those columns: then the
-edge is in the graph of the whole distribution iff it is in that of the columns (Vats and Nowak, JMLR 15,
-2014, proposition 4, whose proof is this condition). Checked here for every decision, with plain sets.
+The framework decides an edge from some of the columns. This is valid iff, in the graph of the edges kept or
+undecided before the step, no path joins the two ends through vertices outside these columns: then the edge is
+in the graph of the whole distribution iff it is in that of the columns (Vats and Nowak, JMLR 15, 2014,
+proposition 4, whose proof is this condition). The check covers every decision, with plain sets.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def check_selection(document: GraphDocument) -> tuple[str, ...]:
-    """Returns every fault of a selection as one sentence; none if it is right.
+    """Returns every fault of a selection as one sentence.
 
-    What the data say is not checked: that would be selecting again.
+    Whether the data support the decisions is not checked.
 
     Args:
-        document: as read, with a valid graph.
+        document: with a valid graph.
     """
     selection = document.selection
     if selection is None:
@@ -43,8 +43,8 @@ def _named(selection: SelectionDocument, known: set[str]) -> Iterator[str]:
         for kind, names in (("region", step.region), ("columns", step.columns)):
             if len(set(names)) < len(names) or not set(names) <= known:
                 yield f"{where}: its {kind} are not distinct variables."
-        yield from _pairs(f"{where}: its candidates", step.candidates, known)
-        yield from _pairs(f"{where}: what it kept", step.kept, known)
+        yield from _pairs(f"{where}: the list of candidates", step.candidates, known)
+        yield from _pairs(f"{where}: the list of kept edges", step.kept, known)
 
 
 def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _pairs(what: str, pairs: Sequence[tuple[str, str]], known: set[str]) -> Iter
 
 
 def _decided_once(document: GraphDocument, selection: SelectionDocument) -> Iterator[str]:
-    """Checks that each pair of the superset is decided exactly once, and that the graph has the kept ones."""
+    """Checks that exactly one step decides each pair of the superset, and that the graph has the kept."""
     superset = set(map(frozenset, selection.superset))
     decided: set[frozenset[str]] = set()
     kept: set[frozenset[str]] = set()
@@ -65,7 +65,7 @@ def _decided_once(document: GraphDocument, selection: SelectionDocument) -> Iter
         if not own <= candidates:
             yield f"Step {number} keeps an edge that it does not decide."
         for edge in sorted(map(sorted, candidates & decided)):
-            yield f"Step {number} decides {_shown(edge)}, which an earlier step has decided."
+            yield f"Step {number} decides {_shown(edge)}, as an earlier step does."
         for edge in sorted(map(sorted, candidates - superset)):
             yield f"Step {number} decides {_shown(edge)}, which is not in the superset."
         decided |= candidates
@@ -80,7 +80,7 @@ def _decided_once(document: GraphDocument, selection: SelectionDocument) -> Iter
 
 
 def _steps(selection: SelectionDocument) -> Iterator[str]:
-    """Checks the order of the rounds, and for every decision that its columns suffice."""
+    """Checks the order of the rounds, and that the columns of every decision suffice."""
     rounds = [step.round for step in selection.steps]
     if rounds and rounds[0] != 1:
         yield f"The first round is {rounds[0]}."
@@ -101,7 +101,7 @@ def _steps(selection: SelectionDocument) -> Iterator[str]:
 def _step(number: int, step: StepDocument, graph: Graph) -> Iterator[str]:
     columns = set(step.columns)
     if not set(step.region) <= columns:
-        yield f"Step {number}: its columns do not hold its region."
+        yield f"Step {number}: its columns do not contain its region."
     ends = {name for edge in step.candidates for name in edge}
     if not ends <= set(step.region):
         yield f"Step {number} decides an edge outside its region."
@@ -128,7 +128,7 @@ def _remove(graph: Graph, edges: Iterable[tuple[str, str]]) -> None:
 
 
 def _borders(graph: Graph, columns: set[str], ends: set[str]) -> list[set[str]]:
-    """Returns, for each part of the graph outside the columns that an end touches, the columns around it."""
+    """Returns the columns adjacent to each component of the graph without the columns that an end touches."""
     seen: set[str] = set()
     borders = []
     for end in sorted(ends):

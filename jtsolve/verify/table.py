@@ -1,4 +1,4 @@
-"""The sets that may be complete, as a table, on which certificates are verified.
+"""The table of sets that may be complete, for the verification of certificates.
 
 See docs/certificates.md, "Table" and "Nodes".
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem
 
 _MOST_ENTRIES = 1 << 24
-"""Bound on the number of sets times the size of the largest: memory stays below some 1 GB."""
+"""Bound on the number of sets times the size of the largest, for a memory of about 1 GB."""
 _TOO_MANY = "There are too many sets that may be complete to verify it."
 
 
@@ -29,15 +29,15 @@ class SetTable:
     """All subsets of possible cliques, ∅ and the single variables.
 
     Args:
-        problem: gives the permitted cliques.
-        possible: those left by completions; None for all.
+        problem: determines the permitted cliques.
+        possible: the cliques left by completions; None for all that are permitted.
 
     Attributes:
         masks: the sets, by size, then by bit mask.
         index: their positions.
         sizes: shape (sets,).
-        width: the size of the largest.
-        coverable: shape (sets,); whether a permitted clique holds the set.
+        width: size of the largest set.
+        coverable: shape (sets,); whether a permitted clique contains the set.
         member: shape (sets, width); the members in increasing order, padded with n.
         facet: shape (sets, width); the position of the set without its j-th member, 0 in the padding.
         layers: the positions of the sets of each size.
@@ -71,10 +71,10 @@ class SetTable:
             for j in range(size):
                 bits[layer] |= bits[self.facet[layer, j]]
 
-    def closer(
+    def closing_round(
         self, alive: NDArray[np.bool_], allowed: NDArray[np.bool_]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the sets and families that are left after one round of closing.
+        """Returns the sets and families that remain after one round of closing.
 
         Args:
             alive: shape (sets,); the sets that may be complete.
@@ -95,10 +95,10 @@ class SetTable:
 
 
 def _covered(problem: Problem, possible: Sequence[VarSet] | None) -> set[VarSet]:
-    """Returns all subsets of the sets that may be cliques: those given, or all that are permitted.
+    """Returns all subsets of the possible cliques, by default of the permitted cliques.
 
     Raises:
-        Wrong: they, or the sets that have a score, make a table of more than `_MOST_ENTRIES` entries.
+        Wrong: these, or the sets with a score, have more than `_MOST_ENTRIES` entries.
     """
     width = problem.max_clique_size
     if possible is not None:
@@ -113,7 +113,7 @@ def _covered(problem: Problem, possible: Sequence[VarSet] | None) -> set[VarSet]
         candidates = list(bounded_subsets(problem.n, width))
     waiting = [mask for mask in candidates if problem.permits_clique(mask)]
     covered: set[VarSet] = set()
-    while waiting:  # depth first: few are waiting at a time
+    while waiting:  # depth first, for a small stack
         mask = waiting.pop()
         if mask and mask not in covered:
             covered.add(mask)

@@ -1,8 +1,7 @@
-"""The bound of one dual ascent, where the linear program over all families does not fit into memory.
+"""Bounds for problems whose clutter LP does not fit into memory: one dual ascent, or bounds of the scores.
 
-The ascent (`ascent`) needs the families and their reduced costs, but no bit of each set for every cut, which
-the steps after it do. On text, of 500 words at treewidth 2 (20.8 million sets), it leaves half a per cent.
-The multipliers of its cuts are the certificate.
+Unlike the volume algorithm, the ascent (`ascent`) needs no bit for each set and cut. On 500 words of text at
+treewidth 2 (20.8 million sets), it leaves half a per cent. The multipliers of its cuts are the certificate.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
 
 _BYTES_PER_SET, _BYTES_PER_FAMILY = 20, 32
-"""Memory of a set and of each of its families, beside the families themselves and a bit for each vertex; the
-lists of entering families come on top."""
+"""Memory of a set and of each of its families, besides `predicted_memory`, a bit for each set and vertex, and
+the lists of entering families."""
 _BETWEEN_BOUNDS = 0.2
 """Seconds between two reported bounds."""
 
@@ -42,10 +41,10 @@ def memory_of_ascent(problem: Problem) -> int:
 def bound_by_ascent(
     problem: Problem, root: int, first: JunctionTree | None, limits: Limits, report: Report
 ) -> tuple[Outcome, Proof]:
-    """Returns the first tree with the bound of an ascent that it guides, and the proof of the bound.
+    """Returns the first tree with the bound of an ascent guided by it, and the proof of the bound.
 
-    The outcome stops with "finished" if the bound proves the tree optimal or the problem infeasible, with
-    "memory" if the ascent ended before: continuing needs more of it.
+    The outcome stops with "finished" if the bound proves the tree optimal or the problem infeasible, and with
+    "memory" if the ascent ended earlier: further progress needs more memory.
 
     Args:
         problem: with any scores.
@@ -58,7 +57,7 @@ def bound_by_ascent(
         StoppedError: the report stopped it before the families were listed.
     """
     families = families_of(problem, root, lambda: report.stop is not None)
-    search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
+    search = BranchAndBound.for_problem(problem, families, limits, report, keep_stages=False)
     if first is not None:
         search.best.offer(first)
     subproblem = search.root.subproblem
@@ -81,17 +80,17 @@ def bound_by_ascent(
     stage = bound_alone(subproblem, on_fall)
     bound = max(search.best.score, search.scale.nats(subproblem.units))
     stop = Stop.FINISHED if subproblem.closed else report.stop or Stop.MEMORY
-    if subproblem.closed and search.best.tree is None:  # the bound is below every tree's score
+    if subproblem.closed and search.best.tree is None:  # infeasible
         bound = -inf
     return Outcome(search.best.tree, bound, stop, stats), Proof(root, search.shift, ProofNode([], stage))
 
 
 def bound_by_scores(problem: Problem, first: JunctionTree | None, limits: Limits, report: Report) -> Outcome:
-    """Returns the first tree with the best bound of the scores; see `core.scores.Bounding`.
+    """Returns the first tree, and reports bounds that its scores provide; see `core.scores.Bounding`.
 
     Args:
-        problem: whose scores are `Bounding`.
-        first: a tree, if one is known.
+        problem: its scores are `Bounding`.
+        first: a tree, or None.
         limits: the number of threads.
         report: receives each bound; ends the computation.
 

@@ -1,32 +1,32 @@
-"""Branch and cut with clutter inequalities: exact, far beyond the range of the dynamic programming.
+"""Branch and cut with clutter inequalities: exact, far beyond the range of dynamic programming.
 
 A tree is a choice of one family (v,P) for each vertex, P the earlier neighbours of v in a perfect order from
 a fixed root (`families`), with weight s(P∪v) − s(P). The LP over these choices with the clutter inequalities
 (`inequalities`) is a tight relaxation; violated ones are found by minimum cuts (`separation`).
 
-1. A start backend gives the first tree; the root is a vertex with the most neighbours in it or, before
-   potentials, in the best tree of treewidth 1. Without a tree, a search with all scores 0 finds one, or
+1. A start backend gives the first tree. The root is a vertex with the most neighbours in it or, before
+   potentials, in the best tree of treewidth 1. Without a first tree, a search with all scores 0 finds one, or
    proves infeasibility, however large the scores are.
-2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them, with cuts on
-   the way (`volume`); with large cliques, potentials represent all cuts at once (`potentials`). All give
-   bounds, and families that a bound rules out are dropped for good. When a better tree comes meanwhile, the
-   search may restart with it (`restarts`).
-3. The simplex method finishes the LP over the families that are left (`simplex`, `master`).
+2. Dual ascent finds multipliers of the LP (`ascent`), and the volume algorithm improves them and separates
+   cuts (`volume`); with large cliques, potentials represent all cuts at once (`potentials`). All give bounds,
+   and families that a bound rules out are dropped for good. When a better tree is found meanwhile, the search
+   may restart from it (`restarts`).
+3. The simplex method solves the LP over the remaining families (`simplex`, `master`).
 4. If a gap remains: branch and bound on edges (`branch_and_bound`).
 
-Sets of any size of up to 26 variables are too many to list, but few of them may be in a tree as good as the
+Up to 26 variables have too many sets of any size to list, but few of them can be in a tree as good as the
 first: the completion bound (`jtsolve.core.pruning`) leaves 26,000 of four million on hypothyroid. Where the
-linear program over all families does not fit into memory, an ascent bounds the problem (`ascent_only`), of
-binary columns over a list of them (`listed`); where that does not fit either, scores of real numbers do
+LP over all families does not fit into memory, a dual ascent bounds the problem (`ascent_only`), with binary
+columns over a list of families (`listed`). Where that does not fit either, Gaussian scores provide bounds
 (`jtsolve.scoring.priced`).
 
 Every bound is computed from its multipliers, over all families, in exact integers (`bound`): no claim of the
-LP solver is believed. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
+LP solver is trusted. With `certificate`, multipliers and branches are written to a file that `jtsolve check`
 verifies independently (`jtsolve.verify.certificate`). Guide: docs/clutter.md.
 
 Time: an LP relaxation is solved in seconds to minutes; proofs take exponential time in the worst case.
-Memory: linear in the number of sets, at most C(n, treewidth + 1) and smaller ones, with a word for 64 cuts
-per set; and in the number of open subproblems. The completion bound needs n + 12 numbers for each of 2^n.
+Memory: linear in the number of sets, those of up to treewidth + 1 variables, with a word for 64 cuts per set;
+and in the number of open subproblems. The completion bound needs n + 12 numbers for each of 2^n sets.
 
 References:
     Studený and Cussens, Towards using the chordal graph polytope in learning decomposable models, IJAR 2017
@@ -77,20 +77,22 @@ if TYPE_CHECKING:
 _LIBRARIES = 250_000_000
 """Bytes of the compiler and the LP solver."""
 _BYTES_PER_SET = 3000
-"""For some thousands of cuts, and copies. Measured: 1400 to 3900."""
+"""Memory of thousands of cuts and copies. Measured: 1400 to 3900."""
 _BYTES_PER_PAIR = 150
 """Memory of priced bounds, for each pair of columns and number of parents."""
 _START_SECONDS, _FAMILIES_PER_SECOND, _LEFT_PER_SECOND = 2.0, 8000.0, 2000.0
-"""Rates of the predictions, guesses on which no limit relies. The first is of all families at 20 variables,
-the other of those that the first ascent leaves: 29,841 on plants took 14 s."""
+"""Rough rates for predictions; no limit relies on them. The first rate is for all families with 20 variables,
+the second for families that the first ascent leaves: 29,841 on plants took 14 s."""
 _MANY_SETS, _MANY_OF_ALL = 1 << 17, 1 / 8
-"""Sets above which the completion bound is tried before they are listed, and their share of all 2^n, each of
-which it visits: of 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
+"""The completion bound, which visits all 2^n sets, precedes the listing of more sets than this number and
+share. With 24 variables at treewidth 5, listing 190,000 sets takes a second, the bound a minute."""
 _FEW_OF_PRUNED = 20_000
 """Maximum number of families for which the simplex method follows the completion bound directly. On mushroom,
-with 7,663 of them, the steps gained nothing in a minute, and the simplex method proves the optimum in one."""
+with 7,663, the volume algorithm gained nothing in a minute, and the simplex method proves the optimum in
+one."""
 _FAR_MORE = 1 << 23
-"""Sets above which few are listed though an ascent over all fits: over 4.2 million (msweb) it was closer."""
+"""Sets above which a list of families is used even if an ascent over all fits into memory: with 4.2 million
+(msweb), the bound of all was closer."""
 _UNPROVED = "stopped before a bound that a certificate can state"
 _PRUNING_NANOSECONDS = 5.0
 """Work per set and pair of variables: four rounds with 22 variables took 14 s."""
@@ -100,8 +102,8 @@ class ProofForecast(NamedTuple):
     """Families and gap remaining after the first dual ascent; see `ClutterCuts.forecast`.
 
     Attributes:
-        families: of the problem.
-        left: families that may be in a tree better than a quick one.
+        families: number of families of the problem.
+        left: number of families that may be in a tree better than the first one.
         gap: nats between that tree and the bound; inf without a tree.
         seconds: predicted time of the proof.
     """
@@ -119,8 +121,8 @@ class ClutterCuts:
     Args:
         start: backend for the first tree, or None.
         certificate: a file for a proof of the bound, which `jtsolve check` verifies; None for no proof.
-        simplex: up to how many families the simplex method solves the LP at once, without the steps of the
-            volume algorithm before it. More suit problems of a few hundred sets.
+        simplex: maximum number of families for which the simplex method follows the ascent directly, without
+            the volume algorithm. Larger numbers suit problems of a few hundred sets.
         ties: whether to return the sparsest of the best trees (`sparsest`).
     """
 
@@ -139,7 +141,7 @@ class ClutterCuts:
     def estimate(self, problem: Problem, limits: Limits) -> Estimate:
         """See `Backend.estimate`.
 
-        The seconds are a rough guess by sizes; `forecast` gives a better one, after the first ascent.
+        The seconds are a rough guess by sizes; `forecast` predicts better, by the first ascent.
         """
         return self._estimate(problem, limits, keep_stages=self.certificate is not None)
 
@@ -178,7 +180,7 @@ class ClutterCuts:
         return replace(outcome, stats={**outcome.stats, "certified": outcome.bound})
 
     def prove(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, CertificateDocument]:
-        """Solves a problem, beginning with the best tree reported; returns a certificate of the bound, too.
+        """Solves a problem from the best tree reported; returns the outcome and a certificate of its bound.
 
         Args:
             problem: to solve.
@@ -186,8 +188,8 @@ class ClutterCuts:
             report: receives trees and bounds; its incumbent is the start.
 
         Raises:
-            LimitError: the work needs more memory than the limit; raised before anything is allocated; or
-                there was no time for a bound.
+            LimitError: the work needs more memory than the limit, raised before anything is allocated; or
+                the time limit came before a bound.
         """
         self._estimate(problem, limits, keep_stages=True).require_memory(self.name, limits)
         outcome, proof = self._solved(problem, limits, report, keep_stages=True, ties=False)
@@ -201,7 +203,7 @@ class ClutterCuts:
     def _solved(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof | None]:
-        """Solves with all families, or bounds by an ascent; returns the proof of the bound, if kept."""
+        """Solves or bounds the problem, as memory permits; returns the outcome and the proof, if kept."""
         try:
             if not keep_stages and self._lists(problem, limits):
                 first, root = self._start(problem, limits, report)
@@ -215,15 +217,15 @@ class ClutterCuts:
             return Outcome(report.incumbent, stop=report.stop or Stop.TIME), None
 
     def _bounded(self, problem: Problem, limits: Limits, report: Report) -> tuple[Outcome, Proof | None]:
-        """Bounds the first tree by an ascent; see `_solved`."""
+        """Bounds the problem by one ascent; see `_solved`."""
         first, root = self._start(problem, limits, report)
-        if report.stop is not None:  # before the sets are listed, which may take seconds
+        if report.stop is not None:  # listing the sets may take seconds
             return Outcome(first, stop=report.stop), None
         problem = tabulated_and_bounded(problem, limits, report, _LIBRARIES + memory_of_ascent(problem))
         return bound_by_ascent(problem, root, first, limits, report)
 
     def forecast(self, problem: Problem, limits: Limits, report: Report) -> ProofForecast:
-        """Bounds a problem by a quick tree and one dual ascent, to predict the time of a proof.
+        """Predicts the time of a proof from the first tree and one dual ascent.
 
         Args:
             problem: to bound.
@@ -250,7 +252,7 @@ class ClutterCuts:
     def _branch_and_bound(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool, ties: bool
     ) -> tuple[Outcome, Proof]:
-        """Searches with all families; see `_solved`."""
+        """Searches over all families; see `_solved`."""
         families, table, completions = 0, problem, 0
 
         def begin(report: Report) -> BranchAndBound:
@@ -258,9 +260,9 @@ class ClutterCuts:
             search, families, table, completions = self._begin(table, limits, report, keep_stages=keep_stages)
             return search
 
-        # A restart holds two searches for a while.
-        room = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
-        search, stop = search_with_restarts(begin, limits, report, room=room)
+        # Two searches are in memory during a restart.
+        repeatable = not self._prunes(problem, limits) and 2 * self._memory(problem) <= limits.memory_bytes
+        search, stop = search_with_restarts(begin, limits, report, repeatable=repeatable)
         tree = search.best.tree
         bound = -inf if stop is Stop.FINISHED and tree is None else search.bound
         stats: dict[str, Any] = {
@@ -272,35 +274,28 @@ class ClutterCuts:
             "root": problem.names[search.root.subproblem.families.root],
         }
         outcome = Outcome(tree, bound, stop, stats)
-        # Families of the root: those of all trees within the margin of ties are still among them.
+        # The families of the root still include those of all trees within the margin of ties.
         left = search.root.subproblem.families
-        if ties:
-            outcome = self._thinned(problem, left, outcome, limits, report)
+        if ties and tree is not None and stop is Stop.FINISHED:
+            report(bound=bound)
+            tree, criteria = sparsest(problem, left, tree, limits, report)
+            outcome = replace(outcome, tree=tree, stats={**stats, "ties": criteria})
         return outcome, Proof(left.root, search.shift, search.root.proof, completions)
-
-    def _thinned(
-        self, problem: Problem, left: Families | None, outcome: Outcome, limits: Limits, report: Report
-    ) -> Outcome:
-        """Returns a proved outcome with the sparsest of the best trees, if their families are known."""
-        if outcome.tree is None or outcome.stop is not Stop.FINISHED:
-            return outcome
-        tree, ties = outcome.tree, ""
-        if left is not None:
-            report(bound=outcome.bound)
-            tree, ties = self.sparsest(problem, left, tree, limits, report)
-        return replace(outcome, tree=tree, stats={**outcome.stats, "ties": ties})
 
     def _begin(
         self, problem: Problem, limits: Limits, report: Report, *, keep_stages: bool
     ) -> tuple[BranchAndBound, int, Problem, int]:
-        """Returns the search with all families before its start, their number, and the problem for restarts.
+        """Prepares the search over all families.
 
-        Where these are too many, it is that of the problem without the sets that no better tree may use.
-        Without a first tree, a flat search reports one; a proof of infeasibility is returned.
-        Last is the number of rounds of the completion bound.
+        If there are too many sets, the completion bound drops those that no better tree uses. Without a first
+        tree, a flat search finds one, or is returned as a proof of infeasibility.
+
+        Returns:
+            The search, the number of families, the problem for restarts, and the number of rounds of the
+            completion bound.
 
         Raises:
-            StoppedError: the report stopped it before that was done.
+            StoppedError: the report ended the work.
             LimitError: too many sets are left.
         """
         few, again, completions = self.simplex, problem, 0
@@ -314,26 +309,28 @@ class ClutterCuts:
         problem = tabulated_and_bounded(problem, limits, report, predicted_memory(problem))
         again = again if prunes else problem
         families = families_of(problem, root, lambda: report.stop is not None)
-        whole = partial(BranchAndBound.whole, problem, families, limits, keep_stages=keep_stages, few=few)
+        search_of = partial(
+            BranchAndBound.for_problem, problem, families, limits, keep_stages=keep_stages, few=few
+        )
         count = int(families.allowed.sum())
         if first is None:
-            # Without a tree there is no target, and nothing can be fixed: first any tree, by a search without
-            # scores.
+            # Without a tree there is no target, and no family can be fixed: a search without scores finds any
+            # tree first.
             half = inf if limits.time is None else (limits.elapsed + limits.time) / 2
-            flat = whole(report=ending_at(report, limits, half, bounds=False), flat=True)
+            flat = search_of(report=ending_at(report, limits, half, bounds=False), flat=True)
             if flat.run() is Stop.FINISHED and flat.best.tree is None:
                 return flat, count, again, completions
-        search = whole(report=report)
-        # Families of trees that tie are kept, for `sparsest` to choose among them.
+        search = search_of(report=report)
+        # Families of trees that tie are kept for `sparsest`.
         search.best.margin = ties_with(families)
         if first is not None:
             search.best.offer(first)
-        else:  # a tree found without scores is a poor target: LPs would go on where branching does more
+        else:  # a tree found without scores is a poor target, with which LPs would run for too long
             search.incumbents.new()
         return search, count, again, completions
 
     def _prunes(self, problem: Problem, limits: Limits) -> bool:
-        """Returns whether sets are dropped by the completion bound before they are listed."""
+        """Returns whether the completion bound drops sets before they are listed."""
         return (
             not isinstance(problem.scores, SparseScores)
             and problem.n <= pruning.MOST_VARIABLES
@@ -349,9 +346,9 @@ class ClutterCuts:
     ) -> tuple[pruning.Pruned, JunctionTree | None, int]:
         """Returns the problem without the sets that no better tree uses, the first tree, and the root.
 
-        Scores on demand are tabulated before the first tree is chosen. A good one matters here: on mushroom
-        the completion bound leaves 6,392 of four million sets for the optimum, and millions for the forest.
-        So `start` runs even if there is an incumbent.
+        Scores on demand are tabulated first. A good tree matters here: on mushroom the completion bound
+        leaves 6,392 of four million sets for the optimum, and millions for the forest. So `start` runs even
+        if there is an incumbent.
         """
         problem = tabulated(problem, limits, report)
         known = report.incumbent
@@ -368,11 +365,11 @@ class ClutterCuts:
         return pruning.Pruned(problem, 0), first, root
 
     def _only_ascends(self, problem: Problem, limits: Limits) -> bool:
-        """Returns whether there is no memory for the LP over all families."""
+        """Returns whether memory suffices only for an ascent, not for the LP over all families."""
         return not self._prunes(problem, limits) and self._memory(problem) > limits.memory_bytes
 
     def _lists(self, problem: Problem, limits: Limits) -> bool:
-        """Returns whether there is no memory for the LP over all families, and families can be searched."""
+        """Returns whether to bound by a list of families: the LP does not fit, and a search is possible."""
         scores = problem.scores
         if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
             return False
@@ -385,7 +382,7 @@ class ClutterCuts:
         return lacks or (fits and predicted_sets(problem) > _FAR_MORE)
 
     def _only_bounds(self, problem: Problem, limits: Limits) -> bool:
-        """Returns whether there is no memory for all families, and the scores bound trees themselves."""
+        """Returns whether an ascent does not fit into memory either, and the scores provide bounds."""
         scores = problem.scores
         if not isinstance(scores, Bounding) or not self._only_ascends(problem, limits):
             return False
@@ -394,7 +391,7 @@ class ClutterCuts:
         return lacks and scores.bounding_seconds(problem.max_clique_size, limits.workers) < left / 2
 
     def _memory(self, problem: Problem) -> int:
-        """Returns the bytes of the process with all families."""
+        """Returns the predicted bytes of the process with the LP over all families."""
         return resident_memory() + predicted_memory(problem) + self.relaxation_memory(problem)
 
     def relaxation_memory(self, problem: Problem) -> int:
@@ -404,20 +401,20 @@ class ClutterCuts:
     def relax(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> Relaxation:
-        """Solves the LP of the whole problem; see `support.relaxation.Relaxes` and `relaxation`."""
+        """See `support.relaxation.Relaxes`."""
         return solve_root(problem, families, tree, limits, report)
 
     def sparsest(
         self, problem: Problem, families: Families, tree: JunctionTree, limits: Limits, report: Report
     ) -> tuple[JunctionTree, str]:
-        """Returns the sparsest of the best trees; see `support.relaxation.Relaxes` and `sparsest`."""
+        """See `support.relaxation.Relaxes`."""
         return sparsest(problem, families, tree, limits, report)
 
     def _start(self, problem: Problem, limits: Limits, report: Report) -> tuple[JunctionTree | None, int]:
         """Returns the first tree, or None, and the root.
 
-        The tree is the best one reported, as when the optimum of another backend is to be proved; else one
-        near a forbidden graph where there are any, else that of `start`.
+        The tree is the best one reported; otherwise one near a forbidden graph, if there are any; otherwise
+        that of `start`.
         """
         first = report.incumbent
         if first is None and problem.constraints.forbidden_graphs:
@@ -425,7 +422,7 @@ class ClutterCuts:
             report(tree=first)
         elif first is None and self.start is not None and not self.start.capabilities.objections(problem):
             first = self.start.solve(problem, limits, report).tree
-        # For potentials, no tree indicates a good root, and it should not depend on the order of events.
+        # No tree indicates a good root for potentials; without one, the root does not depend on timing.
         return first, choose_root(problem, None if self._may_use_potentials(problem) else first)
 
     def _may_use_potentials(self, problem: Problem) -> bool:

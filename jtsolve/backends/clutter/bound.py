@@ -9,9 +9,9 @@ is at least every tree's score. The *reduced cost* r(v,P) ≥ 0 of a family is t
 vertex's maximum and t(P∪v) − t(P); a tree with (v,P) in a perfect order from the root scores at most
 D(λ) − r(v,P).
 
-Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are
-exact in int64, for which the shift leaves room. Rounding moves each of the at most 2n − 1 terms of a tree's
-score by half a unit, which `slack` covers; rounding multipliers needs no cover, since any are valid.
+Arithmetic: scores and multipliers are rounded to integers, in units of 2^-shift nats, and all sums are exact
+in int64, which limits the shift. Rounding changes each of the at most 2n − 1 terms of a tree's score by half
+a unit at most, which `slack` covers; rounding multipliers needs no cover, since all λ ≥ 0 are valid.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 _BITS = 61
 """Bits of a sum: int64 less the sign and one for a difference of two sums."""
 _SLACK_BITS = 23
-"""Units are fine enough for a slack of n units below 2^-23 nats, a tenth of the tolerance of "optimal", and
-no finer: bits are also needed for multipliers, which grow large in proofs of infeasibility."""
+"""Units are just fine enough for a slack of n units below 2^-23 nats, a tenth of the tolerance of "optimal".
+The other bits are left to multipliers, which grow large in proofs of infeasibility."""
 _RELATIVE_BITS = 46
-"""The same for large scores, with a tolerance of 2^-40: the largest has this many bits, and multipliers
-up to a hundred times as large still fit. Larger ones are scaled down, and bounds stay far too high."""
+"""Bits of the largest score, if scores are large, for a relative tolerance of 2^-40. Multipliers up to a
+hundred times as large still fit; larger ones are scaled down, and bounds stay far too high."""
 NO_FAMILY = -(1 << 62)
+"""Maximum of a vertex without a family."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class FixedPoint:
 
     Attributes:
         shift: negative for huge scores.
-        offset: the sum of the variables' own scores, which normalisation subtracts, in units.
+        offset: the sum of the scores of single variables, which normalisation subtracts, in units.
         slack: units by which a tree's score may exceed the sum of its rounded weights.
         room: the largest sum of multipliers, in units, that cannot overflow.
     """
@@ -60,7 +61,7 @@ class FixedPoint:
 
     @property
     def unit(self) -> float:
-        """Nats in a unit."""
+        """The size of a unit in nats."""
         return 2.0**-self.shift
 
     def target(self, nats: float) -> int:
@@ -75,7 +76,7 @@ class FixedPoint:
 
     def units_of(self, nats: NDArray[np.float64]) -> NDArray[np.int64]:
         """Returns multipliers, shape (m,), in units: none below 0, scaled down where sums would overflow."""
-        # λ ≥ 0 is all that validity asks of multipliers: both clipping and scaling down keep it.
+        # All λ ≥ 0 are valid, and both clipping and scaling down keep this.
         units = np.ldexp(np.maximum(nats, 0.0), self.shift)
         if float(units.sum()) > 0.9 * self.room:
             # Summed exactly: rows without a weight, which certificates omit, must not change the scaling.
@@ -102,8 +103,7 @@ def scaled(families: Families) -> tuple[FixedPoint, NDArray[np.int64]]:
     shift = min(needed, _BITS - 1 - exponent - headroom)
     units = np.zeros(families.sizes.size, dtype=np.int64)
     units[known] = np.rint(np.ldexp(families.scores[known], shift)).astype(np.int64)
-    # Normalised: s(A) − Σ_{v∈A} s({v}), so that the trees' scores all shift by the same offset, and the sums
-    # are smaller.
+    # Normalised: s(A) − Σ_{v∈A} s({v}). All trees' scores shift by the same offset, and sums are smaller.
     single = np.flatnonzero(families.sizes == 1)
     own = np.zeros(n + 1, dtype=np.int64)
     own[families.members[single, 0]] = units[single]
@@ -122,6 +122,14 @@ class Bound(NamedTuple):
     union: NDArray[np.int64]
     slot: NDArray[np.int64]
 
+    def reduced_costs(self, families: Families) -> NDArray[np.int64]:
+        """Returns r(v,P) of the families in units, shape (K, width); the padding has any values."""
+        best = np.append(self.best, 0)  # the padding is member n
+        costs: NDArray[np.int64] = (
+            best[families.members] - self.values[:, None] + self.values[families.facets]
+        )
+        return costs
+
 
 def bound_of(
     families: Families,
@@ -131,7 +139,7 @@ def bound_of(
     *,
     pool: ThreadPoolExecutor | None = None,
 ) -> Bound:
-    """Returns D(λ); every vertex has to have a family.
+    """Returns D(λ); every vertex must have a family.
 
     Args:
         families: of the problem.
@@ -144,7 +152,7 @@ def bound_of(
 
 
 def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bound:
-    """Returns the bound of a set function t, less Σ λ·limit; every vertex has to have a family.
+    """Returns the bound of a set function t, less Σ λ·limit; every vertex must have a family.
 
     Args:
         families: of the problem.
@@ -160,7 +168,7 @@ def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bou
 
 
 def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
-    """Returns the sum of the least weights of the vertices' families; a vertex without one counts 2^62.
+    """Returns the sum over the vertices of their least family weight; a vertex without families counts 2^62.
 
     `scores` holds s of every set in units, shape (K,).
     """
@@ -173,23 +181,12 @@ def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
     return -total
 
 
-def reduced_cost_fixing(families: Families, bound: Bound, target: int) -> NDArray[np.bool_]:
-    """Returns which families may be in a tree above the target, D − r(v,P) > target; shape (K, width).
-
-    Args:
-        families: of the problem.
-        bound: D and the maxima of the vertices.
-        target: score of the incumbent in units.
-    """
-    return within_reduced_cost(families, bound, bound.units - target - 1)
-
-
 def within_reduced_cost(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
-    """Returns which families have a reduced cost of at most so many units, shape (K, width).
+    """Returns which families have a reduced cost of at most `most` units, shape (K, width).
 
     Args:
         families: of the problem.
-        bound: the maxima of the vertices, from which reduced costs are measured.
+        bound: t and the maxima of the vertices.
         most: largest reduced cost, in units.
     """
     from jtsolve.backends.clutter.kernels.clutters import within_reduced_cost as within

@@ -1,14 +1,14 @@
 """Branch and bound over subproblems of the clutter LP, best bound first.
 
-A subproblem is bounded by dual ascent (`ascent`), then by the volume algorithm (`volume`) until that gains
-little or few families are left, or, with large cliques, by potentials instead (`potentials`), then by
-the simplex method (`simplex`) if the families are few enough. If its bound is still above the best tree's
-score, it branches on an edge: absent, all sets with both ends are dropped; present, the edge is one more set
-that is complete in every tree. Children start with the rows and multipliers of their parent. When every pair
-is decided, one graph is left.
+A subproblem is bounded by dual ascent (`ascent`); by the volume algorithm (`volume`), or with large cliques
+by potentials (`potentials`), until the gain is small or few families are left; and by the simplex method
+(`simplex`) if the families are few enough. If its bound is still above the best tree's score, it branches on
+an edge: absent, all sets with both ends are dropped; present, the edge is one more set that is complete in
+every tree. Children start with the rows and multipliers of their parent. When every pair is decided, one
+graph is left.
 
-Trees come from rounding the points on the way: a perfect order is built greedily, by the families of largest
-value and, among those, of least reduced cost.
+Trees come from rounding the points of the relaxation: a perfect order is built greedily, by the families of
+largest value and, among those, of least reduced cost.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class BranchingConstants:
     """The constants of branch and bound."""
 
     few: int = 3000
-    """Families up to which the simplex method needs no steps before it: plants' last 37 nats took it 2.4 s
-    with 3700 families, and the steps more than 5 s."""
-    turned: int = 2
-    """Times as many families are few where the simplex method begins with the cuts of potentials."""
+    """Families up to which the simplex method follows the ascent directly: with 3700 families, it closed the
+    last 37 nats of plants in 2.4 s, and the volume algorithm took more than 5 s."""
+    factor_after_potentials: int = 2
+    """Factor of `few` where the simplex method starts with the cuts of potentials."""
     many: int = 200_000
     """Families above which a simplex solve would take too long; the subproblem branches without one. On
-    kosarek (190 variables, treewidth 2) the steps gained little with 134,000 or 165,000 left, by the root,
-    and the simplex method then proved the optimum within 5 s."""
+    kosarek (190 variables, treewidth 2) the volume algorithm gained little with 134,000 or 165,000 families
+    left, depending on the root, and the simplex method then proved the optimum within 5 s."""
     rounded: int = 100_000
-    """Families up to which trees are rounded from turns of potentials: of 48 variables of plants, such trees
+    """Families up to which points of potentials are rounded to trees: on 48 variables of plants, such trees
     scored 20,000 nats less than the best one, and cost time."""
 
 
@@ -74,7 +74,7 @@ _NO_POINT = Point(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.z
 
 @dataclass(slots=True)
 class ProofNode:
-    """A node of the certificate: the families that it dropped, and its branches or last multipliers."""
+    """A node of the certificate: multipliers that drop families, then its branches or last multipliers."""
 
     stages: list[Stage] | None
     last: Stage | None = None
@@ -86,10 +86,12 @@ class ProofNode:
 
 @dataclass(slots=True)
 class OpenNode:
-    """A subproblem with its decided pairs, the creep of its steps, its last point, and its proof.
+    """A subproblem with its decided pairs, the creep of its separations, its last point, and its proof.
 
-    `ascended`: its multipliers are those of an ascent, or better; `potentials` are those of
-    turns that were interrupted, and `turned`: turns have replaced the steps, here or above.
+    Attributes:
+        ascended: whether its multipliers are those of an ascent, or better.
+        potentials: those of an interrupted run.
+        by_potentials: whether potentials have replaced the volume algorithm, here or in an ancestor.
     """
 
     subproblem: Subproblem
@@ -98,7 +100,7 @@ class OpenNode:
     point: Point = _NO_POINT
     ascended: bool = False
     potentials: Potentials | None = None
-    turned: bool = False
+    by_potentials: bool = False
     proof: ProofNode = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,14 +118,14 @@ class BranchAndBound:
         self.incumbents = NewIncumbents(self.report)
         self.n = root.subproblem.families.n
         self.open: list[tuple[int, int, OpenNode]] = []
-        self.made = 0
+        self.pushed = 0
         self.nodes = self.steps = self.rounds = self.failures = 0
-        self.settled: int | None = None  # the largest bound of a node that is done
+        self.closed_units: int | None = None  # the largest bound of a closed node
         self.current: int | None = None
         self._push(root)
 
     @classmethod
-    def whole(
+    def for_problem(
         cls,
         problem: Problem,
         families: Families,
@@ -136,27 +138,24 @@ class BranchAndBound:
     ) -> BranchAndBound:
         """Returns the search of a problem, with a cut for every required edge.
 
-        A flat one treats all scores as 0: it ends with any tree, or with a proof of infeasibility.
-
         Args:
             problem: to solve.
             families: of the problem.
             limits: time, memory and threads.
             report: receives trees and bounds; ends the search.
-            keep_stages: whether the proof of each node is kept, for a certificate.
-            few: number of families below which a node is solved by the simplex method.
-            flat: whether scores count as 0, to decide feasibility alone.
+            keep_stages: whether to keep the proof of each node, for a certificate.
+            few: number of families up to which the simplex method follows the ascent directly.
+            flat: whether all scores count as 0: the search ends with any tree, or a proof of infeasibility.
         """
         n = families.n
         families = families.flat() if flat else families
         scale, scores = scaled(families)
-        # No tree sums to less than the least families of the vertices: until there is a tree, this is the
-        # target, and no family is dropped.
+        # No tree sums to less than the least weights of the vertices: with this as the target, no family is
+        # dropped before there is a tree.
         floor = least_sum(families, scores) - 1
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
-        # A required edge is one more sink. If it is no permitted set, its position is -1, and the root has no
-        # tree.
+        # Each required edge is a sink. One that is no permitted set has position -1: the root has no tree.
         edges = [position.get(edge, -1) for edge in sorted(required)]
         cuts: list[Clutter] = [(at,) for at in dict.fromkeys(position.values())]
         subproblem = Subproblem(
@@ -171,37 +170,35 @@ class BranchAndBound:
         return cls(OpenNode(subproblem, {}, VOLUME.first_creep), limits, few=few)
 
     def run(self) -> Stop:
-        """Works until no node is open, or it has to stop; returns why it stopped."""
+        """Searches until no node is open, or the report ends it; returns why it stopped."""
         with ThreadPoolExecutor(self.threads) if self.threads > 1 else nullcontext() as pool:
-            # Best bound first: the node in hand is the one that holds up the bound of the whole. `current`
-            # keeps it in that bound while it is not in the heap.
+            # Best bound first: the current node determines the bound of the whole, in which `current` counts
+            # while the node is not in the heap.
             while self.open and self.report.stop is None:
                 _, _, node = heapq.heappop(self.open)
                 self.current = node.subproblem.units
-                if not self._work(node, pool):
+                if not self._process(node, pool):
                     self._push(node)
                     break
                 self.current = None
                 self.report(bound=self.bound, note=f"{len(self.open)} open subproblems")
-        # Nodes still open get their multipliers, too: a proof tree whose leaves all have some certifies the
-        # bound at the interruption.
+        # With the multipliers of open nodes, too, the proof tree certifies the bound at the interruption.
         for _, _, node in self.open:
             self._finish(node)
         return (self.report.stop or Stop.INTERRUPTED) if self.open else Stop.FINISHED
 
     def relax(self, pool: ThreadPoolExecutor | None) -> None:
-        """Bounds the whole problem, and drops the families that the bound rules out; does not branch."""
+        """Bounds the root, and drops the families that its bound rules out; does not branch."""
         self.root.subproblem.set_centre()
         self._bound(self.root, pool)
         self.root.subproblem.fix()
 
     @property
     def bound(self) -> float:
-        """The best bound: that of the worst node, open or done, in nats."""
-        # Done nodes count too: within the tolerance at which they closed, their bound may be above the best
-        # score.
+        """The bound of the whole, in nats: the largest of all nodes, open or closed."""
+        # Closed nodes count: within the tolerance of closing, their bound may be above the best score.
         candidates = [-key for key, _, _ in self.open[:1]]
-        candidates += [units for units in (self.current, self.settled) if units is not None]
+        candidates += [units for units in (self.current, self.closed_units) if units is not None]
         top = max(candidates, default=None)
         return max(self.best.score, float("-inf") if top is None else self.scale.nats(top))
 
@@ -211,11 +208,10 @@ class BranchAndBound:
         return _FLAT if self.best.flat else self.scale.shift
 
     def _push(self, node: OpenNode) -> None:
-        self.made += 1
-        # A node that waits keeps generators and multipliers; the words of its cuts are rebuilt when it is
-        # taken up.
+        self.pushed += 1
+        # An open node keeps generators and multipliers; the words of its cuts are rebuilt on use.
         node.subproblem.rows.release()
-        heapq.heappush(self.open, (-node.subproblem.units, self.made, node))
+        heapq.heappush(self.open, (-node.subproblem.units, self.pushed, node))
 
     def _finish(self, node: OpenNode) -> None:
         """Records the multipliers of a finished node."""
@@ -223,8 +219,8 @@ class BranchAndBound:
             feasible = node.subproblem.feasible
             node.proof.last = node.subproblem.stage() if feasible else Stage([], [], [])
 
-    def _work(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
-        """Bounds a node, and branches if it is not done; returns False if it was interrupted."""
+    def _process(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
+        """Bounds a node, and branches unless it is closed; returns False if it was interrupted."""
         subproblem = node.subproblem
         self.nodes += 1
         subproblem.set_centre()
@@ -235,12 +231,13 @@ class BranchAndBound:
                 self._branch(node)
                 return True
         if subproblem.feasible:
-            self.settled = max(subproblem.units, subproblem.units if self.settled is None else self.settled)
+            known = subproblem.units if self.closed_units is None else self.closed_units
+            self.closed_units = max(subproblem.units, known)
         self._finish(node)
         return True
 
     def _bound(self, node: OpenNode, pool: ThreadPoolExecutor | None) -> bool:
-        """Bounds a node by ascent, steps and the simplex method; returns False if it was interrupted."""
+        """Bounds a node in up to three stages; returns False if it was interrupted."""
         subproblem = node.subproblem
 
         def on_point(point: Point, bound: Bound) -> bool:
@@ -252,20 +249,19 @@ class BranchAndBound:
             self.current = subproblem.units
             return self.report(bound=self.bound, note=f"{families} families")
 
-        # 1. Dual ascent: the first bound, from which reduced costs fix most families.
+        # 1. Dual ascent: the first bound, by which reduced costs fix most families.
         bound = subproblem.evaluate(subproblem.multipliers) if node.ascended else self._ascend(node)
         if bound is not None and not on_point(_NO_POINT, bound):
             return False
-        # 2. Potentials where they suit, else the volume algorithm, until the families are few or the gain is
-        # small.
+        # 2. Potentials or the volume algorithm, until the families are few or the gain is small.
         if self._is_large(subproblem) and not self._run_potentials(node, on_point):
             return False
-        takes_steps = self._is_large(subproblem) and not node.turned
-        if takes_steps and not self._run_volume(node, pool, on_point):
+        by_volume = self._is_large(subproblem) and not node.by_potentials
+        if by_volume and not self._run_volume(node, pool, on_point):
             return False
-        # 3. The simplex method, which solves the LP of the remaining families.
+        # 3. The simplex method for the LP over the remaining families.
         if not subproblem.closed and int(subproblem.families.allowed.sum()) <= BRANCHING.many:
-            simplex = CuttingPlanes(subproblem, pool, polishes=node.turned)
+            simplex = CuttingPlanes(subproblem, pool, polishes=node.by_potentials)
             finished = simplex.run(on_point, self.report)
             self.rounds += simplex.rounds
             self.failures += simplex.failures
@@ -273,7 +269,7 @@ class BranchAndBound:
         return True
 
     def _is_large(self, subproblem: Subproblem) -> bool:
-        """Returns whether a subproblem is open, with too many families for the simplex method at once."""
+        """Returns whether a subproblem is open and has too many families for the simplex method directly."""
         return not subproblem.closed and int(subproblem.families.allowed.sum()) > self.few
 
     def _run_potentials(
@@ -281,18 +277,18 @@ class BranchAndBound:
         node: OpenNode,
         on_point: Callable[[Point, Bound], bool],
     ) -> bool:
-        """Bounds a node by potentials, if they suit it; returns False if it was interrupted."""
+        """Bounds a node by potentials if they are promising; returns False if it was interrupted."""
         if node.potentials is None:
-            if not Potentials.pay_off(node.subproblem):
+            if not Potentials.promising(node.subproblem):
                 return True
             node.potentials = Potentials(node.subproblem)
         potentials = node.potentials
-        turns = potentials.turns
-        finished = potentials.run(BRANCHING.turned * self.few, on_point, self.report)
-        self.steps += potentials.turns - turns
+        sweeps = potentials.sweeps
+        finished = potentials.run(BRANCHING.factor_after_potentials * self.few, on_point, self.report)
+        self.steps += potentials.sweeps - sweeps
         if finished:
-            node.turned, node.potentials = potentials.still_pay_off, None
-            if node.turned and not node.subproblem.closed:
+            node.by_potentials, node.potentials = potentials.still_promising, None
+            if node.by_potentials and not node.subproblem.closed:
                 potentials.hand_over()
         return finished
 
@@ -302,7 +298,7 @@ class BranchAndBound:
         pool: ThreadPoolExecutor | None,
         on_point: Callable[[Point, Bound], bool],
     ) -> bool:
-        """Bounds a node by steps of the volume algorithm; returns False if it was interrupted."""
+        """Bounds a node by the volume algorithm; returns False if it was interrupted."""
         volume = Volume(node.subproblem, node.creep, pool)
         finished = volume.run(self.few, BRANCHING.many, on_point, self.report)
         self.steps += volume.steps
@@ -310,7 +306,7 @@ class BranchAndBound:
         return finished
 
     def ascend(self) -> None:
-        """Bounds the root by dual ascent, before a run."""
+        """Bounds the root by dual ascent, before `run`."""
         subproblem = self.root.subproblem
         if self.open and self.report.stop is None and not subproblem.closed:
             self.open = []
@@ -320,7 +316,7 @@ class BranchAndBound:
             self._push(self.root)
 
     def _ascend(self, node: OpenNode) -> Bound | None:
-        """Bounds a node by dual ascent; returns the bound, or None if the node has no tree."""
+        """Bounds a node by dual ascent; returns the bound, or None if the node is infeasible."""
         subproblem = node.subproblem
         if not subproblem.feasible:
             return None
@@ -333,8 +329,8 @@ class BranchAndBound:
             reported, self.current = monotonic(), units
             return self.report(bound=self.bound, note="dual ascent")
 
-        # Turns of potentials make up for a rough ascent sooner than a fine one ends.
-        rough = Potentials.may_pay_off(subproblem)
+        # Sweeps of potentials make up for a rough ascent before a fine one ends.
+        rough = Potentials.applicable(subproblem)
         bound, _ = ascend(subproblem, subproblem.multipliers, on_fall, rough=rough)
         node.ascended = self.report.stop is None
         return bound if subproblem.feasible else None
@@ -350,11 +346,9 @@ class BranchAndBound:
         from jtsolve.backends.clutter.kernels.clutters import grow
 
         families = subproblem.families
-        # Rounding: grow a perfect order by the families of largest x and least reduced cost. Reduced costs
-        # are divided by the gap, which those of the families left do not exceed, so that both terms are of
-        # the order of 1.
-        gains = bound.values[:, None] - bound.values[families.facets]
-        reduced_cost = (np.append(bound.best, 0)[families.members] - gains) * self.scale.unit
+        # The priority is x − r / gap. Remaining families have reduced costs up to the gap, so that both terms
+        # are at most 1.
+        reduced_cost = bound.reduced_costs(families) * self.scale.unit
         priority = -reduced_cost / max(1.0, (subproblem.units - self.best.target) * self.scale.unit)
         priority[point.union, point.slot] += point.value
         union, slot = grow(
@@ -377,7 +371,7 @@ class BranchAndBound:
             subproblem.set_centre()
 
     def _branch(self, node: OpenNode) -> None:
-        """Opens the two children of an undecided pair, or checks the one graph that is left."""
+        """Opens the two children of an undecided pair, or offers the one graph that is left."""
         families = node.subproblem.families
         first, last = np.searchsorted(families.sizes, [2, 3])
         pairs = families.members[first:last, :2].tolist()
@@ -387,8 +381,7 @@ class BranchAndBound:
         if not undecided:
             self._offer_graph(node, [(u, v) for u, v in pairs])
             return
-        # Σ x of the families that make each edge: 1 if the point has it, 0 if not, and the pair nearest to ½
-        # is the one on which the point is least decided.
+        # Σ x of the families that make each edge: the most fractional edge, nearest to ½, is decided next.
         joined = np.zeros((self.n + 1, self.n + 1))
         for union, slot, value in zip(*(part.tolist() for part in node.point), strict=True):
             row = families.members_of(union)
@@ -397,14 +390,13 @@ class BranchAndBound:
         joined += joined.T
         u, v, at = min(undecided, key=lambda pair: (abs(joined[pair[0], pair[1]] - _HALF), pair))
         node.proof.edge = (u, v)
-        # Children inherit rows, multipliers and bound: the first bound of a child is no worse than its
-        # parent's.
+
         absent, present = (
             OpenNode(
                 node.subproblem.branch(at, present=kind),
                 {**node.decided, (u, v): kind},
                 node.creep,
-                turned=node.turned,
+                by_potentials=node.by_potentials,
             )
             for kind in (False, True)
         )
@@ -418,5 +410,5 @@ class BranchAndBound:
         try:
             tree = JunctionTree.from_neighbours(neighbours_of(self.n, edges))
         except ValueError:
-            return  # not chordal: no tree is left here
+            return  # not chordal
         self.best.offer(tree)

@@ -29,9 +29,9 @@ class Proof(NamedTuple):
 
     Attributes:
         root: the variable that comes first.
-        shift: of the units.
-        first: the first node of a search that kept its stages.
-        completions: rounds of the completion bound before it.
+        shift: units are 2^-shift nats.
+        first: the root node of a search that kept its stages.
+        completions: rounds of the completion bound before the search.
     """
 
     root: int
@@ -41,11 +41,11 @@ class Proof(NamedTuple):
 
 
 def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
-    """Returns the certificate of a proof; equal sets and rows are listed once."""
+    """Returns the certificate of a proof, with equal sets and rows listed once."""
     first = proof.first
     nodes = [first]
     number = {id(first): 0}
-    for node in nodes:  # grows while it is read: breadth first
+    for node in nodes:  # which grows: breadth first
         for child in (node.absent, node.present):
             if child is not None:
                 number[id(child)] = len(nodes)
@@ -54,7 +54,7 @@ def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
     used = {id(cut): cut for stage in stages for cut, _ in stage.cuts}  # stages share cuts
     named = {tuple(names) for cut in used.values() for names in cut}
     named |= {tuple(names) for stage in stages for row, _, _ in stage.balances for names, _ in row}
-    # In the order of their masks, sets of a cut are close together, which packs well.
+    # Sorted by mask, the sets of a cut are close together, which compresses well.
     sets = {names: at for at, names in enumerate(sorted(named, key=varset))}
     cuts: dict[tuple[int, ...], int] = {}
     place = {
@@ -101,5 +101,5 @@ def certificate_of(problem: Problem, proof: Proof) -> CertificateDocument:
 
 
 def _at(listed: dict[Key, int], row: Key) -> int:
-    """Returns the position of a row, which is listed if it is new."""
+    """Returns the position of a row; appends a new one."""
     return listed.setdefault(row, len(listed))

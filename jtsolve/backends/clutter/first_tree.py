@@ -1,14 +1,14 @@
 """The best tree that differs by one edge from a forbidden graph: the first tree where graphs are forbidden.
 
 In a search for the k best trees, the next one is often such a neighbour, or scores little more than one. A
-chordal graph G (Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 1999)
+chordal graph G stays chordal (Giudici and Green, Decomposable graphical Gaussian model determination,
+Biometrika 1999)
 
-- stays chordal without an edge uv iff exactly one maximal clique C contains uv; the gain is
+- without an edge uv iff exactly one maximal clique C contains uv; the gain is
   s(C∖u) + s(C∖v) − s(C) − s(C∖uv);
-- stays chordal with a new edge uv iff S = N(u) ∩ N(v) separates u from v; with B = S∪uv, the gain is
-  s(B) + s(S) − s(B∖u) − s(B∖v).
+- with a new edge uv iff S = N(u) ∩ N(v) separates u from v; the gain is s(S∪uv) + s(S) − s(S∪u) − s(S∪v).
 
-A forbidden graph that is not chordal has no neighbours here. Time: O(n) set operations for each pair.
+Forbidden graphs that are not chordal are left out. Time: O(n) set operations for each pair.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def best_neighbour(problem: Problem) -> JunctionTree | None:
-    """Returns the best tree of the problem that differs in one edge from a forbidden graph; None without."""
+    """Returns the best tree of the problem that differs by one edge from a forbidden graph, or None."""
     candidates: list[tuple[float, list[VarSet], int, int]] = []
     for graph in sorted(problem.constraints.forbidden_graphs, key=sorted):
         neighbours = neighbours_of(problem.n, map(members, graph))
@@ -50,7 +50,7 @@ def best_neighbour(problem: Problem) -> JunctionTree | None:
 
 
 def _flip(neighbours: list[VarSet], u: int, v: int) -> None:
-    """Adds the edge, or removes it if it is there."""
+    """Adds or removes an edge."""
     neighbours[u] ^= 1 << v
     neighbours[v] ^= 1 << u
 
@@ -58,10 +58,10 @@ def _flip(neighbours: list[VarSet], u: int, v: int) -> None:
 def _changes(
     tree: JunctionTree, neighbours: list[VarSet], scores: LocalScores
 ) -> Iterator[tuple[float, int, int]]:
-    """Yields the gain, in nats, and the pair of every change that leaves a chordal graph with a score."""
+    """Yields the gain, in nats, and the pair of each change to a chordal graph that has a score."""
     for u, v in combinations(range(tree.n), 2):
         edge = 1 << u | 1 << v
-        # Both moves change the same four terms, with S = N(u) ∩ N(v): removal is insertion backwards.
+        # Removal inverts insertion: both change the same four terms, with S = N(u) ∩ N(v).
         common = neighbours[u] & neighbours[v]
         if neighbours[u] >> v & 1:
             fits = sum(is_subset(edge, clique) for clique in tree.cliques) == 1

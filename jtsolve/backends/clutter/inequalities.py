@@ -1,17 +1,17 @@
 """The inequalities of the clutter LP; each is a set function g with Σ x(v,P) (g(P∪v) − g(P)) ≥ limit.
 
-*Clutter inequalities* (Studený and Cussens 2017). A clutter is a collection of sets, none within another. Let
-F be the sets that contain one of them, an up-set, and g its indicator. In a perfect order the complete sets
-grow one vertex at a time from ∅. So if ∅ ∉ F and F has a set that is complete in every tree, such as a single
-vertex, then some vertex of the order enters F:
+*Clutter inequalities* (Studený and Cussens 2017). A clutter is a collection of sets, none of which contains
+another. Let F be the up-set of all sets that contain one of them, and g its indicator. Along a perfect order,
+the complete sets grow one vertex at a time from ∅. So if ∅ ∉ F and F has a set that is complete in every
+tree, such as a single vertex, then the family of some vertex enters F:
 
     Σ { x(v,P) : P ∉ F, P∪v ∈ F } ≥ 1.
 
-The clutter {{a,b}} requires {a,b} to be complete: a and b are adjacent.
+The clutter {{a,b}} requires an edge between a and b.
 
-*Set rows* give g by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. With sets, they
-state which sets are not separators or not cliques, and limit the number of cliques (`families`); with pairs,
-they forbid graphs (`no_good`).
+*Set rows* define g by coefficients of sets, or of pairs: g(A) = Σ {coefficient(uv) : uv ⊆ A}. Those with sets
+exclude sets as separators or cliques, and limit the number of cliques (`families`); those with pairs forbid
+graphs (`no_good`).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 _A_WORD = 64
 _PARTS = 4
-"""Parts of the sets, shared among threads."""
+"""Number of parts of the sets, for threads."""
 _PARALLEL_THRESHOLD = 2_000_000
-"""Sets times cuts below which waking up threads takes longer than the work."""
+"""Sets times cuts below which one thread is faster."""
 
 Clutter = tuple[int, ...]
 """The positions of the generators of F, in increasing order."""
@@ -56,11 +56,11 @@ class RowVector(NamedTuple):
 
 
 def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
-    """Returns the row that the edges of a forbidden graph G violate, and no other graph does.
+    """Returns the row that the edges of a forbidden graph G violate, and those of no other graph.
 
-    Each edge of a tree's graph T is made by exactly one family. With coefficients -1 for the edges of G and 1
-    for all other pairs, the row's left-hand side is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|: it is -|G| if T = G,
-    and at least 1 − |G| otherwise.
+    Exactly one family makes each edge of a tree's graph T. With coefficients -1 for the edges of G and 1 for
+    all other pairs, the row's left-hand side is |T∖G| − |T∩G| = |T∖G| + |G∖T| − |G|: it is -|G| if T = G, and
+    at least 1 − |G| otherwise.
     """
     # Integer coefficients, so that the row is exact in units of the bound.
     signs = ((u, v, -1 if (1 << u | 1 << v) in graph else 1) for u, v in combinations(range(n), 2))
@@ -70,8 +70,8 @@ def no_good(graph: frozenset[VarSet], n: int) -> SetRow:
 class CutRows:
     """Clutter inequalities and set rows over a collection of sets.
 
-    The up-sets are bits, 64 of them in a word for each set, so that one pass over the sets adds the
-    multipliers of many cuts by table look-up. Words and the functions of set rows are made on first use.
+    Each set has a bit for each up-set, 64 in a word, so that one pass over the sets adds the multipliers of
+    many cuts by table look-up. Words and the functions of set rows are computed on first use.
     """
 
     def __init__(
@@ -95,8 +95,7 @@ class CutRows:
         """Keeps some of the cuts, given as a mask of shape (cuts,), and all set rows."""
         self.clutters = [clutter for clutter, kept in zip(self.clutters, which, strict=True) if kept]
         self.known = {*self.clutters, *self.set_rows}
-        # Bits move when cuts leave: the words are rewritten on the next use.
-        self._written = 0
+        self._written = 0  # the words are rewritten on the next use
 
     @property
     def words(self) -> NDArray[np.uint64]:
@@ -112,16 +111,15 @@ class CutRows:
         return self._functions
 
     def release(self) -> None:
-        """Frees the words, for rows of a subproblem that waits."""
+        """Frees the words."""
         self._words = np.zeros((0, self.families.sizes.size), dtype=np.uint64)
         self._written = 0
 
     def moved(self, families: Families, position: NDArray[np.int64]) -> CutRows:
         """Returns the rows over fewer sets; `position` has shape (K,), -1 for dropped sets.
 
-        Dropped generators vanish: the sets that contain them are dropped too.
+        Dropped generators vanish, since all sets that contain them are dropped too.
         """
-        # All generators in one array, so that numpy moves them at once.
         ends = list(accumulate(map(len, self.clutters), initial=0))
         flat = np.fromiter(chain.from_iterable(self.clutters), dtype=np.int64, count=ends[-1])
         there = position[flat].tolist()
@@ -135,12 +133,14 @@ class CutRows:
         )
 
     def restricted_to(self, families: Families, kept: NDArray[np.int64]) -> CutRows:
-        """Returns the rows as functions of some of the sets, the positions `kept`, shape (m,).
+        """Returns the rows as functions on some of the sets, for evaluation only: no rows can be added.
 
-        `families` has these sets. Up-sets are unchanged, whether or not their generators are kept. No rows
-        can be added to them.
+        Up-sets keep their remaining sets, whether or not their generators are among these.
+
+        Args:
+            families: over these sets.
+            kept: positions of the sets, shape (m,).
         """
-        # The words are cut to the columns of the sets; an up-set among fewer sets is still one.
         rows = CutRows(families)
         rows.clutters, rows.set_rows, rows._written = self.clutters, self.set_rows, len(self.clutters)
         rows._words = self.words[:, kept]
@@ -153,7 +153,7 @@ class CutRows:
 
         word = first // _A_WORD
         needed = -(-len(self.clutters) // _A_WORD)
-        # Room for half as many again: cuts come in hundreds of small batches.
+        # Capacity grows by half: cuts come in hundreds of small batches.
         if needed > self._words.shape[0]:
             grown = np.zeros(
                 (max(needed, self._words.shape[0] * 3 // 2), self.families.sizes.size), dtype=np.uint64
@@ -165,7 +165,7 @@ class CutRows:
         number = np.repeat(np.arange(len(part)), sizes)
         flat = np.fromiter(chain.from_iterable(part), dtype=np.int64, count=int(sizes.sum()))
         self._words[word:needed] = 0
-        # The bit of each cut at its generators; spreading it upwards makes the up-set.
+        # Each generator gets the bit of its cut, which then spreads upwards over the up-set.
         bits = np.uint64(1) << (number % _A_WORD).astype(np.uint64)
         np.bitwise_or.at(self._words, (word + number // _A_WORD, flat), bits)
         for at in range(word, needed):
@@ -198,7 +198,7 @@ class CutRows:
             parents: the positions of P, shape (m,).
         """
         row = self.words[number // _A_WORD]
-        # The family enters F: P∪v ∈ F and P ∉ F.
+        # A family enters F iff P∪v ∈ F and P ∉ F.
         across = (row[union] & ~row[parents]) >> np.uint64(number % _A_WORD)
         found: NDArray[np.float64] = (across & np.uint64(1)).astype(np.float64)
         return found
@@ -229,7 +229,7 @@ class CutRows:
         from jtsolve.backends.clutter.kernels.clutters import add_multipliers
 
         total, words, cuts = scores.copy(), self.words, multipliers.cuts
-        # Each set is summed up on its own, so that threads share the sets without locks.
+        # Sums of different sets are independent, so that threads need no locks.
         parts = 1 if pool is None or total.size * cuts.size < _PARALLEL_THRESHOLD else _PARTS
         ends = [total.size * part // parts for part in range(parts + 1)]
 
@@ -249,7 +249,7 @@ class CutRows:
     def violation(
         self, union: NDArray[np.int64], parents: NDArray[np.int64], x: NDArray[np.float64]
     ) -> RowVector:
-        """Returns by how much a point falls short of the limits of the rows.
+        """Returns the limits of the rows less their left-hand sides at a point.
 
         Args:
             union: the positions of P∪v of its families, shape (m,).

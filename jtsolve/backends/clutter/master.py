@@ -1,11 +1,11 @@
 """The master problem: the LP over some families and the current rows, kept in HiGHS between solves.
 
-max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the current rows, and x ≥ 0. One more column, the
-escape, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to no more
-than the price; where no x satisfies the rows, the bound falls as the price rises, to below every tree.
+max Σ w(v,P) x(v,P) over Σ_P x(v,P) = 1 for every v, the current rows, and x ≥ 0. An artificial variable, the
+*escape*, satisfies all rows at a price, so that the program is never infeasible. The multipliers sum to at
+most the price; if no x satisfies the rows, the bound falls below every tree as the price rises.
 
-A cut is written in its sparser form: Σ_P x(v,P) = 1 is subtracted for the vertices most of whose families
-enter the up-set. This changes the multipliers of the vertices, but not those of the cuts.
+Cuts are stored in a sparser form: if most families of a vertex v enter the up-set, Σ_P x(v,P) = 1 is
+subtracted. This changes the multipliers of vertices, but not those of cuts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPTIONS = (
     ("threads", 1),
     ("presolve", "off"),  # it would lose the basis
     ("solver", "simplex"),
-    ("simplex_strategy", 1),  # dual: cuts leave the basis dual feasible; after columns, the primal was slower
+    ("simplex_strategy", 1),  # dual: new cuts keep the basis dual feasible; the primal was slower for columns
     ("dual_feasibility_tolerance", 1e-9),
     ("primal_feasibility_tolerance", 1e-9),
 )
@@ -40,12 +40,12 @@ _NOTHING = 1e-9
 
 
 class LPFailure(Exception):  # noqa: N818 - the caller continues without the solver
-    """The LP solver failed twice, the second time from scratch; with its status."""
+    """The LP solver failed twice, the second time from scratch; the text is its status."""
 
 
 @cache
 def _silent_solver() -> Any:
-    """Returns the class of HiGHS, without the banner that 1.16 prints when a solver is made."""
+    """Returns the class of HiGHS, without the banner that the constructor of 1.16 prints."""
     from highspy import Highs
 
     class Silent(Highs):
@@ -60,10 +60,10 @@ class Master:
     """The linear program with its columns, rows and last solution.
 
     Args:
-        families: all there are.
-        columns: which of them the program has; of every vertex one at least.
+        families: of the subproblem.
+        columns: families with a column, at least one of every vertex; shape (K, width).
         rows: the first rows.
-        escape: the price of the escape, as a multiple of the largest score and the number of variables.
+        escape: price of the escape, as a multiple of the largest score and the number of variables.
     """
 
     def __init__(self, families: Families, columns: NDArray[np.bool_], rows: CutRows, escape: float) -> None:
@@ -84,16 +84,16 @@ class Master:
         solver.cbSimplexInterrupt.subscribe(self._ask)
         self._add_vertices(escape)
         self.add_columns(*np.nonzero(columns))
-        solver.run()  # without rows it is trivial, and its basis stays dual feasible when cuts are added
+        solver.run()  # trivial without rows; the basis stays dual feasible when cuts are added
         self.add_cuts(rows.clutters)
         self.add_set_rows(rows.set_rows)
 
     def _ask(self, event: Any) -> None:
-        """Interrupts the solver if it has to stop; it asks at every iteration."""
+        """Interrupts the solver if the report requests it; called at every iteration."""
         event.interrupt(self.report.stop is not None)
 
     def _add_vertices(self, escape: float) -> None:
-        """Adds a row for each vertex, then the escape."""
+        """Adds a row for each vertex, and the escape."""
         families, highspy = self.families, self.highspy
         n = families.n
         largest = float(np.abs(families.values).max())
@@ -106,7 +106,7 @@ class Master:
         self.solver.addCol(self.price, 0.0, highspy.kHighsInf, 0, none, nothing)
 
     def add_columns(self, union: NDArray[np.int64], slot: NDArray[np.int64]) -> None:
-        """Adds families that are not yet there, as positions of P∪v and of v in it, shape (m,) each."""
+        """Adds new families, given by the positions of P∪v and of v in it, shape (m,) each."""
         from scipy.sparse import csr_array  # loads in a fifth of a second
 
         families, count = self.families, union.size
@@ -123,7 +123,7 @@ class Master:
         index = np.concatenate([np.zeros(0, dtype=np.int64), *(at for at, _ in lines)])
         value = np.concatenate([np.zeros(0), *(entry for _, entry in lines)])
         entries = csr_array((value, index, ends), shape=(len(lines), count)).tocsc()
-        starts = entries.indptr[:-1] + np.arange(count)  # with one more entry each: 1 in the vertex' row
+        starts = entries.indptr[:-1] + np.arange(count)  # each has one more entry: 1 in the vertex's row
         index = np.insert(entries.indices + families.n, entries.indptr[:-1], vertex).astype(np.int32)
         value = np.insert(entries.data, entries.indptr[:-1], 1.0)
         weight = families.values[union] - families.values[parents]
@@ -144,8 +144,8 @@ class Master:
         lines = []
         for k in range(len(fresh)):
             row = self.rows.cut_coefficients(first + k, self.union, self.parents)
-            # Where most families of a vertex enter, its equation is subtracted: entries of −1 for the other
-            # families, and a limit lower by 1.
+            # Subtracting the equation of a vertex gives entries of −1 for its other families, and lowers the
+            # limit by 1.
             flips[k] = 2 * np.bincount(self.vertex, weights=row, minlength=n) > total
             lines.append(_entries(row - flips[k, self.vertex]))
         self.flips = np.concatenate((self.flips, flips))
@@ -186,7 +186,6 @@ class Master:
         """
         status = self.highspy.HighsModelStatus
         self.report = report
-        # Once from the current basis, and once more from scratch if that fails.
         for _ in range(2):
             self.solver.run()
             found = self.solver.getModelStatus()
@@ -194,21 +193,21 @@ class Master:
                 break
             if report.stop is not None:
                 return False
-            self.solver.clearSolver()  # from scratch: the current basis was numerically bad
+            self.solver.clearSolver()  # once more from scratch: the basis may be numerically bad
         else:
             raise LPFailure(self.solver.modelStatusToString(found))
         solution = self.solver.getSolution()
         x = np.array(solution.col_value)
         self.escaped, self.x = float(x[0]), x[1:]
-        # Rounding may leave duals slightly below 0; any λ ≥ 0 is valid.
+        # Rounding may make duals slightly negative; all λ ≥ 0 are valid.
         dual = np.maximum(0.0, np.array(solution.row_dual)[self.families.n :]) * self.unit
         cut = np.array([cut for cut, _ in self.order], dtype=np.bool_)
-        # Both kinds were appended in the order of their numbers, and purging keeps it.
+        # The rows of each kind are in the order of their numbers.
         self.multipliers = RowVector(dual[cut], dual[~cut])
         return True
 
     def raise_price(self, factor: float, most: float) -> bool:
-        """Raises the price of the escape up to `most` nats; returns whether it was below."""
+        """Raises the price of the escape, up to `most` nats; returns whether it has risen."""
         price = min(self.price * factor, most / self.unit)
         if price <= self.price:
             return False
@@ -217,13 +216,13 @@ class Master:
         return True
 
     def purge(self, patience: int) -> None:
-        """Deletes the cuts that were slack in more than `patience` rounds in a row, if they are many."""
+        """Deletes cuts that were slack in more than `patience` successive rounds, once these are a sixth."""
         self.age = np.where(self.multipliers.cuts > _NOTHING, 0, self.age + 1)
         old = self.age > patience
         if int(old.sum()) * 6 < old.size:
             return
         rows = [i for i, (cut, number) in enumerate(self.order) if cut and old[number]]
-        # A slack row is basic: without it, the rest of the basis still is one.
+        # A slack row is basic: the rest of the basis is still a basis without it.
         gone = self.families.n + np.array(rows, dtype=np.int32)
         self.solver.deleteRows(gone.size, gone)
         renumber = np.cumsum(~old) - 1
@@ -237,7 +236,7 @@ class Master:
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~old])
 
     def follow(self, families: Families, position: NDArray[np.int64]) -> None:
-        """Switches to fewer families; `position`, shape (K,), is -1 for dropped sets."""
+        """Restricts the families; `position`, shape (K,), is -1 for dropped sets."""
         union = position[self.union]
         keep = union >= 0
         keep[keep] = families.allowed[union[keep], self.slot[keep]]
@@ -252,6 +251,6 @@ class Master:
 
 
 def _entries(line: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Returns the columns of the entries that are not 0, after the escape's, and the entries."""
+    """Returns the columns of the non-zero entries, and the entries."""
     at = np.flatnonzero(line)
-    return (at + 1).astype(np.int32), line[at]
+    return (at + 1).astype(np.int32), line[at]  # column 0 is the escape

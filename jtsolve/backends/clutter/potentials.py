@@ -1,45 +1,45 @@
-"""Bounds of the clutter LP by the potentials of its sinks: block-coordinate ascent without a list of cuts.
+"""Bounds of the clutter LP by potentials of its sinks: block-coordinate ascent without a list of cuts.
 
 A sink a is a set that is complete in every tree (`ascent`). Its cuts with their multipliers add up to a
-*potential* π_a(A) = Σ λ_F [A ∈ F], which never falls from a set to a larger one, with π_a(∅) = 0. Any such
-function is a sum of cuts of a: the multipliers of all possible cuts reduce to one number for each
-sink and set, and
+*potential* π_a(A) = Σ λ_F [A ∈ F], a monotone set function with π_a(∅) = 0. Conversely, every such function
+is a sum of cuts of a. So the multipliers of all possible cuts reduce to one number for each sink and set, and
 
     D(π) = Σ_v max_P [t(P∪v) − t(P)] − Σ_a π_a(a),      t = s + Σ_a π_a.
 
-Given the others, the best potential of one sink is known: let r(v,P) be the reduced costs that are left when
-π_a is removed. Then π_a may grow along the arc from P to P∪v by r(v,P), and not along the free arcs to
-subsets, so that π_a(a) is at most the length of the shortest path from ∅ to a. It is as long, with
+The best potential of one sink, given the others, has a closed form. Let r(v,P) be the reduced costs without
+π_a. Then π_a may grow along the arc from P to P∪v by at most r(v,P), and not along the free arcs to subsets,
+so that π_a(a) is at most the length of the shortest path from ∅ to a. Two potentials attain this length:
 
     π_a(A) = min(d, distance from ∅ to A)   or   π_a(A) = d − min(d, distance from A to a),   d = π_a(a),
 
-where the first has its cuts near ∅, the second near the sink. Of the first, what no shortest path needs is
-given back. In turns, all sinks, in random order, move their cuts to the one end and to the other: what an end
-has to spare is found there by others. In a fixed order, or with the ends mixed, hardly anything is gained.
+The cuts of the first are near ∅, those of the second near the sink. The first also gives back all that no
+shortest path needs. A *sweep* updates all sinks in random order, with the cuts at one end; sweeps with the
+cuts near ∅ and near the sinks alternate, so that each sink uses the slack that others leave at either end.
+In a fixed order, or with both ends in one sweep, hardly anything is gained.
 
-Where that gains little, all potentials are stretched at once, π_a ← φ_a(π_a) with piecewise linear φ_a: the
-slopes on some thousand intervals minimise the smoothed bound, in which each maximum is replaced by
+Where sweeps gain little, all potentials are stretched at once, π_a ← φ_a(π_a) with piecewise linear φ_a.
+The slopes on some thousand intervals minimise the smoothed bound, in which each maximum is replaced by
 
     τ ln Σ_P exp((t(P∪v) − t(P)) / τ),      at least the maximum, and at most τ ln |families of v| above it.
 
-The bound itself is worse afterwards, but better after some rounds; where it is not, the temperature τ > 0 was
-too high, and falls.
+The bound rises at first, and falls below its old value after some sweeps; otherwise the temperature τ > 0 was
+too high, and is lowered.
 
-On dense data at treewidth 3, neither steps nor the simplex method gain after dual ascent. By potentials, of
-69 variables of plants they close more than half of the gap in two minutes (docs/benchmarks.md).
-At treewidth 2, the steps (`volume`) are better. Potentials are no list of cuts: they fix families and give
-bounds, but no certificate. In the end, levels of theirs, which are cuts, become the rows of the subproblem,
-for the simplex method to begin with; and turns go on from the multipliers of each of its solutions.
+On dense data at treewidth 3, neither the volume algorithm nor the simplex method gains after dual ascent,
+while potentials close more than half of the gap of plants (69 variables) in two minutes (docs/benchmarks.md).
+At treewidth 2, the volume algorithm (`volume`) is better. Potentials are no list of cuts: they fix families
+and give bounds, but no certificate. In the end, some of their level sets, which are cuts, become the rows
+with which the simplex method starts; sweeps then continue from the multipliers of each of its solutions.
 
 References: Werner, Průša and Dlask, Relative interior rule in block-coordinate descent, CVPR 2020 (why a
 minimum inside the face of minima is the best one). Kolmogorov, Convergent tree-reweighted message passing
-for energy minimization, IEEE TPAMI 2006 (turns in two directions). Nesterov, Smooth minimization of
+for energy minimization, IEEE TPAMI 2006 (sweeps in two directions). Nesterov, Smooth minimization of
 non-smooth functions, Mathematical Programming 2005 (stretching). Ours: the blocks are the sinks of a directed
-cut relaxation over a lattice of sets; the turns between the two ends; the stretching; the levels as rows. All
-bounds are in exact integers.
+cut relaxation over a lattice of sets; the sweeps towards the two ends; the stretching; the level sets as
+rows. All bounds are in exact integers.
 
-Time: 10 to 20 passes over the families per sink. Memory: 4 bytes for each sink and set, and
-as much again while families are dropped.
+Time: 10 to 20 passes over the families per sink. Memory: 4 bytes for each sink and set, and as much again
+while families are dropped.
 """
 
 from __future__ import annotations
@@ -72,47 +72,48 @@ class PotentialsConstants:
 
     least_width: int = 4
     least_gap: float = 0.01
-    """Members of the largest sets, and share of the possible gain of cuts left by the ascent, from which on
-    potentials replace steps. On plants at treewidth 3 it leaves 7 %, on 25 of its variables 2.8 %, and at
-    treewidth 2 0.5 %. On insurance at treewidth 4, where nothing is left but a better tree to be found, steps
-    with their rounding ended in 2 s, and turns in 7 s."""
+    """Potentials replace the volume algorithm if the largest sets have at least this many members, and the
+    ascent leaves more than this share of the possible gain of cuts. It leaves 7 % on plants at treewidth 3,
+    2.8 % on 25 of its variables, and 0.5 % at treewidth 2. On insurance at treewidth 4, where only a better
+    tree is missing, the volume algorithm with its rounding ended in 2 s, and sweeps in 7 s."""
     most_sinks: int = 250
-    """The memory of more sinks is not in the prediction of `clutter`."""
+    """The prediction of memory by `clutter` does not cover more sinks."""
     little: float = 0.02
-    """Share of the gap that a round of turns has to gain, or potentials are stretched."""
+    """Potentials are stretched when a round of sweeps gains a smaller share of the gap."""
     levels: int = 1000
-    """Cuts that potentials are handed over as to the simplex method."""
+    """Number of cuts that replace the potentials in the simplex method."""
     rounds: int = 2
-    """After each stretching, at least."""
+    """Minimum number of rounds after each stretching."""
     slopes: int = 5000
     iterations: int = 30
     memory: int = 20
-    """Iterations of the quasi-Newton method, and the pairs in its memory."""
+    """Iterations of the quasi-Newton method, and the number of pairs in its memory."""
     temperature: float = 0.3
-    """For each vertex at first, as a share of the gap."""
+    """First temperature of each vertex, as a share of the gap."""
     cooling: float = 0.7
     coldest: float = 0.1
-    """Its factor where the gap has hardly fallen from one stretching to the next, and the least."""
+    """Factor of the temperature after a stretching that hardly lowered the gap, and the least temperature."""
     fruitless: int = 16
     least_progress: float = 0.02
-    """It ends when the gap has fallen by a smaller share from one stretching to the next so many times in a
-    row. With eight, it ended at 82 nats on 34 variables of plants, where the LP was still 1,004 behind."""
+    """Sweeps end after so many stretchings in a row that lower the gap by a smaller share each. With eight,
+    34 variables of plants ended at 82 nats, where the LP was still 1,004 behind."""
 
 
 POTENTIALS = PotentialsConstants()
 _BITS = 26
 """Resolution of potentials: bits of the distance between the bound without cuts and the best tree."""
 _ROUND = (True, False, False)
-"""Whether a turn moves cuts towards ∅. The second of those towards the sinks gains most: of three seeds on 34
-variables of plants at treewidth 3, rounds with two of them had 383 nats left after 4 s, and with one 428."""
+"""For each sweep of a round, whether it moves cuts towards ∅. The second of those towards the sinks gains
+most: over three seeds on 34 variables of plants at treewidth 3, 383 nats were left after 4 s with it, and 428
+without."""
 _SEED = 1
 
 
 class Potentials:
-    """The potentials of one subproblem, from multipliers of cuts; the best bound is the subproblem's.
+    """The potentials of one subproblem, initialised by multipliers of cuts; the subproblem keeps the bound.
 
     Attributes:
-        turns: number done.
+        sweeps: number of completed sweeps.
         gap: of the present potentials, in nats.
         temperature: of the next stretching, as in `POTENTIALS`.
         position: positions of the initial sets, -1 for dropped ones; None if none is dropped.
@@ -123,7 +124,7 @@ class Potentials:
     ) -> None:
         self.subproblem = subproblem
         self.random = np.random.default_rng(_SEED)
-        self.turns = self.stretched = 0
+        self.sweeps = self.stretched = 0
         self.temperature = POTENTIALS.temperature
         rows, multipliers = rows or subproblem.rows, multipliers or subproblem.multipliers
         units = RowVector(*map(subproblem.best.scale.units_of, multipliers))
@@ -131,8 +132,8 @@ class Potentials:
             subproblem.scores, units._replace(cuts=np.zeros_like(units.cuts))
         )
         self.start = subproblem.units
-        # `base` is s and the set rows with their multipliers, which stay; the bound without any cut sets the
-        # scale of a step: potentials are int32 of at most 2^28 steps.
+        # `base` is s plus the set rows with their multipliers, which stay fixed. The bound without any cut
+        # sets the unit of potentials, a step: they are int32 of at most 2^28 steps.
         self.top = best_bound(subproblem.families, self.base, self.price).units
         self.shift = max(0, (self.top - subproblem.best.target).bit_length() - _BITS)
         self.potentials = self._from_cuts(rows, units.cuts)
@@ -141,8 +142,8 @@ class Potentials:
         self._evaluate_and_fix()
 
     @staticmethod
-    def may_pay_off(subproblem: Subproblem) -> bool:
-        """Returns whether to use them if the ascent leaves a large gap: no certificate, and large cliques."""
+    def applicable(subproblem: Subproblem) -> bool:
+        """Returns whether potentials apply: with large cliques, a known tree, and no certificate."""
         return (
             subproblem.stages is None
             and subproblem.best.tree is not None
@@ -151,15 +152,15 @@ class Potentials:
         )
 
     @staticmethod
-    def pay_off(subproblem: Subproblem) -> bool:
-        """Returns whether to use them, after the ascent."""
-        return Potentials.may_pay_off(subproblem) and _leaves_much(
+    def promising(subproblem: Subproblem) -> bool:
+        """Returns whether potentials apply, and the ascent has left a large gap."""
+        return Potentials.applicable(subproblem) and _leaves_much(
             subproblem, subproblem.units, _without_cuts(subproblem)
         )
 
     @property
-    def still_pay_off(self) -> bool:
-        """Whether they would still be used if the best tree had been known after the ascent."""
+    def still_promising(self) -> bool:
+        """Whether the gap after the ascent is large with the present best tree, too."""
         return _leaves_much(self.subproblem, self.start, self.top)
 
     def run(
@@ -168,13 +169,13 @@ class Potentials:
         on_point: Callable[[Point, Bound], bool],
         report: Stoppable,
     ) -> bool:
-        """Takes turns until the bound stalls or meets the best tree, or few families are left.
+        """Sweeps until the bound stalls or meets the best tree, or few families are left.
 
         Args:
-            enough: how many families are few.
-            on_point: is called with the families of the maxima and the bound after each round of turns;
-                answers whether to continue.
-            report: polled all the time.
+            enough: number of families at which it ends.
+            on_point: called with the families of the maxima and the bound after each round of sweeps; returns
+                whether to continue.
+            report: polled before each update.
 
         Returns:
             False if it was interrupted; a later call resumes.
@@ -182,21 +183,20 @@ class Potentials:
         subproblem = self.subproblem
         before, fruitless, since = subproblem.gap, 0, POTENTIALS.rounds
         while not subproblem.closed and int(subproblem.families.allowed.sum()) > enough:
-            if not self.still_pay_off:  # a better tree has come, which was all that was missing
+            if not self.still_promising:  # only a better tree was missing, and is known now
                 return True
             gap = self.gap
-            if not self._do_round(report):
+            if not self._run_round(report):
                 return subproblem.closed
-            if not on_point(self.point, self.bound):
+            if not on_point(Point.of(self.bound), self.bound):
                 return False
-            # Turns go on while they gain; a stretching costs as much as several rounds, and comes when they
-            # stall.
+            # A stretching costs as much as several rounds, and waits until these stall.
             since += 1
             if subproblem.closed or since < POTENTIALS.rounds or self.gap < (1 - POTENTIALS.little) * gap:
                 continue
             fell = before - subproblem.gap >= POTENTIALS.least_progress * before
             before = subproblem.gap
-            # A stretching that did not pay lowers the temperature; so many of them in a row end the turns.
+
             if fell or self.stretched == 0:
                 fruitless = 0
             else:
@@ -211,31 +211,31 @@ class Potentials:
         return True
 
     def polish(self, report: Stoppable) -> None:
-        """Takes turns while rounds of them gain."""
+        """Sweeps while rounds gain."""
         gap = inf
         while not self.subproblem.closed and self.gap < (1 - POTENTIALS.little) * gap:
             gap = self.gap
-            if not self._do_round(report):
+            if not self._run_round(report):
                 return
 
     def hand_over(self) -> None:
-        """Makes cuts of the potentials, at even distances, the rows of the subproblem."""
+        """Replaces the rows of the subproblem by level sets of the potentials, at even distances."""
         subproblem, cuts = self.subproblem, self._cuts(POTENTIALS.levels)
         multipliers = subproblem.multipliers._replace(cuts=np.array(list(cuts.values())))
         subproblem.set_multipliers(
             multipliers, CutRows(subproblem.families, list(cuts), subproblem.rows.set_rows)
         )
 
-    def _do_round(self, report: Stoppable) -> bool:
-        """Does a round of turns; returns False if it was interrupted."""
-        finished = all(self._turn(report, from_empty=kind) for kind in _ROUND)
+    def _run_round(self, report: Stoppable) -> bool:
+        """Sweeps once in each direction of `_ROUND`; returns False if it was interrupted."""
+        finished = all(self._sweep(report, from_empty=kind) for kind in _ROUND)
         self._evaluate_and_fix()
         return finished
 
     def _cuts(self, most: int) -> dict[Clutter, float]:
-        """Returns cuts whose sum is near the potentials, some `most` in number, and their multipliers."""
+        """Returns about `most` cuts whose sum approximates the potentials, and their multipliers."""
         families, step_unit = self.subproblem.families, self.subproblem.best.scale.unit * (1 << self.shift)
-        # Each sink has levels in proportion to its potential at the sink, some `most` in all.
+        # The number of levels of a sink is proportional to its potential at the sink.
         tops = self.tops
         counts = -(-tops * most // max(1, tops.sum()))
         inside = np.arange(families.width) < families.sizes[:, None]
@@ -244,7 +244,7 @@ class Potentials:
             # π(A) > level ≥ max π(facets): A is a minimal set of the up-set {π > level}.
             below = np.where(inside, potential[families.facets], 0).max(axis=1)
             levels = -(-top * np.arange(1, count + 1) // max(1, count))
-            # A set generates the up-sets of the levels between the potentials of its facets and its own.
+            # So a set generates the up-sets of the levels between the potentials of its facets and its own.
             first, last = (np.searchsorted(levels, some, "right") for some in (below, potential))
             times = last - first
             sets = np.repeat(np.arange(times.size), times)
@@ -261,17 +261,8 @@ class Potentials:
         return np.array(tops, dtype=np.int64)
 
     @property
-    def point(self) -> Point:
-        """The families that attain the maxima of the present bound."""
-        return Point(
-            self.bound.union.astype(np.int64),
-            self.bound.slot.astype(np.int64),
-            np.ones(self.bound.union.size),
-        )
-
-    @property
     def _sinks(self) -> list[int]:
-        """The positions of the sinks; not the root, whose family costs nothing."""
+        """The positions of the sinks, except the root, whose only family has reduced cost 0."""
         families = self.subproblem.families
         return [
             at
@@ -280,7 +271,7 @@ class Potentials:
         ]
 
     def _from_cuts(self, rows: CutRows, units: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Returns the potentials that cuts and their multipliers add up to, shape (sinks, sets)."""
+        """Returns the sums of the cuts of each sink with their multipliers, shape (sinks, sets)."""
         from jtsolve.backends.clutter.kernels.potentials import LARGEST, add_cuts
 
         sinks, amounts = self._sinks, units >> self.shift
@@ -290,8 +281,7 @@ class Potentials:
             dtype=np.int64,
         )
         total = int(np.bincount(of_sink + 1, amounts, len(sinks) + 1).max())
-        # Multipliers scaled down are still ≥ 0, and give a bound; turns soon make up for the loss.
-        if total > LARGEST:  # any multipliers are valid
+        if total > LARGEST:  # any multipliers ≥ 0 give a bound, and sweeps soon make up for the loss
             amounts = np.floor(amounts * (LARGEST / total)).astype(np.int64)
         potentials = np.zeros((len(sinks), self.base.size), dtype=np.int32)
         if rows.clutters:
@@ -300,12 +290,12 @@ class Potentials:
         return potentials
 
     def _arrange(self) -> None:
-        """Sets the runs of the lattice and, for each sink, the sets that contain it, itself first."""
+        """Finds the runs of the lattice and, for each sink, the sets that contain it, the sink first."""
         from jtsolve.backends.clutter.kernels.potentials import runs_of
 
         families = self.subproblem.families
         self.runs = runs_of(families.facets, families.sizes)
-        # The sets of each vertex, in increasing order, by one stable sort of all members.
+        # One stable sort of all members lists the sets of each vertex in increasing order.
         members = families.members.ravel().astype(np.min_scalar_type(families.n))
         order = (np.argsort(members, kind="stable") // families.width).astype(np.int32)
         holding = np.split(order, np.cumsum(np.bincount(members, minlength=families.n))[: families.n])
@@ -328,7 +318,7 @@ class Potentials:
             subproblem.units = min(subproblem.units, self.bound.units)
 
     def _evaluate(self) -> None:
-        """Sets the bound of the potentials, and the arrays of the families.
+        """Sets the bound of the potentials, and the reduced costs.
 
         Raises:
             InternalError: a potential falls somewhere, so that it is no sum of cuts.
@@ -341,7 +331,7 @@ class Potentials:
         for potential in self.potentials:
             # D(π) is valid only for sums of cuts: monotone potentials with π(∅) = 0, checked every time.
             if not add_potential(values, potential, families.facets, families.sizes, self.shift):
-                raise InternalError("a potential falls from a set to a larger one: its bound would not hold")
+                raise InternalError("a potential falls from a set to a larger one: the bound would not hold")
         # Σ_a π_a(a), the price of the cuts: each has the limit 1.
         held = int(self.tops.sum()) << self.shift
         self.bound = best_bound(families, values, self.price + held)
@@ -356,15 +346,15 @@ class Potentials:
             self.shift,
         )
 
-    def _turn(self, report: Stoppable, *, from_empty: bool) -> bool:
-        """Renews all potentials in random order; returns False if it was interrupted."""
-        from jtsolve.backends.clutter.kernels.potentials import exchange, renew
+    def _sweep(self, report: Stoppable, *, from_empty: bool) -> bool:
+        """Updates all potentials in random order; returns False if it was interrupted."""
+        from jtsolve.backends.clutter.kernels.potentials import exchange, update_potential
 
         families = self.subproblem.families
         runs = self.runs
         room = (np.empty_like(self.reduced), np.empty(families.sizes.size, dtype=np.int32))
-        # Invariant: `reduced` has the reduced costs after all potentials except that of the current sink.
-        # Taking the last one's share and giving back the next one's is one pass.
+        # Invariant: `reduced` has the reduced costs after all potentials except that of the current sink. One
+        # pass charges the last potential and refunds the next.
         last = nothing = np.zeros_like(self.potentials[0])
         goes_on = True
         for k in self.random.permutation(len(self.inside)):
@@ -372,14 +362,14 @@ class Potentials:
             if not goes_on:
                 break
             exchange(self.reduced, last, self.potentials[k], runs)
-            renew(self.reduced, self.potentials[k], self.inside[k], from_empty, runs, room)
+            update_potential(self.reduced, self.potentials[k], self.inside[k], from_empty, runs, room)
             last = self.potentials[k]
         exchange(self.reduced, last, nothing, runs)
-        self.turns += 1
+        self.sweeps += 1
         return goes_on
 
     def _stretch(self, report: Stoppable) -> None:
-        """Stretches the potentials to a lower smoothed bound, for the next turns to begin there."""
+        """Stretches the potentials to a lower smoothed bound."""
         from jtsolve.backends.clutter.kernels.potentials import stretch
 
         stretching = Stretching(self)
@@ -391,12 +381,12 @@ class Potentials:
 
 
 class Stretching:
-    """The smoothed bound as a function of the slopes of all φ_a, less the best tree's score, in nats.
+    """The smoothed bound less the best tree's score, in nats, as a function of the slopes of all φ_a.
 
     Attributes:
-        bits: intervals are 2^bits steps long.
-        ends: shape (sinks + 1,): slopes ends[k] to ends[k + 1] are those of the k-th sink.
-        lengths: shape (ends[-1],): of the intervals up to π_a(a), in nats.
+        bits: the length of the intervals is 2^bits steps.
+        ends: shape (sinks + 1,): slopes ends[k] to ends[k + 1] belong to the k-th sink.
+        lengths: shape (ends[-1],): lengths of the intervals up to π_a(a), in nats.
     """
 
     def __init__(self, potentials: Potentials) -> None:
@@ -408,8 +398,7 @@ class Stretching:
         self.base = potentials.base * unit
         self.target = (subproblem.best.target + potentials.price) * unit
         tops = potentials.tops
-        # Intervals of equal length for all sinks, a power of two so that a shift finds the interval of a
-        # value.
+        # All intervals have the same length, a power of two, so that a shift finds the interval of a value.
         self.bits = max(0, int(np.ceil(np.log2(max(1, tops.sum() / POTENTIALS.slopes)))))
         counts = (tops >> self.bits) + 1
         self.ends = np.concatenate(([0], np.cumsum(counts)))
@@ -433,8 +422,8 @@ class Stretching:
             families.n,
             self.temperature,
         )
-        # ∂/∂slope_k of Σ_v smoothed maximum is Σ_A (inflow of A − outflow) · |[0, π(A)] ∩
-        # interval k|; the price Σ π_a(a) has the derivative `lengths`.
+        # ∂/∂slope_k of Σ_v smoothed maximum is Σ_A (inflow of A − outflow) · |[0, π(A)] ∩ interval k|; the
+        # price Σ π_a(a) has the derivative `lengths`.
         cover = covered(self.potentials, self.bits, self.ends, gathered(share, families.facets))
         gradient = cover * self.step_unit - self.lengths
         return float(maxima.sum() - self.lengths @ slopes - self.target), gradient
@@ -468,6 +457,6 @@ def _without_cuts(subproblem: Subproblem) -> int:
 
 
 def _leaves_much(subproblem: Subproblem, units: int, top: int) -> bool:
-    """Returns whether a bound leaves much of the largest possible gain over the bound without cuts."""
+    """Returns whether a bound leaves a large share of the possible gain over the bound without cuts."""
     target = subproblem.best.target
     return units - target > POTENTIALS.least_gap * (top - target)

@@ -1,7 +1,7 @@
-"""The clutter LP of the whole problem, for other backends: its bound, the families that it leaves, its cuts.
+"""The clutter LP of the whole problem for other backends: its bound, the remaining families, and its cuts.
 
-Branch and bound keeps families of better trees only. Here those of trees as good as the best one stay too, so
-that another solver finds at least that tree, and proves a closed gap itself.
+Branch and bound keeps the families of better trees only. Here those of equally good trees stay too, so that
+another solver finds at least the best tree, and proves its optimality itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _TIE = 1e-6
-"""Nats below the best tree's score down to which trees count as equal to it."""
+"""Trees whose score is at most this many nats below the best one count as equally good."""
 
 
 def solve_root(
@@ -40,19 +40,19 @@ def solve_root(
         limits: time, memory and threads.
         report: receives trees and bounds; ends the work.
     """
-    search = BranchAndBound.whole(problem, families, limits, report, keep_stages=False)
-    # Where scores are huge, a difference of 10^-6 is lost in rounding.
+    search = BranchAndBound.for_problem(problem, families, limits, report, keep_stages=False)
+    # Rounding of huge scores exceeds 10^-6.
     search.best.margin = lambda score: max(_TIE, 4 * ulp(score))
     search.best.offer(tree)
     with ThreadPoolExecutor(search.threads) if search.threads > 1 else nullcontext() as pool:
         search.relax(pool)
     root = search.root.subproblem
     best = search.best.tree
-    assert best is not None, "one was offered"
+    assert best is not None, "a tree was offered above"
     left = root.families
     clutters = tuple(
         tuple(varset(left.members_of(at)) for at in root.rows.clutters[k])
         for k in np.flatnonzero(root.multipliers.cuts > 0)
-        if (left.sizes[list(root.rows.clutters[k])] == 1).any()  # not that of a required edge
+        if (left.sizes[list(root.rows.clutters[k])] == 1).any()  # leaves out cuts of required edges
     )
     return Relaxation(left, search.scale.nats(root.units), best, clutters)

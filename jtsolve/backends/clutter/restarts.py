@@ -1,10 +1,10 @@
 """Restarts of a search from better trees.
 
-The initial best tree matters: the root has the most neighbours in it, and it guides the dual
-ascent (`ascent`). The steps after the ascent make up for a poor tree only slowly: on accidents (111
-variables, treewidth 2), the ascent from the optimum takes 4 s and ends where steps that began with an early
-tree arrive after a minute. So when a better tree has come while the first node is being bounded, a new search
-begins with it, and the one with the better bound continues.
+The first tree matters: it determines the root and guides the dual ascent (`ascent`). The volume algorithm
+makes up for a poor tree only slowly: on accidents (111 variables, treewidth 2), the ascent from the optimum
+takes 4 s and reaches the bound that the volume algorithm reaches a minute after the ascent from an early
+tree. So when a better tree is found while the root node is being bounded, a new search starts from it, and
+the search with the better bound continues.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ _WAIT = 2.0
 
 
 @dataclass(slots=True)
-class _Course:
-    """The present search, the score of its first tree, and the seconds from which on another may begin.
+class _Restarts:
+    """The present search, and when another starts.
 
-    `restart_pending`: another search is to begin; once set, it stays until that begins.
+    Attributes:
+        score: of the first tree of the present search.
+        due: seconds from which on another search may start.
+        restart_pending: whether another search is to start; stays set until then.
     """
 
     report: Report
@@ -51,25 +54,25 @@ class _Course:
         return Stop.STEPS if self.restart_pending else None
 
     def _pays_off(self) -> bool:
-        """Returns whether another search is worth its time: at the root only, and with many families left."""
+        """Returns whether another search is worth its time."""
         search = self.search
         if search is None or self.limits.elapsed <= self.due or search.best.score <= self.score:
             return False
-        if search.root.potentials is not None:  # which are soon better than any ascent
+        if search.root.potentials is not None:  # soon better than any ascent
             return False
-        if self.report.incumbent is None:  # as of a part of the work: it would begin as this one did
+        if self.report.incumbent is None:  # a restart would repeat the present search
             return False
         # After branching, or with few families left, the present search is nearly done.
         families = search.root.subproblem.families
         return search.root.proof.edge is None and int(families.allowed.sum()) > search.few
 
-    def restart(self, begin: Callable[[], BranchAndBound], *, room: bool) -> BranchAndBound:
-        """Begins a search, and returns the better of it and the present one."""
+    def restart(self, begin: Callable[[], BranchAndBound], *, repeatable: bool) -> BranchAndBound:
+        """Starts a search, and returns the better of it and the present one."""
         began, self.due, self.restart_pending = self.limits.elapsed, inf, False
         try:
             fresh = begin()
             if self.search is not None and self.search.best.tree is not None:
-                # Rounding in the present search may have found a better tree than all others.
+                # Rounding in the present search may have found the best tree.
                 fresh.best.offer(self.search.best.tree)
             fresh.ascend()
             # Both bounds hold for the same problem: the lower one wins.
@@ -78,9 +81,9 @@ class _Course:
         except (StoppedError, LimitError):  # the present search continues
             if self.search is None:
                 raise
-            room = False
+            repeatable = False
         self.score = self.search.best.score
-        self.due = self.limits.elapsed + _WAIT * (self.limits.elapsed - began) if room else inf
+        self.due = self.limits.elapsed + _WAIT * (self.limits.elapsed - began) if repeatable else inf
         return self.search
 
 
@@ -89,23 +92,23 @@ def search_with_restarts(
     limits: Limits,
     report: Report,
     *,
-    room: bool,
+    repeatable: bool,
 ) -> tuple[BranchAndBound, Stop]:
-    """Returns the search, and why it stopped.
+    """Runs a search, with restarts; returns the last search, and why it stopped.
 
     Args:
         begin: returns a search that starts from the best tree reported.
-        limits: of the whole.
-        report: on the whole.
-        room: whether there is memory for two searches; without it, the first continues.
+        limits: of the run.
+        report: of the run.
+        repeatable: whether to restart, which needs memory for two searches.
 
     Raises:
-        StoppedError, LimitError: the first search could not begin.
+        StoppedError, LimitError: the first search could not start.
     """
-    course = _Course(report, limits)
-    part = DerivedReport(report, lambda news: report(**news), lambda: course.stop)
+    restarts = _Restarts(report, limits)
+    part = DerivedReport(report, lambda news: report(**news), lambda: restarts.stop)
     while True:
-        search = course.restart(partial(begin, part), room=room)
+        search = restarts.restart(partial(begin, part), repeatable=repeatable)
         stop = search.run()
         if report.stop is not None or stop is not Stop.STEPS:
             return search, stop

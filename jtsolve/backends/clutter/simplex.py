@@ -1,19 +1,20 @@
-"""The cutting-plane loop with the simplex method, on the families that the steps left.
+"""The cutting-plane loop with the simplex method, on the remaining families.
 
-Solve the LP over the current rows (`master`); evaluate its multipliers in exact arithmetic, which gives a
-bound and fixes families; drop rows that have been slack for long; add rows that the solution violates. When
-none is violated, the LP is solved, and its bound is the best that its rows give.
+A round solves the LP over the current rows (`master`); evaluates its multipliers in exact arithmetic, which
+gives a bound and fixes families; drops rows that have been slack for long; and adds rows that the solution
+violates. The LP is solved when no row is violated.
 
-With many families, the LP begins with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten
-and Shanno, Operations Research 1992). Exact evaluation covers all, and those that gain more than the best
-column of their vertex join. As long as the bound is not the best yet, the LP is then solved again before rows
-are sought.
+With many families, the LP starts with those of least reduced cost (sifting; Bixby, Gregory, Lustig, Marsten
+and Shanno, Operations Research 1992). Exact evaluation covers all families, and those that gain more than the
+best column of their vertex are added. If the bound is not the best so far, the LP is solved again before
+separation.
 
-The steps leave thousands of rows, but only hundreds have a multiplier in a solution. The LP begins with
-the heaviest; the others wait, and join it when a solution violates them, before new rows are sought.
+The volume algorithm leaves thousands of rows, but only hundreds have a multiplier in a solution. The LP
+starts with the rows of largest multiplier; the others are added when a solution violates them, before
+separation.
 
-After turns of potentials (`potentials`), the rows are cuts of theirs. Turns then go on from the multipliers
-of each solution, for bounds only: the LP keeps its own, but loses the families that these bounds rule out.
+After potentials (`potentials`), the rows are their level sets. Sweeps then continue from the multipliers of
+each solution, for bounds only: the LP keeps its multipliers, but loses families that these bounds rule out.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class SimplexConstants:
     """The constants of the loop."""
 
     patience: int = 6
-    """Rounds, in which rows are sought, after which a slack row leaves."""
+    """Rounds with separation after which a slack row is dropped."""
     support: float = 1e-9
+    """Values of a solution up to this count as 0."""
     tolerance: float = 1e-6
     """Tolerance of violations: a thousand times that of the solver."""
     points: tuple[InOutPoint, ...] = (
@@ -55,21 +57,22 @@ class SimplexConstants:
         InOutPoint(0.1, 1e-4, 1e-5),
         InOutPoint(0.0, 0.0, 1e-6),
     )
-    """Tried in turn until one gives a cut: far inside, cuts are deeper; at the solution, none is missed."""
-    columns: int = 20_000
-    """Families to begin with, those of least reduced cost. On accidents (111 variables), with 97,000 families
-    left, the LP took 82 s with all of them, and 36 s with these."""
-    first: int = 2000
-    fresh: int = 300
-    """Rows to begin with, and the most that join in a round. With all 8,226 rows of accidents (111
-    variables) and 77,000 families, the first solve did not end within 150 s."""
+    """Points of separation, tried until one gives a cut: near the centre, cuts are deeper; at the solution,
+    none is missed."""
+    first_columns: int = 20_000
+    """Number of first columns, those of least reduced cost. On accidents (111 variables), with 97,000
+    families left, the LP took 82 s with all of them, and 36 s with these."""
+    first_rows: int = 2000
+    rows_per_round: int = 300
+    """Number of first rows, and maximum number of the others added in a round. With all 8,226 rows of
+    accidents and 77,000 families, the first solve did not end within 150 s."""
     check: int = 8
     least_progress: float = 0.05
-    """If the gap falls by a smaller share in `check` rounds, branching does more."""
+    """The search branches if the gap falls by a smaller share in `check` rounds."""
     escape: float = 10.0
-    """First price of the escape column, as a multiple of the largest weight and the number of variables."""
-    dearer: float = 64.0
-    """Factor of the price when a solution pays it: a better tree may be far below the bound, or not exist."""
+    """First price of the escape, as a multiple of the largest weight and the number of variables."""
+    price_factor: float = 64.0
+    """Factor of the price after a solution that pays it."""
 
 
 SIMPLEX = SimplexConstants()
@@ -79,9 +82,9 @@ class CuttingPlanes:
     """The loop on one subproblem, which keeps the best multipliers.
 
     Args:
-        subproblem: see above.
-        pool: to share the separation among its threads, or None.
-        polishes: whether turns of potentials continue from the multipliers of each LP.
+        subproblem: to bound.
+        pool: threads for the separation, or None.
+        polishes: whether sweeps of potentials continue from the multipliers of each LP.
     """
 
     def __init__(
@@ -94,8 +97,8 @@ class CuttingPlanes:
         """Runs rounds until the LP is solved, closed or stalled; returns False if it was interrupted.
 
         Args:
-            on_point: is called with every solution and its bound; answers whether to continue.
-            report: polled all the time.
+            on_point: called with every solution and its bound; returns whether to continue.
+            report: polled by the LP solver and between rounds.
         """
         subproblem = self.subproblem
         rows, multipliers = _with_multiplier(subproblem.rows, subproblem.multipliers)
@@ -104,22 +107,21 @@ class CuttingPlanes:
             return True
         try:
             families, rows = subproblem.families, subproblem.rows
-            # Heaviest rows first: most rows of the steps have no multiplier in a basic solution.
             order = np.argsort(-subproblem.multipliers.cuts, kind="stable").tolist()
             first, others = (
                 [rows.clutters[k] for k in sorted(part)]
-                for part in (order[: SIMPLEX.first], order[SIMPLEX.first :])
+                for part in (order[: SIMPLEX.first_rows], order[SIMPLEX.first_rows :])
             )
             self.waiting = CutRows(families, others)
             columns = np.zeros_like(families.allowed)
-            columns[_nearest(families, bound, families.allowed, SIMPLEX.columns)] = True
+            columns[_nearest(families, bound, families.allowed, SIMPLEX.first_columns)] = True
             columns[bound.union, bound.slot] = True  # every vertex has one
-            if subproblem.centre is not None:  # the best tree: the rows have a solution
+            if subproblem.centre is not None:  # the best tree satisfies all rows
                 columns[subproblem.centre] = True
             master = Master(families, columns, CutRows(families, first, rows.set_rows), SIMPLEX.escape)
-            master.age[:] = SIMPLEX.patience  # of the many rows of the steps, those slack at first go at once
+            master.age[:] = SIMPLEX.patience  # rows that are slack in the first solution are dropped
             return self._rounds(master, bound.units, on_point, report)
-        except LPFailure:  # the best multipliers stay, and branching continues from them
+        except LPFailure:  # branching continues from the best multipliers
             self.failures += 1
             return True
 
@@ -130,10 +132,7 @@ class CuttingPlanes:
         on_point: Callable[[Point, Bound], bool],
         report: Stoppable,
     ) -> bool:
-        """Solves and adds rows until none is violated; returns False if it was interrupted.
-
-        `least` is the bound, in units, of the initial multipliers.
-        """
+        """Runs rounds; returns False if it was interrupted. `least` is the initial bound, in units."""
         subproblem = self.subproblem
         gaps: list[float] = []
         while True:
@@ -143,15 +142,14 @@ class CuttingPlanes:
             bound = self._improve(master, report)
             if subproblem.closed:
                 return True
-            # Sifting: the LP over some columns bounds the rest only by exact evaluation. If that is worse
-            # than a bound known, columns are missing, and rows sought at this x would be of no use.
+            # Sifting: if the exact bound over all families is worse than the best so far, columns are
+            # missing, and rows separated at this x would be useless.
             is_worse, least = bound.units > least, min(bound.units, least)
             union, slot = _improving(master, bound)
-            # The escape is paid although no column is missing: its price is too low, or there is no solution.
+            # If no column is missing and x pays the escape, its price is too low or the LP is infeasible.
             dear = master.escaped > SIMPLEX.tolerance
-            if not union.size and dear and master.raise_price(SIMPLEX.dearer, self._most_price()):
+            if not union.size and dear and master.raise_price(SIMPLEX.price_factor, self._most_price()):
                 continue
-            # The basic solution: at most as many families as the LP has rows.
             at = np.flatnonzero(master.x > SIMPLEX.support)
             point = Point(master.union[at], master.slot[at], master.x[at])
             if not on_point(point, bound):
@@ -163,22 +161,22 @@ class CuttingPlanes:
             master.purge(SIMPLEX.patience)
             if not self._cut(master, point, bound, report) and not union.size:
                 return True
-            # The least gap so far after each round; tailing off, branching gains more than further cuts.
+            # The least gap so far after each round: when it tails off, branching gains more than cuts.
             gaps.append(min([float(bound.units - subproblem.best.target), *gaps[-1:]]))
-            if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # whose bound falls at the end only
+            if len(gaps) > SIMPLEX.check and not subproblem.best.flat:  # a flat bound falls at the end only
                 before = gaps[-1 - SIMPLEX.check]
                 if before - gaps[-1] < SIMPLEX.least_progress * gaps[-1]:
                     return True
 
     def _most_price(self) -> float:
-        """Returns the largest sum of multipliers, in nats, that leaves room in sums of integers."""
+        """Returns a sum of multipliers, in nats, that is safe from integer overflow."""
         scale = self.subproblem.best.scale
         return 0.8 * scale.room * scale.unit
 
     def _improve(self, master: Master, report: Stoppable) -> Bound:
-        """Hands the LP's multipliers to the subproblem; the LP follows where families are dropped.
+        """Improves the subproblem by the LP's multipliers, and drops columns that it rules out.
 
-        Turns of potentials from there halve the gap that the LP leaves, in a tenth of its time.
+        Sweeps of potentials from there halve the gap that the LP leaves, in a tenth of its time.
         """
         subproblem = self.subproblem
         bound = subproblem.evaluate(master.multipliers, master.rows)
@@ -187,7 +185,7 @@ class CuttingPlanes:
         if position is not None and subproblem.feasible:
             self._follow(master, position)
         if self.polishes and not subproblem.closed:
-            if position is None:  # or improve has taken them
+            if position is None:  # `improve` may not have adopted them
                 subproblem.set_multipliers(multipliers, rows)
             potentials = Potentials(subproblem, master.multipliers, master.rows)
             potentials.polish(report)
@@ -197,17 +195,17 @@ class CuttingPlanes:
         return bound
 
     def _follow(self, master: Master, position: NDArray[np.int64]) -> None:
-        """Switches to fewer families; `position` has the new positions of the sets, -1 for dropped ones."""
+        """Restricts the LP to the remaining families; `position` is -1 for dropped sets."""
         master.follow(self.subproblem.families, position)
         self.waiting = self.waiting.moved(self.subproblem.families, position)
 
     def _cut(self, master: Master, point: Point, bound: Bound, report: Stoppable) -> bool:
-        """Adds rows that the point violates, found at or near it; returns whether there were any."""
+        """Adds rows that the point violates; returns whether there are any."""
         families = self.subproblem.families
         parents = families.facets[point.union, point.slot].astype(np.int64)
         violation = self.waiting.violation(point.union, parents, point.value).cuts
-        # Rows that wait are checked before any flow is computed: a scalar product each.
-        deepest = np.argsort(-violation, kind="stable")[: SIMPLEX.fresh]
+        # Waiting rows first: checking one takes a scalar product, and separation many flows.
+        deepest = np.argsort(-violation, kind="stable")[: SIMPLEX.rows_per_round]
         joining = deepest[violation[deepest] > SIMPLEX.tolerance]
         if joining.size:
             master.add_cuts([self.waiting.clutters[k] for k in joining.tolist()])
@@ -225,7 +223,7 @@ class CuttingPlanes:
                 pool=self.pool,
                 report=report,
             )
-            # A cut that is deep inside may hold at the solution.
+            # A cut violated nearer to the centre may hold at the solution.
             violation = CutRows(families, found.clutters).violation(point.union, parents, point.value).cuts
             deep = [found.clutters[k] for k in np.flatnonzero(violation > SIMPLEX.tolerance)]
             if deep or found.set_rows:
@@ -238,23 +236,20 @@ class CuttingPlanes:
 def _nearest(
     families: Families, bound: Bound, among: NDArray[np.bool_], most: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns those of least reduced cost among some families, `most` of them at most: positions, slots."""
+    """Returns up to `most` of some families, those of least reduced cost, as positions and slots."""
     union, slot = np.nonzero(among)
-    gains = bound.values[union] - bound.values[families.facets[union, slot]]
-    reduced_cost = bound.best[families.members[union, slot]] - gains
-    order = np.argsort(reduced_cost, kind="stable")[:most]
+    order = np.argsort(bound.reduced_costs(families)[among], kind="stable")[:most]
     return union[order], slot[order]
 
 
 def _improving(master: Master, bound: Bound) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns families that are not columns, and gain more than the best column of their vertex.
+    """Returns families without a column that gain more than the best column of their vertex.
 
-    They are the nearest, at most as many as there are columns: first those that attain the maxima of the
-    bound, so that no vertex stays without a column.
+    At most as many as there are columns, those of least reduced cost. First come those that attain the maxima
+    of the bound, so that every vertex gets a column.
     """
     families, values = master.families, bound.values
-    # The best column of each vertex at these multipliers; columns with a larger gain have a positive reduced
-    # profit.
+    # Families that gain more than the best column of their vertex have a positive reduced profit.
     best = np.full(families.n, NO_FAMILY)
     np.maximum.at(best, master.vertex, values[master.union] - values[master.parents])
     absent = families.allowed.copy()

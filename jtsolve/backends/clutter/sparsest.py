@@ -4,18 +4,18 @@ A tree's number of edges and that of its parameters decompose like its score (`c
 
     worth · score − size,    size = K · edges + parameters,
 
-where K is more than the parameters of two trees can differ by. Let T be a tree that is best by this, at any
-worth. A tree T' of the best score has score(T') ≥ score(T), hence size(T) ≤ size(T'): no best tree has
-fewer edges, and none with as many has fewer parameters. What remains to be seen is that T is a best tree
-itself, as its score shows. If not, some better tree has more edges that gain less than they count, and the
-worth of a nat is raised; mostly the first is enough.
+where K exceeds any difference between the parameters of two trees. Let T maximise this, for any worth. A tree
+T' of the best score has score(T') ≥ score(T), hence size(T) ≤ size(T'): no best tree has fewer edges, and
+none with as many has fewer parameters. It remains to check that T is a best tree itself, by its score. If
+not, a better tree has more edges whose gain counts less than their size, and the worth of a nat is raised;
+the first worth is usually enough.
 
-Sizes are whole numbers and a bound within half of one settles them; the worth is chosen by the largest score,
-so that all rounding, of scores in floating point and in the units of `bound`, stays below another quarter.
-Where that leaves no room, parameters do not count, and then nothing does.
+Sizes are integers, and a bound within one half proves them. The worth is limited by the largest score, so
+that all rounding, of scores in floating point and in the units of `bound`, stays below a quarter. If no worth
+fits, parameters are ignored, and then edges too.
 
-The families are those that the proof left: of all trees that score as much as the best up to a margin. Where
-no tree ties there are few, and this takes milliseconds. It ends after as long as the proof took.
+The families are those that the proof left: of all trees that score as much as the best up to a margin. If no
+tree ties there are few, and this takes milliseconds. It ends after as long as the proof took.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _TIED = 0.1
-"""Share of the tolerance of "optimal" by which trees of the best score may differ."""
+"""Scores that differ by less than this share of the tolerance of "optimal" tie."""
 _FIRST_WORTH = 4
-"""The sizes of the best tree that a nat is worth at first: no set of real data gains so little."""
+"""First worth of a nat, as a multiple of the size of the best tree."""
 _RAISE = 1 << 10
 _ROOM = 2.0**43
-"""Largest score times worth, for n = 1; of a float's 53 bits, ten are for rounding below a unit of size."""
-_SETTLED = 0.5
+"""Largest score times worth, for n = 1: of a float's 53 bits, ten are left for fractions of a size."""
+_CLOSING_GAP = 0.5
 _SECONDS = 2.0
-"""Minimum time before it stops."""
+"""Minimum time limit."""
 
 
 def ties_with(families: Families) -> Callable[[float], float]:
-    """Returns how many nats below a best score other trees count as of this score: for rounding."""
+    """Returns a function of the best score: how many nats less still tie, because of rounding."""
     rounding = RELATIVE_TOLERANCE * _largest(families)
     return lambda score: min(_TIED * optimality_tolerance(score), rounding)
 
@@ -74,10 +74,10 @@ def sparsest(
         problem: the scores and constraints.
         families: at least those of all trees that score as much as the best one less `ties_with`.
         tree: one of the best score.
-        limits: of the whole run, whose clock counts.
+        limits: of the whole run.
         report: ends the work.
     """
-    end = thread_time() + max(_SECONDS, limits.elapsed)  # on a busy machine, the clock runs faster
+    end = thread_time() + max(_SECONDS, limits.elapsed)  # processor time, for busy machines
     part = DerivedReport(
         report,
         lambda _: None,
@@ -90,14 +90,12 @@ def sparsest(
     for sizes, ties in _sizes(problem, families):
         edges, parameters = tree_size(problem, tree)
         worth = 2.0 ** frexp(_FIRST_WORTH * (sizes.edge * edges + parameters))[1]
-        # If the tree found scores less than the best, the best trees are larger, and their gain in score
-        # counts too little: the worth of a nat is raised.
+
         while worth * largest * problem.n <= _ROOM:
             sized = _sized(problem, families, sizes, worth)
             within = families_of(sized, families.root)
-            search = BranchAndBound.whole(sized, within, limits, part, keep_stages=False)
-            # Sizes are integers: a bound within half of the best is met.
-            search.best.near = _SETTLED
+            search = BranchAndBound.for_problem(sized, within, limits, part, keep_stages=False)
+            search.best.closing_gap = _CLOSING_GAP
             search.best.offer(tree)
             if search.run() is not Stop.FINISHED:
                 return tree, ""
@@ -109,14 +107,14 @@ def sparsest(
 
 
 def _sizes(problem: Problem, families: Families) -> Iterator[tuple[SetSizes, str]]:
-    """Yields the sizes to compare, the most important first."""
+    """Yields sizes and their criteria: edges before parameters, if precision permits, then edges alone."""
     arities = arities_of(problem)
     if arities is not None:
         listed = families.listing()
         padded = np.array([*arities, 1], dtype=float)
         cells = padded[families.members].prod(axis=1)
-        # A family adds cells(P∪v) − cells(P) parameters; the spread over each vertex bounds by how much two
-        # trees can differ, which makes edges lexicographically first.
+        # A family adds cells(P∪v) − cells(P) parameters. An edge counts more than the sum of the ranges of
+        # this over the vertices, by which two trees can differ: so the order is lexicographic.
         gain = cells[listed.union] - cells[listed.parents]
         most, fewest = np.zeros(problem.n), np.full(problem.n, inf)
         np.maximum.at(most, listed.vertex, gain)

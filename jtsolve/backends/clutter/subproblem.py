@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, reduced_cost_fixing
+from jtsolve.backends.clutter.bound import Bound, FixedPoint, bound_of, within_reduced_cost
 from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 from jtsolve.core.result import optimality_tolerance
 from jtsolve.core.varset import members
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from jtsolve.families.families import Families
 
 _FIXING_THRESHOLD = 0.9
-"""Share of the families: if reduced costs leave more, rebuilding the sets costs more than it saves."""
+"""Families are dropped only if at most this share remains: rebuilding the sets costs more than few save."""
 _CLOSE = 0.5
-"""Share of the tolerance of "optimal" above the best tree's score within which a bound counts as met."""
+"""Gap of a closed subproblem, as a share of the tolerance of "optimal"."""
 
 
 class Stage(NamedTuple):
@@ -43,15 +43,15 @@ class Stage(NamedTuple):
 
 @dataclass(slots=True)
 class BestTree:
-    """The best tree so far, and the bounds at which a subproblem is done.
+    """The best tree so far, and the bounds at which a subproblem is closed.
 
     Attributes:
-        floor: a sum of normalised weights, in units, less than any tree's.
-        target: such a sum; families in trees that reach no more are dropped. The floor until there is a tree.
-        close: a subproblem with no larger bound is done.
-        margin: by the best tree's score, the nats below it down to which other trees are kept.
-        near: nats above it within which a bound counts as met; None for half the tolerance of "optimal".
-        flat: whether every tree counts as 0, to find one or to prove infeasibility.
+        floor: a sum of normalised weights, in units, below that of any tree.
+        target: the sum at or below which families of trees are dropped; the floor until there is a tree.
+        close: a subproblem with at most this bound is closed.
+        margin: maps the best score to the nats below it down to which other trees are kept.
+        closing_gap: gap in nats of a closed subproblem; None for half the tolerance of "optimal".
+        flat: whether every tree scores 0, to find one or to prove infeasibility.
     """
 
     problem: Problem
@@ -63,7 +63,7 @@ class BestTree:
     tree: JunctionTree | None = None
     score: float = -inf
     margin: Callable[[float], float] = lambda _: 0.0
-    near: float | None = None
+    closing_gap: float | None = None
     flat: bool = False
 
     def __post_init__(self) -> None:
@@ -75,11 +75,9 @@ class BestTree:
         if score <= self.score or not self.problem.permits(tree):
             return False
         self.tree, self.score = tree, score
-        # Two thresholds: families of trees at or below `target` are dropped, and a bound at or below `close`
-        # proves the tree within half of the tolerance of "optimal".
         self.target = self.scale.target(score - self.margin(score))
-        near = _CLOSE * optimality_tolerance(score) if self.near is None else self.near
-        self.close = max(self.target, self.scale.target(score + near))
+        gap = _CLOSE * optimality_tolerance(score) if self.closing_gap is None else self.closing_gap
+        self.close = max(self.target, self.scale.target(score + gap))
         self.report(tree=tree)
         return True
 
@@ -94,15 +92,14 @@ class Subproblem:
         scores: shape (sets,), in units.
         rows: clutter inequalities and set rows.
         multipliers: of the rows, in nats.
-        sinks: positions of the sets that are complete in all of its trees; -1 for a dropped one.
-        stages: the multipliers that justified each fixing, for a certificate; None without one.
+        sinks: positions of the sets that are complete in all trees of the subproblem; -1 for a dropped set.
+        stages: the multipliers that justify each fixing, for a certificate; None without one.
         inherited: the parent's bound; None for the root.
-        units: the best bound. That of the multipliers is no larger, unless `potentials` gave a better one.
+        units: the best bound; the multipliers prove it, unless `potentials` have given a better one.
         centre: the stability centre of in-out separation: the best tree's families (positions, slots), or
-            None if some are not here.
-        listed: the cuts of the last stage, by members, under their present positions. The next stage has them
-            in the same form, though some of their sets are dropped, so that a certificate lists each only
-            once.
+            None if some have been dropped.
+        listed: the cuts of the last stage, by members, under their present positions. Later stages reuse
+            them, although some of their sets may have been dropped, so that a certificate lists each once.
         feasible: False if a vertex has no family left, or a sink is dropped: there is no tree.
     """
 
@@ -133,13 +130,13 @@ class Subproblem:
 
     @property
     def gap(self) -> float:
-        """Nats between the bound and the best tree; without one, a guess to begin with."""
+        """Nats between the bound and the best tree; a guess without a tree."""
         return self.gap_of(self.units)
 
     def gap_of(self, units: int) -> float:
-        """Returns the gap that another bound would leave."""
+        """Returns the gap of another bound."""
         if self.best.flat:
-            return 1.0  # multipliers of any size prove as much
+            return 1.0  # the size of multipliers does not matter
         if self.best.tree is None:
             return (1.0 + 0.05 * abs(units)) * self.best.scale.unit
         return (units - self.best.target) * self.best.scale.unit
@@ -147,7 +144,7 @@ class Subproblem:
     def evaluate(
         self, multipliers: RowVector, rows: CutRows | None = None, pool: ThreadPoolExecutor | None = None
     ) -> Bound:
-        """Returns the bound of multipliers; changes nothing.
+        """Returns the bound of multipliers.
 
         Args:
             multipliers: of the rows, in nats.
@@ -160,30 +157,31 @@ class Subproblem:
     def improve(
         self, bound: Bound, multipliers: RowVector, rows: CutRows | None = None, *, fix_all: bool = False
     ) -> tuple[Bound, NDArray[np.int64] | None]:
-        """Adopts multipliers with a bound that is no worse, and drops the families that it rules out.
+        """Adopts multipliers unless their bound is worse, and drops the families that the bound rules out.
 
-        Reduced-cost fixing rebuilds the collection of sets, and rows, sinks and stability centre with it. It
-        is left out where it would drop few families.
+        Reduced-cost fixing rebuilds the collection of sets, with the rows, the sinks and the stability
+        centre, unless it would drop few families.
 
         Args:
             bound: of the multipliers (`evaluate`).
             multipliers: of the rows, in nats.
-            rows: their rows, where they are not the subproblem's own; the subproblem then adopts these.
+            rows: rows to adopt with the multipliers; by default the subproblem's own.
             fix_all: drop families even if they are few.
 
-        Returns: The bound of the multipliers over the families left, and the new position of every set, shape
-            (K,), -1 if it is dropped; None if no family is.
+        Returns:
+            The bound of the multipliers over the remaining families; and the new position of every set, shape
+            (K,), -1 for dropped sets, or None if nothing is dropped.
         """
         if bound.units > self.units:
             return bound, None
         self.units, self.multipliers, self.rows = bound.units, multipliers, rows or self.rows
         # Reduced-cost fixing: a tree with (v,P) scores at most D(λ) − r(v,P).
-        kept = reduced_cost_fixing(self.families, bound, self.best.target)
+        kept = within_reduced_cost(self.families, bound, bound.units - self.best.target - 1)
         if not fix_all and int(kept.sum()) > _FIXING_THRESHOLD * int(self.families.allowed.sum()):
             return bound, None
         if self.stages is not None:
             self.stages.append(self.stage())
-        # The stage above justifies the families dropped here; a checker repeats both in this order.
+        # The stage justifies the families dropped here: a verifier repeats both in this order.
         position = self._restrict(kept)
         if self.feasible:
             bound = self.evaluate(multipliers)
@@ -191,11 +189,14 @@ class Subproblem:
         return bound, position
 
     def set_multipliers(self, multipliers: RowVector, rows: CutRows) -> None:
-        """Sets the rows and their multipliers without computing their bound: that of `potentials` remains."""
+        """Sets the rows and their multipliers, and keeps the bound of `potentials`."""
         self.multipliers, self.rows = multipliers, rows
 
-    def near(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
-        """Returns some families, or all if a vertex would have none, and positions of sets, shape (K,)."""
+    def restricted_to(self, chosen: NDArray[np.bool_]) -> tuple[Families, NDArray[np.int64]]:
+        """Returns the chosen families and the positions of the sets, shape (K,), -1 for dropped sets.
+
+        If a vertex would have no family, all families are returned.
+        """
         families, position = self.families.restricted(chosen)
         arrivals = np.bincount(families.members[families.allowed], minlength=families.n)
         return (families, position) if arrivals.all() else self.families.restricted(self.families.allowed)
@@ -214,19 +215,19 @@ class Subproblem:
         )
 
     def drop_cuts(self, which: NDArray[np.bool_]) -> None:
-        """Drops cuts by a mask of shape (cuts,); with multipliers other than 0 the bound would not hold."""
+        """Drops cuts without a multiplier, given by a mask of shape (cuts,)."""
         assert not self.multipliers.cuts[which].any(), "the bound rests on the cuts"
         self.rows.keep_cuts(~which)
         self.multipliers = self.multipliers._replace(cuts=self.multipliers.cuts[~which])
 
     def set_centre(self) -> None:
-        """Makes the best tree the stability centre, if all its families are here."""
+        """Makes the best tree the stability centre, if none of its families has been dropped."""
         self.centre = None
         if self.best.tree is None:
             return
         order = families_of_tree(self.best.tree, self.families.root)
         masks = [parents | 1 << v for v, parents in order]
-        # All or nothing: a part of a tree is no point of the LP, and would not make in-out separation valid.
+        # In-out separation needs a point that satisfies all rows, which part of a tree does not.
         at = set_positions(self.families, masks)
         if len(at) == len(set(masks)):
             union = np.array([at[mask] for mask in masks])
@@ -236,12 +237,12 @@ class Subproblem:
                 self.centre = (union, slot)
 
     def branch(self, pair: int, *, present: bool) -> Subproblem:
-        """Returns the subproblem with the edge at a position decided, and the cuts that have a multiplier."""
+        """Returns the child with the edge at a position decided."""
         families = self.families
-        # Rows without a multiplier stay behind: a child finds those that it violates by itself.
+        # The child inherits only cuts with a multiplier, and separates others itself.
         used = np.flatnonzero(self.multipliers.cuts > 0)
         clutters, cuts = [self.rows.clutters[k] for k in used], self.multipliers.cuts[used]
-        if present:  # the edge is one more set that is complete in every tree
+        if present:  # the edge is complete in every tree
             clutters, cuts = [*clutters, (pair,)], np.append(cuts, 0.0)
         child = Subproblem(
             self.best,
@@ -256,13 +257,13 @@ class Subproblem:
         )
         if not present:
             u, v = families.members[pair, :2]
-            # Absent: no set with both ends is complete. This may drop all families of a vertex.
+            # No set with both ends is complete. This may drop all families of a vertex.
             both = (families.members == u).any(axis=1) & (families.members == v).any(axis=1)
             child._restrict(families.allowed & ~both[:, None])
         return child
 
     def _restrict(self, allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Switches to fewer families; returns the new positions of the sets, -1 for dropped ones."""
+        """Restricts the families; returns the new positions of the sets, -1 for dropped sets."""
         families, position = self.families.restricted(allowed)
         self.families = families
         self.scores = self.scores[position >= 0]
@@ -302,8 +303,8 @@ def stage_of(
         clutters: the cuts.
         set_rows: the other rows.
         weights: the multipliers.
-        names: lists the members of a row's set.
-        listed: cuts by members, as in an earlier stage; receives those of this one.
+        names: returns the members of the set at a position.
+        listed: the cuts of earlier stages, by members; receives those of this one.
     """
     found = Stage([], [], [])
     for clutter, weight in zip(clutters, weights.cuts.tolist(), strict=True):
@@ -319,17 +320,15 @@ def stage_of(
     return found
 
 
-def set_positions(families: Families, wanted: list[int]) -> dict[int, int]:
-    """Returns the positions of the given sets, as bit masks, that exist.
-
-    Sets of one size are in the order of their masks: of their last members, then of the last but one, …
-    """
+def set_positions(families: Families, masks: list[int]) -> dict[int, int]:
+    """Returns the positions of those of the given sets, as bit masks, that are in the collection."""
     found = {}
     ends = np.searchsorted(families.sizes, np.arange(families.width + 2, dtype=families.sizes.dtype)).tolist()
-    for mask in wanted:
+    for mask in masks:
         size = mask.bit_count()
         if size <= families.width:
             first, last = ends[size : size + 2]
+            # Sets of one size are in the order of their masks: the last member is the most significant.
             for j, v in reversed([*enumerate(members(mask))]):
                 column = families.members[:, j]  # without a copy, unlike np.searchsorted
                 first, last = bisect_left(column, v, first, last), bisect_right(column, v, first, last)

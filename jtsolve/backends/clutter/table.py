@@ -1,4 +1,4 @@
-"""Scores on demand as a table: `clutter` reads the score of every set that it lists."""
+"""Tabulation of scores on demand, since `clutter` reads the score of every set."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ def bytes_of_table(problem: Problem) -> int:
 
 
 def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -> Problem:
-    """Returns the problem with a table of scores, a fraction of the cost of asking for each on demand.
+    """Returns the problem with its scores tabulated, which is far cheaper than computing each on demand.
 
     Args:
-        problem: with any scores; itself if they are a table, or none fits.
+        problem: returned unchanged if its scores are a table, or no table fits.
         limits: of memory and threads.
         report: ends the work.
-        need: bytes that have to be left.
+        need: bytes of memory to leave free.
 
     Raises:
-        StoppedError: the report stopped it before that was done.
+        StoppedError: the report stopped it.
     """
-    # The report is polled on the way, since a member of a portfolio hands over when it polls.
+    # Tabulation polls the report, since members of a portfolio take turns when they poll.
     scores, size = problem.guarded(report).scores, problem.max_clique_size
     room = limits.memory_bytes - resident_memory() - need
     if not isinstance(scores, Tabulating) or bytes_of_table(problem) > room:
@@ -47,15 +47,15 @@ def tabulated(problem: Problem, limits: Limits, report: Report, need: int = 0) -
 
 
 def tabulated_and_bounded(problem: Problem, limits: Limits, report: Report, need: int) -> Problem:
-    """Returns `tabulated`, and reports the bound of its best families, long before all sets are listed.
+    """Returns `tabulated`, and reports the bound of the best families before the sets are listed.
 
-    The bound may use half of the remaining time.
+    The bound uses up to half of the remaining time.
 
     Args:
         problem: to tabulate.
         limits: time, memory and threads.
         report: receives the bound; ends the work.
-        need: bytes of the work after it.
+        need: bytes of memory to leave free.
     """
 
     def check_stop() -> None:

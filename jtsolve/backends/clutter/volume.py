@@ -1,21 +1,21 @@
-"""Multipliers of the clutter LP by the volume algorithm, with cuts separated on the way.
+"""Multipliers of the clutter LP by the volume algorithm, with separation of cuts.
 
 A step evaluates the bound D(λ) of trial multipliers (`bound`): one pass over the sets, no linear program. The
 families that attain the maxima, one for each vertex, are a point x of the relaxation. The exponential average
 x̄ ← (1−α)x̄ + αx tends to a solution of the LP (at first α is 1/k in step k: the mean of all points), and the
-violations of the rows at x̄ are the subgradient along which the next trial leaves the best λ. Every few steps,
-cuts that x̄ violates enter with multiplier 0 and cuts that have been slack for long leave, and dual ascent
-(`ascent`) raises the best λ. Whenever the bound or the best tree improves, reduced costs fix families. So the
-bound falls from the first second on, where a simplex method solves LP after LP; it takes over
+violations of the rows at x̄ are the subgradient direction of the next trial from the best λ. Every few steps,
+cuts that x̄ violates are added with multiplier 0, cuts that have been slack for long are removed, and dual
+ascent (`ascent`) raises the best λ. Whenever the bound or the best tree improves, reduced costs fix families.
+So the bound falls from the first second on, while a simplex method would solve LP after LP; that takes over
 when the steps gain little (`simplex`).
 
-A family of large reduced cost does not attain a maximum soon. So the steps between two separations visit
-those of small reduced cost only, and D over all families decides at their end whether their λ is better. If
-it is not, the next steps begin at the old λ and visit more families.
+A family of large reduced cost does not attain a maximum soon. So the steps between two separations visit only
+families of small reduced cost, and D over all families then decides whether the new λ is better. If it is
+not, the next steps start from the old λ and visit more families.
 
-Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows come and
-go between steps; steps visit the near families; the step length has a lower limit, since new rows make room
-for progress; when the steps stall, a new average begins, and cuts without a multiplier leave.
+Reference: Barahona and Anbil, The volume algorithm, Mathematical Programming 2000. Departures: rows change
+between steps; steps visit near families only; the step length has a lower limit, since new rows permit
+progress; when the steps stall, the average restarts, and cuts without a multiplier are removed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ class VolumeConstants:
 
     first_alpha: float = 0.008
     last_alpha: float = 0.005
-    """Large is fast at first, small goes further: on alarm at treewidth 2, the steps stalled 221 nats from
-    the optimum with a last α of 0.01, and left few enough families for the simplex method with 0.005."""
+    """A large α is fast at first, a small one gets further: on alarm at treewidth 2, the steps stalled 221
+    nats from the optimum with a last α of 0.01; with 0.005, few enough families were left for the simplex
+    method."""
     poor_progress: float = 0.2
     """α is halved when the gap falls by a smaller share between two checks."""
     first_length: float = 0.04
@@ -58,39 +59,39 @@ class VolumeConstants:
     shortest: float = 0.01
     longer: float = 1.1
     shorter: float = 0.66
-    """Step lengths, in Polyak's formula, and the factors after a better bound and after fruitless steps. The
-    first is short, as is the first α: after an ascent, plants gained nothing in 500 steps with 0.5 and 0.1,
-    and in 200 with 0.02 and 0.03."""
+    """Step lengths in Polyak's formula, and their factors after a better bound and after null steps. The
+    first length and the first α are small: after an ascent, plants gained nothing in 500 steps with 0.5 and
+    0.1, nor in 200 with 0.02 and 0.03."""
     null_steps: int = 15
-    """Null steps, without a better bound, in a row before the length falls."""
+    """Number of successive steps without a better bound after which the length falls."""
     between_cuts: int = 50
-    """Steps between separations. The average has to follow the last cuts before it shows new ones: on alarm
-    at treewidth 3, a minute with 20 steps left a gap five times as large."""
+    """Steps between separations. The average must adapt to the last cuts before it violates useful new ones:
+    on alarm at treewidth 3, a minute with 20 steps left a gap five times as large."""
     first_creep: float = 4e-3
     last_creep: float = 1e-5
-    """Capacity of the nearest family in separation: large finds few cuts, but the strongest."""
+    """Capacity of the nearest family in separation: a large one finds few cuts, but the strongest."""
     few_cuts: float = 0.5
-    """Cuts found per sink below which the creep is halved."""
+    """The creep is halved when separation finds fewer cuts per sink."""
     patience: int = 200
-    """Steps after which a cut without a multiplier leaves."""
+    """Steps after which a cut without a multiplier is removed."""
     support: float = 1e-3
-    """Values of the average below it are left out in separation."""
+    """Separation ignores smaller values of the average."""
     mix: float = 0.5
     tolerance: float = 0.01
-    """In-out separation: half-way to the stability centre, and the least violation there."""
+    """In-out separation: weight of the stability centre, and least violation."""
     check: int = 4
     """Separations between checks of the progress."""
     near: float = 0.25
     fewer: float = 0.8
     more: float = 2.0
-    """The steps visit families with a reduced cost below this share of the gap; the factors of the share
-    after a bound that holds over all families, and after one that does not. On accidents, where a twentieth
-    of the families was enough, 296 nats were left after 67 s, and 374 by steps over all families."""
+    """The steps visit families with a reduced cost below this share of the gap, and the factors of the share
+    after a bound that holds over all families and after one that does not. On accidents, where a twentieth of
+    the families was enough, 296 nats were left after 67 s; steps over all families left 374."""
     least_progress: float = 0.05
     """The steps stall if the gap falls by a smaller share between two checks."""
     restart_threshold: float = 0.97
-    """Share of the gap at the last stall above which a restart did not help: the creep falls, or the steps
-    end."""
+    """A restart has failed if more than this share of the gap at the last stall is left: the creep falls, or
+    the steps end."""
 
 
 VOLUME = VolumeConstants()
@@ -99,19 +100,19 @@ _HALF = 0.5
 
 
 class Volume:
-    """The steps on one subproblem, which keeps the best multipliers."""
+    """The volume algorithm on one subproblem, which keeps the best multipliers."""
 
     def __init__(self, subproblem: Subproblem, creep: float, pool: ThreadPoolExecutor | None) -> None:
         self.subproblem, self.creep, self.pool = subproblem, creep, pool
         self.length, self.alpha, self.share = VOLUME.first_length, VOLUME.first_alpha, VOLUME.near
         self.last = subproblem.evaluate(subproblem.multipliers)
-        self.point = _point_of(self.last)
+        self.point = Point.of(self.last)
         self.null_steps = 0
         self.age = 0  # steps of the average
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.steps = 0
-        self.rounds = 0  # of steps whose bound held over all families
-        self.ascent_rate = inf  # units per second that the last ascent gained
+        self.rounds = 0  # runs of steps whose bound held over all families
+        self.ascent_rate = inf  # gain of the last ascent, in units per second
         self.since, self.units_then = perf_counter(), subproblem.units  # at the end of the last ascent
 
     def run(
@@ -121,20 +122,19 @@ class Volume:
         on_point: Callable[[Point, Bound], bool],
         report: Stoppable,
     ) -> bool:
-        """Takes steps until the bound stalls or meets the best tree, or few families are left.
+        """Makes steps until the bound stalls or meets the best tree, or few families are left.
 
         Args:
-            enough: how many families are few.
-            many: how many are not too many for another method, once the steps gain little.
-            on_point: is called with the average point and the last bound after each separation; answers
-                whether to continue.
+            enough: number of families at which it ends.
+            many: number of families at which it ends once the steps gain little.
+            on_point: called with the average point and the last bound after each separation; returns whether
+                to continue.
             report: polled at every step, and during separation.
 
         Returns:
             False if it was interrupted.
         """
         subproblem = self.subproblem
-        # The first bound fixes families too.
         self._follow(*subproblem.improve(self.last, subproblem.multipliers))
         before = stalled = inf
         check = 0
@@ -148,30 +148,26 @@ class Volume:
             self._ascend(report)
             if subproblem.closed:
                 return True
-            # Progress is judged by rounds whose bound holds over all families, not by those that were taken
-            # back.
+            # Only rounds whose bound holds over all families count.
             if self.rounds == check:
                 check += VOLUME.check
                 gap = subproblem.gap
                 if before - gap < VOLUME.poor_progress * gap:
-                    # Little is gained: end as soon as the simplex method can take over.
-                    enough = many
+                    enough = many  # end as soon as the simplex method can take over
                 if before - gap < VOLUME.least_progress * gap and self.alpha <= VOLUME.last_alpha:
-                    # Stalled twice at about the same gap: weaker cuts are let in, or nothing is left to try.
+                    # Stalled twice at about the same gap: admit weaker cuts, or give up.
                     if gap > VOLUME.restart_threshold * stalled:
                         if self.creep <= VOLUME.last_creep:
                             return True
                         self.creep = max(VOLUME.last_creep, self.creep / 4)
                     stalled = gap
                     self._restart()
-                # Barahona and Anbil halve α when the bound improves slowly: the average then follows recent
-                # points less.
+                # Barahona and Anbil halve α when the bound improves slowly: recent points then weigh less.
                 elif before - gap < VOLUME.poor_progress * gap:
                     self.alpha = max(VOLUME.last_alpha, self.alpha / 2)
                 before = gap
             if int(subproblem.families.allowed.sum()) <= enough:
                 return True
-            # Between separations the problem is a small one: the near families and the rows over their sets.
             self._choose_near()
             for _ in range(VOLUME.between_cuts):
                 self._step()
@@ -182,17 +178,15 @@ class Volume:
         return True
 
     def _choose_near(self) -> None:
-        """Chooses the families that the next steps visit: the nearest, and those of the average."""
+        """Restricts the next steps to families of small reduced cost, of the average, and of the centre."""
         subproblem, point = self.subproblem, self.point
         families, centre = subproblem.families, subproblem.centre
-        # The families of the average stay, or the violation kept below would not be that of `x`; so do those
-        # of the centre, the best tree.
         most = int(self.share * subproblem.gap / subproblem.best.scale.unit)
         chosen = within_reduced_cost(families, self.last, most)
         chosen[point.union, point.slot] = True
         if centre is not None:
             chosen[centre] = True
-        self.near, position = subproblem.near(chosen)
+        self.near, position = subproblem.restricted_to(chosen)
         self.kept = np.flatnonzero(position >= 0)
         self.scores = subproblem.scores[self.kept]
         self.rows = subproblem.rows.restricted_to(self.near, self.kept)
@@ -200,15 +194,15 @@ class Volume:
         union, slot, value = point.restricted_to(self.near, position)
         self.x = np.zeros(self.near.allowed.shape)
         self.x[union, slot] = value
-        # The violation at x̄, once in full; each step then updates it as the same average as x̄ itself.
+        # The violation at x̄, which each step averages as it averages x̄.
         parents = self.near.facets[union, slot].astype(np.int64)
         self.violation = self.rows.violation(union, parents, value)
 
     def _step(self) -> None:
-        """Moves from the best multipliers along the average violation, and evaluates the bound there."""
+        """Moves from the best multipliers along the average violation, and evaluates the bound."""
         best, scale = self.multipliers, self.subproblem.best.scale
         self.steps += 1
-        # A multiplier at 0 cannot fall: its violation is projected out, or the step length would count it.
+        # A multiplier at 0 cannot fall: its violation is projected out, lest it shorten the step.
         direction = RowVector(
             *(np.where((m <= 0) & (v < 0), 0.0, v) for m, v in zip(best, self.violation, strict=True))
         )
@@ -224,12 +218,12 @@ class Volume:
         now = self.rows.violation(bound.union, parents, np.ones(bound.union.size))
         self.idle = np.where(trial.cuts > 0, 0, self.idle + 1)
         self.age += 1
-        # At first α = 1/k, the plain mean: a fixed α would give the first point too much weight for long.
+        # At first α = 1/k, the plain mean: with a fixed α, the first point would dominate for long.
         alpha = max(self.alpha, 1 / (self.age + 1))
         self.violation = RowVector(*(v + alpha * (n - v) for v, n in zip(self.violation, now, strict=True)))
         self.x *= 1 - alpha
         self.x[bound.union, bound.slot] += alpha
-        # A null step: only the average moves. After enough of them the steps are too long.
+        # A null step: only the average moves. After many in a row, steps are too long.
         if bound.units >= self.units:
             self.null_steps += 1
             if self.null_steps >= VOLUME.null_steps:
@@ -242,7 +236,7 @@ class Volume:
         self.multipliers, self.units = trial, bound.units
 
     def _confirm(self) -> None:
-        """Hands the steps' best multipliers to the subproblem, if they are as good over all families."""
+        """Passes the best multipliers of the steps to the subproblem, if they improve D over all families."""
         subproblem = self.subproblem
         union, slot = np.nonzero(self.x > _NOTHING)
         self.point = Point(self.kept[union], slot, self.x[union, slot])
@@ -252,21 +246,18 @@ class Volume:
         bound = subproblem.evaluate(self.multipliers, pool=self.pool)
         if bound.units <= subproblem.units:
             self._follow(*subproblem.improve(bound, self.multipliers))
-            # The near families were enough for a valid bound: visit fewer. Otherwise the steps are undone,
-            # and more families are looked at, since some far one attained a maximum.
             self.share *= VOLUME.fewer
             self.rounds += 1
-        else:
+        else:  # a family outside those visited attains a maximum: the steps are undone
             self.share *= VOLUME.more
 
     def _ascend(self, report: Stoppable) -> None:
-        """Ascends from the best multipliers, unless the last ascent gained less than steps do in its time."""
+        """Ascends from the best multipliers, unless steps gain more per second than the last ascent."""
         subproblem = self.subproblem
         began, units = perf_counter(), subproblem.units
         gained = self.units_then - units
-        # Both are in units per second, so that the cheaper of the two methods has the time.
         if gained <= 0 or self.ascent_rate * (began - self.since) < gained:
-            return  # without a gain since, the last ascent ended at these multipliers
+            return  # without a gain, the last ascent ended at these multipliers
         bound, position = ascend(subproblem, subproblem.multipliers, lambda _: report.stop is None)
         self.idle = np.append(
             self.idle, np.zeros(subproblem.multipliers.cuts.size - self.idle.size, dtype=np.int64)
@@ -276,7 +267,7 @@ class Volume:
         self.ascent_rate = (units - subproblem.units) / (self.since - began)
 
     def _follow(self, bound: Bound, position: NDArray[np.int64] | None) -> None:
-        """Moves to the last bound; the average follows where families have been dropped."""
+        """Adopts a bound; the average loses the dropped families."""
         subproblem = self.subproblem
         self.last = bound
         if position is None or not subproblem.feasible:
@@ -284,9 +275,8 @@ class Volume:
         families = subproblem.families
         union, slot, value = self.point.restricted_to(families, position)
         vertex = families.members[union, slot]
-        # Rescales so that Σ_P x̄(v,P) = 1 holds again for every vertex.
+        # Rescaled to Σ_P x̄(v,P) = 1; a vertex that has lost most of it restarts at its best family.
         total = np.bincount(vertex, value, families.n)
-        # The average of a vertex that lost most of its weight restarts at the vertex's best family.
         lost = total < _HALF
         stays = ~lost[vertex]
         self.point = Point(
@@ -296,37 +286,31 @@ class Volume:
         )
 
     def _restart(self) -> None:
-        """Begins a new average at the best multipliers, without the cuts that have none."""
+        """Restarts the average at the best multipliers, and drops the cuts without a multiplier."""
         subproblem = self.subproblem
         subproblem.drop_cuts(subproblem.multipliers.cuts <= 0)
         self.idle = np.zeros(subproblem.multipliers.cuts.size, dtype=np.int64)
         self.last = subproblem.evaluate(subproblem.multipliers)
-        self.point = _point_of(self.last)
+        self.point = Point.of(self.last)
         self.length, self.alpha, self.null_steps = VOLUME.first_length, VOLUME.first_alpha, 0
         self.age = 0
 
     def _renew_rows(self, report: Stoppable) -> Point:
-        """Drops cuts that have been slack for long, adds rows that the average point violates; returns it."""
+        """Drops cuts that are slack for long, adds rows that the average violates; returns the average."""
         subproblem = self.subproblem
-        # Dropping rebuilds the words of all cuts, so that it waits until a sixth of them is slack.
+        # Dropping rebuilds the words of all cuts, and waits until a sixth of them is slack.
         old = (self.idle > VOLUME.patience) & (subproblem.multipliers.cuts <= 0)
         if 6 * int(old.sum()) > old.size:
             subproblem.drop_cuts(old)
             self.idle = self.idle[~old]
-        # Small values lengthen every maximum flow, and hardly change a minimum cut.
+        # Small values slow down the maximum flows, and hardly change the minimum cuts.
         large = self.point.value > VOLUME.support
         point = Point(self.point.union[large], self.point.slot[large], self.point.value[large])
         where = InOutPoint(VOLUME.mix, self.creep, VOLUME.tolerance)
         found = separate(subproblem, self.last, point, where, pool=self.pool, report=report)
-        # Fewer cuts than half of the sinks: the strongest are used up, and the creep falls to let weaker ones
-        # in.
+        # Few cuts: the strongest are used up, and a smaller creep admits weaker ones.
         if len(found.clutters) < VOLUME.few_cuts * len(subproblem.sinks):
             self.creep = max(VOLUME.last_creep, self.creep / 2)
         subproblem.add_rows(found.clutters, found.set_rows)
         self.idle = np.append(self.idle, np.zeros(len(found.clutters), dtype=np.int64))
         return point
-
-
-def _point_of(bound: Bound) -> Point:
-    """Returns the families that attain a bound's maxima, as a point."""
-    return Point(bound.union.astype(np.int64), bound.slot.astype(np.int64), np.ones(bound.union.size))

@@ -1,14 +1,13 @@
-"""Counts the cells of marginal tables of binary columns, 64 rows at a time.
+"""Counts of the cells of marginal tables of binary columns, 64 rows at a time.
 
-A column is a bit set: the rows with value 1. A cell of A is a bit set of rows too, and the cells of A ∪ {v}
-are its intersection with the column and the rest:
+A column is a bit set, the rows with value 1. A cell of A is a bit set of rows too, and v divides it into its
+intersection with the column of v and the rest:
 
     m(cell, v = 1) = |cell ∧ v|,      m(cell, v = 0) = m(cell) − m(cell, v = 1).
 
-The last member of a set is only counted, by a population count for each cell of the others. Those cells are
-kept as bit sets and reused if the next set has the same prefix, as in `kernels.counting`. The counts are
-integers, and sums over them depend on the multiset of counts only, so that results are bit-identical to those
-of `counting.sums_over_cells`.
+For the last member of a set, a population count for each cell of the others suffices. Those cells are bit
+sets, reused if the next set has the same prefix, as in `kernels.counting`. Sums depend on the multiset of
+counts only, and are bit-identical to those of `counting.sums_over_cells`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from jtsolve.scoring.kernels.counting import SMALL, added_exactly, sum_terms
 
 @intrinsic
 def ones(typing, word):  # noqa: ARG001 - numba's signature
-    """Returns the population count of a uint64; LLVM vectorises this intrinsic."""
+    """Returns the population count of a uint64, an intrinsic that LLVM vectorises."""
 
     def generate(_context, builder, _signature, arguments):
         return builder.ctpop(arguments[0])
@@ -74,7 +73,7 @@ def common(one, other):
 
 @kernel
 def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
-    """Returns the same as `counting.sums_over_cells`, for binary columns without weights.
+    """Returns the results of `counting.sums_over_cells` for binary columns without weights.
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
@@ -89,14 +88,14 @@ def sums_over_binary_cells(sets, bits, rows, arities, terms, shared, each):
     words = bits.shape[1]
     sums = np.zeros(count, np.float64)
     possible = np.ones(count, np.float64)
-    # Cells of the prefixes: the 2^j cells of level j begin at 2^j - 1; level 0 is the set of all rows.
+    # The 2^j cells of the first j members start at 2^j - 1; the only cell of level 0 is the set of all rows.
     cells = np.zeros((1 << max(0, width - 1) << 1, words), np.uint64)
     held = np.zeros(1 << max(0, width - 1) << 1, np.int64)
     cells[0] = ~np.uint64(0)
     if rows & 63:
         cells[0, words - 1] = (np.uint64(1) << np.uint64(rows & 63)) - np.uint64(1)
     held[0] = rows
-    kept = np.full(max(1, width), -1, np.int64)  # the prefix whose cells are held
+    kept = np.full(max(1, width), -1, np.int64)  # the prefix with known cells
     valid = 0
     found = np.empty(1 << width, np.int64)
     tally = np.zeros(SMALL, np.int64)

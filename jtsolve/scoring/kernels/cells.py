@@ -12,7 +12,7 @@ from jtsolve.scoring.kernels.cholesky import log_determinants
 
 @kernel
 def occupied(cell, q):
-    """Renumbers the cells that occur, in their order; returns the number of rows of each.
+    """Renumbers the occupied cells, in their order; returns the number of rows of each.
 
     Args:
         cell: shape (rows,), int64, from 0 to q − 1; overwritten.
@@ -35,11 +35,11 @@ def occupied(cell, q):
 def variances(cell, counts, values):
     """Returns the means and sums of squared deviations of columns within cells, each (cells, columns).
 
-    Sums are taken about the first row of each cell, since rows far from 0 may be close to each other.
+    Values are relative to the first row of each cell, since rows far from 0 may be close to each other.
 
     Args:
-        cell: shape (rows,), int64: that of each row.
-        counts: shape (cells,): their numbers of rows, above 0.
+        cell: shape (rows,), int64: the cell of each row.
+        counts: shape (cells,): the numbers of rows, above 0.
         values: shape (rows, columns), contiguous.
     """
     rows, m = values.shape
@@ -65,10 +65,9 @@ def variances(cell, counts, values):
 
 @kernel
 def scatters(cell, counts, values):
-    """Returns the means of columns within cells, and their scatter matrices; as `variances`.
+    """Returns the means of columns within cells, shape (cells, columns), and their scatter matrices.
 
-    Returns:
-        Shapes (cells, columns) and (cells, columns, columns).
+    These have shape (cells, columns, columns). See `variances`.
     """
     rows, m = values.shape
     cells = counts.size
@@ -122,7 +121,7 @@ def weighted_log_determinants(sets, matrices, weights, least):
 
 @kernel
 def weighted_logs(diagonals, weights):
-    """Returns Σ_i w_i ln x_i of each column, as `weighted_log_determinants` does; NaN unless all are above 0.
+    """Returns Σ_i w_i ln x_i of each column, rounded as `weighted_log_determinants`; NaN unless all x_i > 0.
 
     Args:
         diagonals: shape (cells, columns).
@@ -139,14 +138,14 @@ def weighted_logs(diagonals, weights):
 
 @kernel
 def merged_ranks(discrete, real, sets, before, ranks):
-    """Fills in the colex ranks of the unions of one set of discrete columns with sets of real ones.
+    """Writes the colex ranks of the unions of one set of discrete columns with sets of real ones.
 
     Args:
         discrete: variables in decreasing order.
         real: the variable of each real column, increasing.
         sets: shape (count, width): real columns in decreasing order, then -1.
         before: shape (size + 1, n): the number of sets of at most k of the first v variables, at (k, v).
-        ranks: shape (count,); written to.
+        ranks: shape (count,); overwritten.
     """
     count, width = sets.shape
     largest = before.shape[0] - 1

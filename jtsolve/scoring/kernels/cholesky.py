@@ -11,10 +11,10 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def log_determinants(sets, matrix, least):
-    """Returns ln det of the submatrix of each set; 0 for ∅, NaN if it is singular.
+    """Returns ln det of the submatrix of each set; 0 for ∅, NaN for a singular matrix.
 
-    Row j of the factor depends on the first j + 1 members only, so that the rows of a prefix shared with the
-    previous set are reused.
+    Row j of the factor depends on the first j + 1 members only: the rows of a prefix shared with the previous
+    set are reused.
 
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
@@ -43,7 +43,7 @@ def log_determinants(sets, matrix, least):
                     value -= factor[j, other] * factor[k, other]
                 factor[j, k] = value / factor[k, k]
                 pivot -= factor[j, k] * factor[j, k]
-            # NaN propagates to all sets with this prefix, which are singular too.
+            # NaN propagates to all sets with this prefix, whose matrices are singular too.
             factor[j, j] = sqrt(pivot) if pivot > least * matrix[v, v] else nan
             partial[j + 1] = partial[j] + (2.0 * log(factor[j, j]) if factor[j, j] > 0 else nan)
             kept[j] = v

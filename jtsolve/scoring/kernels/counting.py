@@ -1,4 +1,4 @@
-"""Counts the cells of marginal tables, and sums a function of the counts over the occupied cells.
+"""Counts of the cells of marginal tables, and sums of a function of these counts.
 
 A set A of columns partitions the rows into cells with equal values on A. Cells are numbered densely from 0 in
 order of first occurrence, and those of A ∪ {v} refine those of A,
@@ -7,12 +7,12 @@ order of first occurrence, and those of A ∪ {v} refine those of A,
 
 so that keys stay below rows · arity. Members of a set are in decreasing order, and the cells of a prefix
 shared with the previous set are reused: in colex order, where the smallest member changes fastest, most sets
-cost one pass over the rows.
+need one pass over the rows.
 
-A pass counts into an array of bins, one a possible key, unless they far outnumber the rows; then it hashes.
-The sum runs over the *distinct* counts in increasing order, with compensation (Neumaier 1974), so that it
-depends, bit for bit, on the multiset of counts only, not on the order of rows, columns or states, nor on the
-way of counting.
+A pass counts into an array of bins, one for each possible key, unless these far outnumber the rows; then it
+hashes. The sum runs over the *distinct* counts in increasing order, with compensation (Neumaier 1974): bit
+for bit, it depends on the multiset of counts only, not on the order of rows, columns or states, nor on the
+method of counting.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SMALL = 64
 
 BINS_PER_ROW = 4
 LEAST_BINS = 4096
-"""Most bins are max(LEAST_BINS, BINS_PER_ROW · rows): clearing and scanning more costs more than hashing."""
+"""There are max(LEAST_BINS, BINS_PER_ROW · rows) bins: clearing and scanning more is slower than hashing."""
 
 _GOLDEN = uint64(0x9E3779B97F4A7C15)
 """2^64 / golden ratio: multiplicative hashing (Knuth, The Art of Computer Programming 3, section 6.4)."""
@@ -70,7 +70,7 @@ def make_space(rows):
 
 @kernel(inline="always")
 def _slot(key, space, turn):
-    """Returns the slot of a key in the hash table, or the free slot where it belongs."""
+    """Returns the slot of a key in the hash table, or the free slot for it."""
     mask = uint64(space.keys.size - 1)
     slot = (uint64(key) * _GOLDEN) >> uint64(space.shift)
     while space.owner[slot] == turn and space.keys[slot] != key:
@@ -207,9 +207,9 @@ def _term(count, times, pseudo, base):
 
 @kernel
 def _sort(values, count):
-    """Sorts the first values in place: quicksort down to short parts, then insertion (Sedgewick, 1978).
+    """Sorts the first values in place: quicksort down to short parts, then insertion (Sedgewick 1978).
 
-    numba's own sort takes a second to compile.
+    The sort of numba takes a second to compile.
     """
     waiting = np.empty(128, np.int64)
     depth, low, high = 0, 0, count - 1
@@ -227,7 +227,7 @@ def _sort(values, count):
                     values[i], values[j] = values[j], values[i]
                     i += 1
                     j -= 1
-            # The larger part is stacked, so that stacked parts at least double in size.
+            # The larger part is stacked, so that the stack stays logarithmic.
             if j - low > high - i:
                 waiting[depth], waiting[depth + 1], low = low, j, i
             else:
@@ -307,7 +307,7 @@ def sums_over_cells(sets, codes, arities, weights, shared, each):
     turn = 0
     cells = np.zeros((max(1, width), rows), np.int32)  # by length of the prefix; ∅ has one cell
     groups = np.ones(max(1, width), np.int64)
-    kept = np.full(max(1, width), -1, np.int64)  # the prefix whose cells are held
+    kept = np.full(max(1, width), -1, np.int64)  # the prefix with known cells
     valid = 0
     for i in range(count):
         size = 0

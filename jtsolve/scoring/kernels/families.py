@@ -1,4 +1,4 @@
-"""Least variances of columns given sets of others, by elimination of one member after the other."""
+"""Least variances of columns given sets of others, by successive conditioning."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def least_priced(correlation, prices, place, pair_prices, size, first, least, chosen):
-    """Finds the least σ²(v | P) Π_{u ∈ P} prices(u, v) Π_{a, b ∈ P} pair_prices(ab, v) for each v.
+    """Minimises σ²(v | P) Π_{u ∈ P} prices(u, v) Π_{a, b ∈ P} pair_prices(ab, v) for each v.
 
-    P has `size` columns, of which `first` is the least.
+    P has `size` columns, with `first` as the least.
 
     Args:
-        correlation: shape (n, n), float64: of unit diagonal.
+        correlation: shape (n, n), float64, with unit diagonal.
         prices: shape (n, n), float64: symmetric, above 0; large on the diagonal.
         place: shape (n, n), int64: symmetric, the row of each pair in `pair_prices`; 0 for none.
-        pair_prices: shape (rows, n), float64, above 0; row 0 is not read.
+        pair_prices: shape (rows, n), float64, above 0; row 0 is not used.
         size: at least 1.
         first: a column.
-        least: shape (n,), float64: receives the products, less a bound of the rounding error; inf for none.
-        chosen: shape (n, size), int64: receives the sets.
+        least: shape (n,), float64, inf on entry: receives the minima, less a bound of the rounding error.
+        chosen: shape (n, size), int64: receives the sets that attain them.
     """
     n = correlation.shape[0]
     levels = max(1, size - 1)
-    # Level l: covariances and products of prices given the first l members; the share of variance left.
+    # At level l: covariances given the first l members, products of their prices, determinant of their
+    # correlations.
     conditioned = np.empty((levels, n, n))
     conditioned[0] = correlation
     factors = np.ones((levels + 1, n))

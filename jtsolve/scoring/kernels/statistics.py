@@ -1,9 +1,9 @@
-"""Cell counts of many sets, as additive values: the sufficient statistics of partitions.
+"""Cell counts of many sets: the additive sufficient statistics of partitions.
 
-The key of a cell is the number with the values of the set's members as digits, the largest member first, in
-the mixed base of their arities. It identifies a cell in every partition, unlike the dense numbers of
-`kernels.counting`. The occupied cells of the sets follow one another, each set's in increasing order of keys,
-so that statistics are added by merging. As there, the keys of a prefix shared with the previous set are kept.
+The key of a cell has the values of the set's members as digits, the largest member first, in the mixed base
+of their arities. It identifies a cell in every partition, unlike the dense numbers of `kernels.counting`. The
+cells of each set are in increasing order of keys, so that statistics are added by merging. As in
+`kernels.counting`, the keys of a prefix shared with the previous set are reused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from jtsolve.scoring.kernels.counting import (
 
 @kernel
 def _grown(array, size):
-    """Returns an array of at least this size that begins like the given one."""
+    """Returns a copy of an array, extended to at least this size."""
     grown = np.empty(max(size, 2 * array.size), np.int64)
     copy_onto(grown, array)
     return grown
@@ -37,13 +37,13 @@ def count_occupied(sets, codes, arities, weights, prefixes):
     Args:
         sets: shape (count, width), int64: the members of each set in decreasing order, then -1.
         codes: shape (n, rows): the values of each column.
-        arities: shape (n,), int64; the product over no set exceeds 2^63.
+        arities: shape (n,), int64; products over sets are below 2^63.
         weights: shape (rows,), int64: multiplicities; empty for 1.
-        prefixes: work space of shape (width, rows), zero, of a type that holds the keys of sets without their
-            last member: int32 is faster.
+        prefixes: work space, zero, shape (width, rows), of a type for the keys of sets without their last
+            member: int32 is faster.
 
     Returns:
-        Three int64 arrays: where each set's cells begin, shape (count + 1,); their keys; their counts.
+        Three int64 arrays: the start of each set's cells, shape (count + 1,); their keys; their counts.
     """
     count, width = sets.shape
     rows = codes.shape[1]
@@ -111,14 +111,14 @@ def added_cells(starts, keys, counts, more_starts, more_keys, more_counts):
         at, end = starts[i], starts[i + 1]
         other, last = more_starts[i], more_starts[i + 1]
         while at < end or other < last:
-            take = at < end and (other >= last or keys[at] <= more_keys[other])
-            both = take and other < last and keys[at] == more_keys[other]
-            found_keys[used] = keys[at] if take else more_keys[other]
+            first = at < end and (other >= last or keys[at] <= more_keys[other])
+            both = first and other < last and keys[at] == more_keys[other]
+            found_keys[used] = keys[at] if first else more_keys[other]
             found_counts[used] = 0
-            if take:
+            if first:
                 found_counts[used] += counts[at]
                 at += 1
-            if both or not take:
+            if both or not first:
                 found_counts[used] += more_counts[other]
                 other += 1
             used += 1
@@ -128,7 +128,7 @@ def added_cells(starts, keys, counts, more_starts, more_keys, more_counts):
 
 @kernel
 def sums_over_statistics(starts, counts, possible, shared, each):
-    """Returns, for each set, the sum that `counting.sums_over_cells` has, to the last bit.
+    """Returns the sums of `counting.sums_over_cells`, bit for bit.
 
     Args:
         starts, counts: see `count_occupied`.

@@ -1,4 +1,4 @@
-"""The best families of two parents among all sets of three binary columns."""
+"""Searches of families with two parents among all sets of three binary columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jtsolve.core.compiling import kernel
 from jtsolve.scoring.kernels.bitcounting import common, ones
 
 _WORDS_PER_STEP = 4.0
-"""Words counted in the time that a column of a row costs."""
+"""Number of words that are counted in the time of one column of a row."""
 
 
 @kernel
@@ -39,10 +39,10 @@ def best_thirds(
 
     Args:
         columns: shape (n, words), uint64: the rows with value 1.
-        counts: shape (n, n), int64: rows with both values 1; on the diagonal, with one.
+        counts: shape (n, n), int64: numbers of rows with both values 1.
         terms: shape (rows + 1,): m ln m.
         rest: of the score of three columns.
-        varies: shape (n,), bool: whether a column has two values; sets with others are left out.
+        varies: shape (n,), bool: whether a column has two values; sets with constant columns are left out.
         single: shape (n,): s(v).
         pairs: shape (n, n): s(ab) − s(a) − s(b).
         near: shape (n, n), bool: sets without a near pair are left out.
@@ -52,14 +52,14 @@ def best_thirds(
         floor: shape (n,).
         listed: shape (C(n, 3) / 8 bytes,), uint8: a bit for each set in colex order; 1 leaves it out.
         c: a column.
-        best: shape (n, n): at least `floor` on entry; receives the values in the other sets.
-        third: shape (n, n), int32: receives the other parents.
-        found: shape (room, 2), int32: receives a and b of the first sets with such a family.
-        starts: shape (rows + 1,): where the columns with value 1 of each row begin.
+        best: shape (n, n), on entry at least `floor`: receives the best values for v and a beyond `found`.
+        third: shape (n, n), int32: receives b of these.
+        found: shape (room, 2), int32: receives a and b of the first sets with a family above `floor`.
+        starts: shape (rows + 1,): the first of the columns with value 1 of each row.
         ones_of_row: these columns, increasing.
 
     Returns:
-        The number of sets received in `found`.
+        The number of sets in `found`.
     """
     filled = 0
     rows, words = terms.size - 1, columns.shape[1]
@@ -72,7 +72,7 @@ def best_thirds(
         n_b, n_bc = counts[b, b], counts[b, c]
         for word in range(words):
             both[word] = columns[b, word] & columns[c, word]
-        # The rows with b and c one by one, where they and the columns in them are few.
+        # If few rows have b and c, and few columns, these rows are visited one by one.
         by_row = n_bc * in_row + words < b * words / _WORDS_PER_STEP
         if by_row and n_bc:
             threes[:b] = 0
@@ -125,7 +125,7 @@ def best_thirds(
 
 @kernel
 def common_counts(columns):
-    """Returns in how many rows both of two columns are 1, shape (n, n), int64."""
+    """Returns the number of rows in which both of two columns are 1, shape (n, n), int64."""
     n = columns.shape[0]
     counts = np.zeros((n, n), np.int64)
     for a in range(n):

@@ -2,9 +2,9 @@
 
     s(A) = ln Γ(ess) − ln Γ(ess + N) + Σ_x [ ln Γ(m(x) + a) − ln Γ(a) ],   a = ess / q   (nats)
 
-over the occupied cells x of A, where m(x) is the number of rows in x, N that of all rows, and q that of
-cells. The priors of different sets are consistent (hyper-Dirichlet), so that the score of a junction tree is
-the log marginal likelihood of its model.
+over the occupied cells x of A, with m(x) rows in x, N rows and q cells in all. The priors of different sets
+are consistent (hyper-Dirichlet), so that the score of a junction tree is the log marginal likelihood of its
+model.
 
 References:
     D. Heckerman, D. Geiger, D. M. Chickering, Learning Bayesian networks, Machine Learning 20, 1995.
@@ -32,10 +32,10 @@ class Bdeu:
     """Bayesian Dirichlet equivalent uniform: log marginal likelihood under a uniform Dirichlet prior.
 
     Args:
-        ess: equivalent sample size, from 10^-100 to 10^6: above, sums of ln Γ lose 10^-6 nats to rounding.
+        ess: equivalent sample size, from 10^-100 to 10^6; beyond, sums of ln Γ lose 10^-6 nats to rounding.
 
     Raises:
-        ChoiceError: it is out of range.
+        ChoiceError: the sample size is out of range.
     """
 
     ess: float = 1.0

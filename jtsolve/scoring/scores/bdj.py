@@ -2,10 +2,10 @@
 
     s(A) = ln Γ(q/2) − ln Γ(q/2 + N) + Σ_x [ ln Γ(m(x) + 1/2) − ln Γ(1/2) ]   (nats)
 
-over the occupied cells x of A. A family weighs s(P ∪ v) − s(P): the quotient form, which is score equivalent.
-Jeffreys' priors of different sets are inconsistent (on a subset S, the prior of A implies a Dirichlet of 1/2
-for each cell of A, not of S), so that the score of a tree is not the marginal likelihood of one prior. It
-also differs from the family form of BDJ, which is not score equivalent and not offered.
+over the occupied cells x of A. The weight of a family is s(P ∪ v) − s(P), the quotient form, which is score
+equivalent. Jeffreys' priors of different sets are inconsistent (on a subset S, the prior of A implies a
+Dirichlet with 1/2 for each cell of A, not of S), so that the score of a tree is not the marginal likelihood
+of one prior. It also differs from the family form of BDJ, which is not score equivalent.
 
 References:
     H. Jeffreys, An invariant form for the prior probability in estimation problems, Proceedings of the Royal

@@ -60,7 +60,7 @@ class Bge:
 
     @property
     def scale(self) -> float:
-        """The number t; the prior's precision matrix is t I."""
+        """The scale t of the prior's precision matrix t I."""
         return self.mean_weight * (self.freedom_beyond - 1) / (self.mean_weight + 1)
 
     def least_rows(self, size: int) -> int:
@@ -77,7 +77,7 @@ class Bge:
         self, log_determinant: NDArray[np.float64], size: int, rows: float, n: int
     ) -> NDArray[np.float64]:
         """See `GaussianScore`."""
-        del n  # enters through α_w − n only, which is fixed
+        del n  # α_w − n is fixed
         weight = self.freedom_beyond + size
         constant = size / 2 * (log(self.mean_weight / (rows + self.mean_weight)) - rows * log(pi))
         constant += _log_gamma((rows + weight) / 2, size) - _log_gamma(weight / 2, size)

@@ -2,8 +2,8 @@
 
     s(A) = Σ_x m(x) ln (m(x) / N) − (ln N / 2) (q − 1) − ln n · |A| (|A| − 1) / 2   (nats)
 
-This is BIC minus ln n for each edge: the graph is encoded by the parents of each variable, at ln n each, and
-a parameter costs (ln N)/2. Some programs call BIC itself MDL.
+This is BIC minus ln n for each edge: the code of the graph lists the parents of each variable, at ln n each,
+and a parameter costs (ln N)/2. Some programs use MDL as a name of BIC.
 
 Reference:
     W. Lam, F. Bacchus, Learning Bayesian belief networks: an approach based on the MDL principle,

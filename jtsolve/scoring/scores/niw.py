@@ -5,9 +5,9 @@ standardised columns c of these rows, with the prior mean 0 (see `bdeu` and `bge
 
     R_i = t I + S_i + α_μ n_i / (n_i + α_μ) m_i m_iᵀ,
 
-where m_i and S_i are the mean and scatter of cell i. The priors of one d agree on the subsets of c, and those
-of different d need no relation: on strongly decomposable graphs the score of a tree is the log marginal
-likelihood of one law.
+where m_i and S_i are the mean and scatter of cell i. The priors for one d are consistent on the subsets of c,
+and those for different d are independent: on strongly decomposable graphs, the score of a tree is the log
+marginal likelihood of one prior.
 
 References:
     A. P. Dawid, S. L. Lauritzen, Hyper Markov laws in the statistical analysis of decomposable graphical
@@ -72,7 +72,7 @@ class NormalInverseWishart:
     def matrices(self, cells: CellMoments) -> NDArray[np.float64]:
         """See `MixedScore`."""
         shift = self.mean_weight * cells.counts / (self.mean_weight + cells.counts)
-        return cells.scatter + self.gaussian.scale * cells.identity + cells.each(shift) * cells.squares
+        return cells.scatter + self.gaussian.scale * cells.identity + cells.per_cell(shift) * cells.squares
 
     def weights(self, counts: NDArray[np.int64], size: int) -> NDArray[np.float64]:
         """See `MixedScore`."""

@@ -6,7 +6,7 @@ C(q,N) is the sum of the maximum likelihoods of all sequences of N rows over q c
 1 over them. Silander et al. define the weight of a family as a quotient, w(v,P) = s(P∪v) − s(P), in which P∪v
 and P are each treated as one variable with q states. Hence s is a function of sets, w telescopes along every
 elimination order, and qNML is a score of junction trees, without parameters. (fNML normalises each family and
-is not such a quotient; it is not offered.)
+is not such a quotient.)
 
 The normaliser is the sum of positive terms of Mononen and Myllymäki,
 

@@ -1,6 +1,6 @@
-"""Up-sets of dual ascent that grow, in a lattice of sets.
+"""Growing up-sets of dual ascent in a lattice of sets.
 
-Sets are positions, arcs up have numbers as in `kernels.cuts`, and families have numbers of their own. An
+Sets are positions, arcs up are numbered as in `kernels.cuts`, and families vertex by vertex (`numbered`). An
 up-set is a bitmap: set A is bit A % 8 of byte A // 8.
 """
 
@@ -12,19 +12,19 @@ from jtsolve.core.compiling import kernel
 from jtsolve.core.kernels.copying import copy_onto
 
 _NEVER = 1 << 62
-"""The least reduced cost where no family enters."""
+"""Least reduced cost over no families."""
 
 
 @kernel
 def numbered(values, members, facets, sizes, allowed, best):
     """Numbers the allowed families vertex by vertex; returns the numbers, the parents and the reduced costs.
 
-    Families that enter an up-set are mostly of few vertices: so their reduced costs and parents are close
-    together in memory.
+    Most families that enter an up-set belong to few vertices, so that their reduced costs and parents are
+    close together in memory.
 
     Returns:
-        Shape (m · width,), int32: by arc number, the number of the family, or -1 if it is not allowed. Then
-        by number: the position of P, int32, and best(v) − (values(P∪v) − values(P)), int64, of (v,P).
+        The number of the family of each arc, or -1 if it is not allowed, shape (m · width,), int32; and of
+        each family (v,P) the position of P, int32, and best(v) − (values(P∪v) − values(P)), int64.
     """
     m, width = allowed.shape
     # Counting sort by vertex: first[v] is the next number of a family of v.
@@ -51,18 +51,19 @@ def numbered(values, members, facets, sizes, allowed, best):
 
 @kernel
 def _has(inside, a):
-    """Returns whether a set is in an up-set."""
+    """Returns whether an up-set contains a set."""
     return (inside[a >> 3] >> (a & 7)) & 1 != 0
 
 
 @kernel
 def _join(first, lattice, reduced_cost, little, inside, entering, count, free, queue):
-    """Adds a set and its supersets to an up-set, and their families to those that enter; returns their count.
+    """Adds a set and its supersets to an up-set, and their families to `entering`; returns the new count.
 
-    Families that no longer enter stay in the list; the parents of those of little reduced cost go to `free`.
+    Families that no longer enter stay in `entering`. Parents of families of little reduced cost are added to
+    `free`.
     """
     sizes, starts, above, facets, numbers, _, width = lattice
-    # Breadth first over the supersets outside the up-set; those of its members are inside already.
+    # Breadth first over the supersets outside the up-set.
     inside[first >> 3] |= np.uint8(1 << (first & 7))
     queue[0] = first
     head, tail = 0, 1
@@ -75,7 +76,7 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
                 inside[b >> 3] |= np.uint8(1 << (b & 7))
                 queue[tail] = b
                 tail += 1
-        # The families (v,P) that make a = P∪v and begin outside enter the up-set through a.
+        # The families (v,P) with P∪v = a and P outside enter the up-set.
         for arc in range(a * width, a * width + sizes[a]):
             if numbers[arc] >= 0 and not _has(inside, facets[arc]):
                 entering[count] = numbers[arc]
@@ -86,49 +87,48 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
 
 
 @kernel
-def close_up(lattice, reduced_cost, little, inside, entering, generators, free, room, queue):
-    """Grows an up-set by the parents of entering families of little reduced cost, until there is none.
+def close_up(lattice, reduced_cost, little, inside, entering, generators, free, scratch, queue):
+    """Grows an up-set by the parents of entering families of little reduced cost, until there are none.
 
     Args:
         lattice: (sizes, starts, the set above each arc up, the facet of each arc number, the numbers and the
-            parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. The loops divide no arc
-            number: divisions dominated the time.
+            parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. Set and facet are stored
+            since the divisions of arc numbers dominated the time.
         reduced_cost: shape (families,), int64 (`numbered`).
         little: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
         entering: int32: the numbers of the families that enter it; none for an empty up-set.
-        generators: int32: its minimal sets; the first one to join if it is empty.
+        generators: int32: its minimal sets; for an empty up-set the sink.
         free: int32: the parents of the entering families of little reduced cost.
-        room: shape (families,), int32, overwritten.
+        scratch: shape (families,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
 
     Returns:
         Whether ∅ is reached; if not, the families that enter the up-set, and its minimal sets.
     """
     sizes, _, _, facets, _, parents, width = lattice
-    # Invariant: room[:count] has every family that enters, and some whose parent has joined meanwhile;
-    # `stack` has the parents of the free ones, which must join.
+    # Invariant: scratch[:count] has all entering families, and some whose parent has been added meanwhile;
+    # `stack` has the parents of free families, to be added.
     count = entering.size
-    copy_onto(room, entering)
+    copy_onto(scratch, entering)
     stack = list(free)
     seeds = list(generators)
     if not _has(inside, generators[0]):
-        count = _join(generators[0], lattice, reduced_cost, little, inside, room, count, stack, queue)
+        count = _join(generators[0], lattice, reduced_cost, little, inside, scratch, count, stack, queue)
     while len(stack) > 0:
         p = stack.pop()
-        # ∅ would join: a path of free families leads from ∅ to the sink.
-        if p == 0:
+        if p == 0:  # a path of free families leads from ∅ to the sink
             return True, entering[:0].copy(), generators
         if not _has(inside, p):
-            count = _join(p, lattice, reduced_cost, little, inside, room, count, stack, queue)
+            count = _join(p, lattice, reduced_cost, little, inside, scratch, count, stack, queue)
             seeds.append(p)
-    # Families that enter no longer are dropped in one pass at the end, not at each join.
+    # Families that no longer enter are dropped in one pass.
     left = 0
     for k in range(count):
-        if not _has(inside, parents[room[k]]):
-            room[left] = room[k]
+        if not _has(inside, parents[scratch[k]]):
+            scratch[left] = scratch[k]
             left += 1
-    # A set is minimal iff none of its facets is inside; only sets that joined by themselves can be.
+    # A set is minimal iff none of its facets is inside; only generators and added parents can be minimal.
     minimal = [np.int32(0) for _ in range(0)]
     for a in seeds:
         below = False
@@ -136,30 +136,29 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
             below = below or _has(inside, facets[arc])
         if not below:
             minimal.append(a)
-    return False, room[:left].copy(), np.array(minimal, dtype=np.int32)
+    return False, scratch[:left].copy(), np.array(minimal, dtype=np.int32)
 
 
 @kernel
 def raise_cut(reduced_cost, parents, entering, little, otherwise):
-    """Lowers the reduced costs of families that enter an up-set, in place, by the least unless it is little.
+    """Raises the multiplier of an up-set: the reduced costs of entering families fall by the least, in place.
 
     Args:
         reduced_cost: see `close_up`.
         parents: of the families (`numbered`).
         entering: the families that enter.
-        little: a least reduced cost up to this is left as it is.
-        otherwise: by how much if no family enters.
+        little: the raise is 0 if the least reduced cost is at most this.
+        otherwise: the raise if no family enters.
 
     Returns:
-        By how much, and the parents of the families whose reduced cost is little then.
+        The raise, and the parents of the families whose reduced cost is at most `little` after it.
     """
-    # Δ, the least reduced cost of the families that enter: the most by which the multiplier can rise while
-    # all reduced costs stay ≥ 0.
+    # The largest raise with all reduced costs ≥ 0: Δ, the least of those of entering families.
     least = np.int64(_NEVER)
     for family in entering:
         least = min(least, reduced_cost[family])
     amount = 0 if least <= little else otherwise if least == _NEVER else least
-    # All families that enter lose Δ, no other does, as t rises by Δ on the up-set alone.
+    # Only entering families lose Δ, since t rises by Δ on the up-set.
     free = [np.int32(0) for _ in range(0)]
     for family in entering:
         reduced_cost[family] -= amount

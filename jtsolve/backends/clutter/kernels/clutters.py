@@ -1,6 +1,6 @@
 """Up-sets over a collection of sets, set functions with multipliers, and best families.
 
-Sets are positions; `facets[A, j]` is the position of A without its j-th member, and comes before A.
+Sets are positions; `facets[A, j]` is the position of A without its j-th member, and precedes A.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ def spread_up(words, facets, sizes):
     """words(A) |= words(A∖v) for all v ∈ A, in place: 64 up-sets at once, one in each bit.
 
     Args:
-        words: shape (count,), uint64; on entry the bit of an up-set is set at its generators.
+        words: shape (count,), uint64; on entry, the generators of an up-set have its bit.
         facets: shape (count, width), int32.
         sizes: shape (count,), int32.
     """
-    # By size: the words of all facets are complete when a set reads them.
+    # Facets precede their supersets, so that their words are complete.
     for at in range(words.size):
         word = words[at]
         for j in range(sizes[at]):
@@ -29,17 +29,16 @@ def spread_up(words, facets, sizes):
 
 @kernel
 def add_weights(total, words, table, first, last):
-    """total(A) += Σ over the bits of words(A) of their weights, for the sets from `first` to `last` - 1.
+    """total(A) += Σ of the weights of the bits of words(A), for the sets from `first` to `last` - 1.
 
     Args:
         total: shape (count,).
         words: shape (count,), uint64.
-        table: shape (8, 256), of the same type: for each byte of a word, the sum of the weights of its bits.
+        table: shape (8, 256), of the type of `total`: sums of the weights of the bits of each byte.
     """
     for at in range(first, last):
         word = words[at]
         gain = table[0, 0]  # 0 of the table's type
-        # Eight look-ups in place of 64 tests of bits.
         for byte in range(8):
             gain += table[byte, word & np.uint64(255)]
             word >>= np.uint64(8)
@@ -75,9 +74,10 @@ def within_reduced_cost(allowed, values, members, facets, sizes, best, most):
 
 @kernel
 def best_families(values, members, facets, sizes, allowed, n, least):
-    """Returns for each vertex v the best values(P∪v) − values(P) over its allowed families, and that family.
+    """Returns for each vertex v the maximum of values(P∪v) − values(P) over its allowed families.
 
-    The value `least` means that there is none; the family is the position of P∪v and the slot of v.
+    The maximum is `least` without a family; the family that attains it is the position of P∪v and the slot of
+    v, returned as two more arrays of shape (n,).
     """
     best = np.full(n, least, np.int64)
     union = np.zeros(n, np.int64)
@@ -96,13 +96,12 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 
 @kernel
 def weight_tables(weights, words):
-    """Returns for each byte of each word the sums of the weights of its bits: shape (words, 8, 256)."""
+    """Returns the weights of all bit patterns of each byte of each word, shape (words, 8, 256)."""
     tables = np.zeros((words, 8, 256), weights.dtype)
     for word in range(words):
         for byte in range(8):
             for pattern in range(1, 256):
-                # The sum of a pattern is that of the pattern without its lowest bit, and the weight of that
-                # bit.
+                # The sum of the pattern without its lowest bit, plus the weight of that bit.
                 low = pattern & -pattern
                 bit = 0
                 while low >> bit != 1:
@@ -135,11 +134,11 @@ def crossings(words, count, union, parents, x):
     for word in range((count + 63) // 64):
         row = words[word]
         for k in range(union.size):
-            # Bits of the 64 up-sets that have P∪v but not P: those that the family enters.
+            # Bits of the up-sets with P∪v but not P, which the family enters.
             left = row[union[k]] & ~row[parents[k]]
             c = 64 * word
             while left:
-                # Few bits are set: bytes without any are skipped at once.
+                # Few bits are set: empty bytes are skipped.
                 if left & np.uint64(255) == 0:
                     left >>= np.uint64(8)
                     c += 8
@@ -161,16 +160,16 @@ def grow(members, facets, sizes, allowed, priority, root, n):
         sizes: shape (count,), int32.
         allowed: shape (count, width), bool.
         priority: shape (count, width), float64.
-        root: comes first.
+        root: the first vertex.
         n: the number of variables.
 
     Returns:
-        The positions of P∪v and the slots of v, in order; fewer than n if no family fits at some point.
+        The positions of P∪v and the slots of v, in order; fewer than n if no family fits any more.
     """
     placed = np.zeros(n, np.bool_)
     complete = np.zeros(sizes.size, np.bool_)
-    # Invariant: `complete` is closed downwards, and P ∈ complete iff P is complete in the graph so far. A
-    # family fits iff its P is complete and its v is not placed: then the order stays perfect.
+    # Invariant: `complete` marks the sets that are complete in the graph so far. The order stays perfect with
+    # a family whose P is complete and whose v is not placed.
     complete[0] = True
     union = np.zeros(n, np.int64)
     slot = np.zeros(n, np.int64)
@@ -196,7 +195,7 @@ def grow(members, facets, sizes, allowed, priority, root, n):
         placed[members[at, slot[step]]] = True
         complete[at] = True
         stack[0] = at
-        # P∪v is complete now, and so are all its subsets.
+        # All subsets of P∪v are complete now.
         top = 1
         while top > 0:
             top -= 1

@@ -1,7 +1,7 @@
-"""What the cuts of dual ascents add to families that these have not listed.
+"""Multipliers of cuts on unlisted families; see `clutter.listed`.
 
-Cuts are numbered chain by chain: each of a chain includes the last, and is given by the sets that join it. So
-Σ λ of the cuts of a chain with a set is that of the first and all later ones.
+Cuts are numbered chain by chain. Each cut of a chain includes the one before it, and is given by the sets
+that it adds. So Σ λ over the cuts of a chain that contain a set runs from the first of them to the last cut.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from jtsolve.core.compiling import kernel
 
 @kernel
 def sums_of(amounts, chains):
-    """Returns for each cut Σ λ of it and the later ones of its chain, and for the chains where each ends.
+    """Returns Σ λ of each cut and the later ones of its chain, and the end of each chain.
 
     Args:
         amounts: shape (cuts,), int64: λ.
-        chains: shape (cuts,), int64: the number of the chain, never less than that of the last cut.
+        chains: shape (cuts,), int64: the numbers of the chains, never decreasing.
     """
     sums, ends = amounts.copy(), np.zeros(1 if chains.size == 0 else chains[-1] + 1, np.int64)
     for k in range(amounts.size - 1, -1, -1):
@@ -30,7 +30,7 @@ def sums_of(amounts, chains):
 
 @kernel
 def grouped(keys, items, count):
-    """Returns where the items of each key below `count` begin, and the items ordered by key."""
+    """Returns the first position of each key below `count`, and the items ordered by key."""
     starts, ordered = np.zeros(count + 1, np.int64), np.empty(items.size, np.int64)
     for key in keys:
         starts[key + 1] += 1
@@ -48,9 +48,9 @@ def add_cuts(values, arcs, sets, starts, amounts, chains):
 
     Args:
         values: shape (m,), int64.
-        arcs: where the sets above each begin, and the sets with one more member.
-        sets: those that join the cuts.
-        starts: shape (cuts + 1,): where those of each cut begin.
+        arcs: for each set the start of its supersets with one more member, and these supersets.
+        sets: the sets that the cuts add.
+        starts: shape (cuts + 1,): the first of these sets for each cut.
         amounts: see `sums_of`.
         chains: see `sums_of`.
     """
@@ -78,14 +78,14 @@ def add_cuts(values, arcs, sets, starts, amounts, chains):
 
 @kernel
 def limits(vertices, vertex_cuts, pairs, pair_cuts, amounts, chains, n):
-    """Returns Σ λ of the cuts with both of two vertices, and of those with their pair, but neither of them.
+    """Returns Σ λ of the cuts that contain both of two vertices, and of those with their pair but neither.
 
     Both have shape (n, n), int64.
 
     Args:
-        vertices: the single vertices that join the cuts.
+        vertices: the single vertices that the cuts add.
         vertex_cuts: the numbers of these cuts, increasing.
-        pairs: the pairs u < v that join the cuts, as u n + v.
+        pairs: the pairs u < v that the cuts add, as u n + v.
         pair_cuts: the numbers of these cuts, increasing.
         amounts: see `sums_of`.
         chains: see `sums_of`.
@@ -110,7 +110,7 @@ def limits(vertices, vertex_cuts, pairs, pair_cuts, amounts, chains, n):
             j += 1
             more = sums[k]
             for w in (u, v):
-                if chain[w] == c:  # it joins later, since the pair is a minimal set when it does
+                if chain[w] == c:  # a later cut adds w, since the pair was a minimal set when it was added
                     more = min(more, sums[k] - sums[joined[w]])
             linked[u, v] += more
             linked[v, u] += more
@@ -122,23 +122,23 @@ def lower(families, over, where, amounts, chains):
     """Lowers λ of the cuts that families (v,{a,b}) enter, in place, until none exceeds the maximum of v.
 
     Args:
-        families: shape (count, 3): v, a, b, whose set joins no cut.
-        over: shape (count,), int64: by how much each exceeds the maximum if it enters no cut.
-        where: shape (n + 1,): where the cuts that each vertex joins begin; the numbers of these cuts; and the
-            same of the pair u < v, at u n + v.
+        families: shape (count, 3): v, a, b; no cut adds their set.
+        over: shape (count,), int64: the excess of each over the maximum without any cuts.
+        where: for each vertex, the start of the cuts that add it, shape (n + 1,); the numbers of these cuts;
+            and the same for each pair u < v, at u n + v.
         amounts: see `sums_of`.
         chains: see `sums_of`.
 
     Returns:
-        By how much each exceeds it with the multipliers on entry, shape (count,); and by how much a family of
-        each vertex does with those on return, shape (n,), at least 0; both int64.
+        The excess of each family with the multipliers on entry, shape (count,); and the largest excess of a
+        family of each vertex with those on return, shape (n,), at least 0; both int64.
     """
     of_vertex, vertex_cuts, of_pair, pair_cuts = where
     n = of_vertex.size - 1
     sums, ends = sums_of(amounts, chains)
     given, excess, left = sums.copy(), over.copy(), np.zeros(n, np.int64)
-    # The cut of each chain from which on {a,b} is in them, and that from which on {v,a,b} is; and the last
-    # family for which this is so.
+    # For each chain, the first cut that contains {a,b}, and the first that contains {v,a,b}; and the last
+    # family for which these were set.
     out, enters = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64)
     last_out, last_enters = np.full(ends.size, -1, np.int64), np.full(ends.size, -1, np.int64)
     found = np.empty(ends.size, np.int64)
@@ -158,7 +158,7 @@ def lower(families, over, where, amounts, chains):
             for i in range(begin, end):
                 k = cuts[i]
                 c = chains[k]
-                if part < 3:  # those of {a,b}
+                if part < 3:  # the subsets of {a,b}
                     out[c] = min(out[c], k) if last_out[c] == at else k
                     last_out[c] = at
                 elif last_out[c] < at or k < out[c]:
@@ -175,7 +175,7 @@ def lower(families, over, where, amounts, chains):
             excess[at] += given[enters[c]] - (given[out[c]] if beyond else 0)
             rest += sums[enters[c]] - (sums[out[c]] if beyond else 0)
         if rest > 0:
-            # The last chains first: families of earlier searches exceed nothing by the others.
+            # The latest chains first: earlier searches have already lowered the others.
             for c in np.sort(found[:count])[::-1]:
                 fallen = 0
                 k = out[c] - 1

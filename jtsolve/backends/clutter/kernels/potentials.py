@@ -1,12 +1,12 @@
 """Shortest paths in a lattice of sets, from ∅ to the sets that contain a sink; see `potentials`.
 
-Sets are positions, as in `kernels.clutters`; a potential or distance has shape (m,), a cost of families shape
-(width, m), all int32. A family (v,P) is an arc from P to P∪v, with a cost, and arcs without cost lead from
-every set to its facets. Potentials are at most 2^28.
+Sets are positions, as in `kernels.clutters`. Potentials and distances have shape (m,), costs of families
+shape (width, m), all int32. A family (v,P) is an arc from P to P∪v with a cost, and arcs without cost lead
+from every set to its facets. Potentials are at most 2^28.
 
 Sets that differ only in their least member are consecutive, and so are their facets, except the first, which
-they share. A *run* is such a part of the lattice: (x,b,c,d) for some x in a row, with the facets (b,c,d),
-(x,c,d), (x,b,d) and (x,b,c). Loops go over the sets of a run, so that compilers vectorise them; positions are
+they share. A *run* is a range of such sets: (x,b,c,d) for consecutive x, with the facets (b,c,d), (x,c,d),
+(x,b,d) and (x,b,c). Inner loops go over the sets of a run, so that compilers vectorise them; positions are
 unsigned, so that no index counts from the end of an array.
 """
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NEVER = np.int32((1 << 30) - 1)
-"""The cost of a family that is not allowed, and the distance of a set that is not reached; the sum of two
-is an int32."""
+"""Cost of a family that is not allowed, and distance of an unreached set; twice this fits an int32."""
 LARGEST = 1 << 28
 """Upper limit of the potentials."""
 _FOUR = 4
-"""Members of the largest sets at treewidth 3, for which loops are unrolled: a sink has fewer, so that they
-only link their facets, and their distances are needed at the end only."""
+"""Size of the largest sets at treewidth 3, for which loops are unrolled. Sinks are smaller, so that the
+largest sets only link their facets, and their own distances are needed at the end only."""
 _NOTHING = np.int32(0)
 _MOST = 1 << 29
 """Cap on reduced costs: potentials differ by less."""
@@ -46,7 +45,7 @@ class Runs(NamedTuple):
     Attributes:
         first: shape (runs,), uint64: the position of the first set.
         length: shape (runs,), uint64: the number of sets.
-        size: shape (runs,), int32: the members of each set.
+        size: shape (runs,), int32: the size of the sets.
         facets: shape (runs, width), uint64: the positions of the facets of the first set.
         of: shape (runs, width), int32: the runs of these facets.
     """
@@ -59,12 +58,12 @@ class Runs(NamedTuple):
 
 
 def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
-    """Returns the longest runs of a lattice whose facets in each place lie in one run."""
-    # A set continues the run of the one before if it is the next in its order and so are all its facets.
+    """Returns the longest runs of a lattice whose j-th facets lie in one run, for each j."""
+    # A set continues the run of its predecessor if its facets follow those of the predecessor.
     goes_on = np.append(False, (sizes[1:] == sizes[:-1]) & (facets[1:, 0] == facets[:-1, 0]))
     for j in range(1, facets.shape[1]):
         goes_on[1:] &= (facets[1:, j] == facets[:-1, j] + 1) | (sizes[1:] <= j)
-    # Small sets first: a run ends where the run of a facet ends.
+    # By size: a run ends where the run of a facet ends.
     for size in range(2, facets.shape[1] + 1):
         a, end = np.searchsorted(sizes, [size, size + 1])
         goes_on[a:end] &= goes_on[facets[a:end, 1:size]].all(axis=1)
@@ -82,25 +81,25 @@ def runs_of(facets: NDArray[np.int32], sizes: NDArray[np.int32]) -> Runs:
 
 @kernel
 def reduced_costs_in_steps(values, members, facets, sizes, allowed, best, shift):
-    """Returns best(v) − (values(P∪v) − values(P)) of families, in steps of 2^shift units, rounded down."""
+    """Returns reduced costs best(v) − (values(P∪v) − values(P)), in steps of 2^shift units, rounded down."""
     found = np.full(allowed.shape[::-1], NEVER, np.int32)
     for a in range(sizes.size):
         for j in range(sizes[a]):
             if allowed[a, j]:
                 exact = best[members[a, j]] - (values[a] - values[facets[a, j]])
-                # Rounded down: a potential never exceeds the reduced cost of a family.
+                # Rounding down keeps the exact reduced costs ≥ 0 after any charge up to this.
                 found[j, a] = min(exact >> shift, _MOST)
     return found
 
 
 @kernel
 def add_potential(values, potential, facets, sizes, shift):
-    """Adds a potential, in steps of 2^shift units, to values of sets; returns whether it rises from 0."""
+    """Adds a potential, in steps of 2^shift units, to values of sets; returns whether it is monotone."""
     rises = potential[0] == 0
     for a in range(1, sizes.size):
         values[a] += np.int64(potential[a]) << shift
         for j in range(sizes[a]):
-            # Monotone along all arcs of the lattice: the potential is a sum of up-sets' indicators.
+            # Monotone along all arcs of the lattice, it is a sum of indicators of up-sets.
             rises &= potential[facets[a, j]] <= potential[a]
     return rises
 
@@ -124,7 +123,7 @@ def add_cuts(words, first, amounts, sinks, potentials):
 
 @kernel(allocates=False)
 def _is_noted(fell, runs, r):
-    """Returns whether a run has a facet in a run that is noted."""
+    """Returns whether a run has a facet in a run of `fell`."""
     found = False
     for j in range(runs.size[r]):
         found |= fell[runs.of[r, j]]
@@ -133,9 +132,9 @@ def _is_noted(fell, runs, r):
 
 @kernel(allocates=False)
 def _climb(cost, distance, runs, largest, fell):
-    """Lowers distances by one family, from facets to sets, and without cost from there to all facets.
+    """Relaxes all arcs from facets to sets, and from each set to its facets, from small sets to large ones.
 
-    In turn, from small sets to large ones; of the largest, over runs with a facet in a run in `fell`.
+    Of the largest sets, only runs with a facet in a run of `fell`.
     """
     unrolls = runs.size[-1] == _FOUR
     for r in range(1, largest if unrolls else runs.size.size):
@@ -163,7 +162,7 @@ def _climb(cost, distance, runs, largest, fell):
 
 @kernel(allocates=False)
 def _climb_four(cost, distance, runs, largest, fell):
-    """Does that from facets of the largest sets to the other facets, where these sets have four members."""
+    """Does the same among the facets of the largest sets, where these have four members."""
     c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
     for r in range(largest, runs.size.size):
         of, facets = runs.of[r], runs.facets[r]
@@ -182,7 +181,7 @@ def _climb_four(cost, distance, runs, largest, fell):
 
 @kernel(allocates=False)
 def _lower_facets(distance, runs, largest):
-    """Lowers distances without cost from sets to their facets, from large sets to small ones."""
+    """Relaxes the arcs without cost from sets to their facets, from large sets to small ones, forwards."""
     for r in range(largest - 1, 0, -1):
         a, length = runs.first[r], runs.length[r]
         common = distance[runs.facets[r, 0]]
@@ -197,10 +196,7 @@ def _lower_facets(distance, runs, largest):
 
 @kernel(allocates=False)
 def _descend(cost, distance, runs, largest, fell):
-    """Lowers distances without cost to those of facets, and by one family from there to all facets.
-
-    In turn, from large sets to small ones; of the largest, over runs with a facet in a run in `fell`.
-    """
+    """Relaxes all arcs backwards, for distances to a sink, from large sets to small ones; see `_climb`."""
     unrolls = runs.size[-1] == _FOUR
     if unrolls:
         _descend_four(cost, distance, runs, largest, fell)
@@ -226,7 +222,7 @@ def _descend(cost, distance, runs, largest, fell):
 
 @kernel(allocates=False)
 def _descend_four(cost, distance, runs, largest, fell):
-    """Does that from facets of the largest sets to the other facets, where these sets have four members."""
+    """Does the same among the facets of the largest sets, where these have four members."""
     c0, c1, c2, c3 = cost[0], cost[1], cost[2], cost[3]
     for r in range(runs.size.size - 1, largest - 1, -1):
         of, facets = runs.of[r], runs.facets[r]
@@ -246,7 +242,7 @@ def _descend_four(cost, distance, runs, largest, fell):
 
 @kernel(allocates=False)
 def _lower_to_facets(distance, runs, largest):
-    """Lowers distances without cost to those of facets, from small sets to large ones."""
+    """Relaxes the arcs without cost backwards, from small sets to large ones."""
     for r in range(1, largest):
         a, length = runs.first[r], runs.length[r]
         common = distance[runs.facets[r, 0]]
@@ -260,7 +256,7 @@ def _lower_to_facets(distance, runs, largest):
 
 @kernel(allocates=False)
 def _first_largest(runs):
-    """Returns the first run of the largest sets, which are most of the sets."""
+    """Returns the first run of the largest sets."""
     first = runs.size.size - 1
     while runs.size[first - 1] == runs.size[first]:
         first -= 1
@@ -269,9 +265,9 @@ def _first_largest(runs):
 
 @kernel(allocates=False)
 def _note_falls(distance, before, limit, runs, largest, fell):
-    """Notes the runs where a distance fell below a limit since the last call; returns whether any did.
+    """Marks the runs where a distance fell below a limit since the last call; returns whether any did.
 
-    Of the runs before those of the largest sets.
+    Runs of the largest sets are left out.
     """
     some = False
     for r in range(largest):
@@ -281,7 +277,7 @@ def _note_falls(distance, before, limit, runs, largest, fell):
             found |= (distance[a] < before[a]) & (distance[a] < limit)
         for a in range(first, last):
             before[a] = distance[a]
-        # The next pass skips the largest sets all of whose facets are in runs that did not fall.
+        # The next pass skips those of the largest sets whose facets are all in runs without a change.
         fell[r] = found
         some |= found
     return some
@@ -289,10 +285,11 @@ def _note_falls(distance, before, limit, runs, largest, fell):
 
 @kernel
 def distances_from_empty(cost, runs, sink, distance):
-    """Lowers distances, in place, to those from the sets that have one: ∅, at 0.
+    """Lowers distances from ∅, in place, until they are the lengths of shortest paths.
 
-    Those that are no less than the sink's may stay too large. One pass goes up to the largest sets and down
-    again; these only link others: a pass skips them where the others have not changed.
+    On entry, only ∅ has a finite distance, 0. Distances of at least that of the sink may stay too large. Each
+    pass goes up to the largest sets and down again. The largest sets only link others: a pass skips them
+    where the others have not changed.
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
@@ -312,9 +309,9 @@ def distances_from_empty(cost, runs, sink, distance):
 
 @kernel
 def distances_to_sink(cost, runs, distance):
-    """Lowers distances, in place, to those to the sets that have one: those that contain the sink, at 0.
+    """Lowers distances to the sets that contain the sink, in place; see `distances_from_empty`.
 
-    Those that are no less than that of ∅ may stay too large. See `distances_from_empty`.
+    On entry, only these have a finite distance, 0. Distances of at least that of ∅ may stay too large.
     """
     largest = _first_largest(runs)
     before = distance[: runs.first[largest]].copy()
@@ -333,13 +330,13 @@ def distances_to_sink(cost, runs, distance):
 
 
 @kernel
-def exchange(reduced, taking, giving, runs):
-    """Charges a potential to the reduced costs, and refunds another one.
+def exchange(reduced, charged, refunded, runs):
+    """Charges one potential to the reduced costs, and refunds another.
 
     Args:
         reduced: reduced costs of families, changed in place; values below 0, by rounding, become 0.
-        taking: the one potential.
-        giving: the other.
+        charged: the first potential.
+        refunded: the other.
         runs: of the lattice.
     """
     for r in range(1, runs.size.size):
@@ -347,15 +344,15 @@ def exchange(reduced, taking, giving, runs):
         for j in range(runs.size[r]):
             f, step, cost = runs.facets[r, j], np.uint64(j > 0), reduced[j]
             for i in range(length):
-                taken = np.int32(taking[a + i] - taking[f + step * i])
-                given = np.int32(giving[a + i] - giving[f + step * i])
-                left = np.int32(max(_NOTHING, np.int32(cost[a + i] - taken)) + given)
+                charge = np.int32(charged[a + i] - charged[f + step * i])
+                refund = np.int32(refunded[a + i] - refunded[f + step * i])
+                left = np.int32(max(_NOTHING, np.int32(cost[a + i] - charge)) + refund)
                 cost[a + i] = NEVER if cost[a + i] == NEVER else left
 
 
 @kernel
-def _rises(potential, runs, held):
-    """Writes how much of each family a potential needs: max(0, potential(P∪v) − potential(P))."""
+def _write_charges(potential, runs, held):
+    """Writes the charge of a potential to each family: max(0, potential(P∪v) − potential(P))."""
     for r in range(1, runs.size.size):
         a, length = runs.first[r], runs.length[r]
         for j in range(runs.size[r]):
@@ -365,33 +362,32 @@ def _rises(potential, runs, held):
 
 
 @kernel
-def renew(free, potential, inside, from_empty, runs, room):
-    """Gives a sink the largest potential that the others leave it, with the cuts near ∅ or near the sink.
+def update_potential(free, potential, inside, from_empty, runs, room):
+    """Maximises the potential of one sink, given the others, with its cuts near ∅ or near the sink.
 
-    Where that is no more than it had, the result is a mean of old and new: both are as large, and what either
-    does not need of a family is left to the others.
+    If it is no larger than before at the sink, the result is a weighted mean of the old and new potentials,
+    which is as large and leaves other sinks the slack of both.
 
     Args:
         free: the reduced costs of families without the potential.
         potential: of the sink, changed in place.
-        inside: int32: the sets that contain the sink.
-        from_empty: whether the cuts are to be near ∅.
+        inside: int32: the sets that contain the sink, the sink first.
+        from_empty: whether to put the cuts near ∅.
         runs: of the lattice.
         room: (an array of costs, one of distances), overwritten.
     """
     held, distance = room
-    # The sink's own set comes first in `inside`: its potential is what the bound subtracts.
-    before = potential[inside[0]]
+    before = potential[inside[0]]  # which the bound subtracts
     distance[:] = NEVER
     if from_empty:
         distance[0] = 0
         distances_from_empty(free, runs, inside[0], distance)
-        # The shortest path from ∅ to the sink: the most that π_a(a) can be with the others as they are.
+        # The length of the shortest path is the largest π_a(a), given the others.
         total = min(LARGEST, distance[inside[0]])
-        # Of the costs of these distances, only those on the way to the sink are kept.
+        # Of the charges of these distances, only those on shortest paths to the sink are kept.
         for a in range(distance.size):
             distance[a] = min(total, distance[a])
-        _rises(distance, runs, held)
+        _write_charges(distance, runs, held)
         distance[:] = NEVER
         distance[inside] = 0
         distances_to_sink(held, runs, distance)
@@ -399,8 +395,8 @@ def renew(free, potential, inside, from_empty, runs, room):
         distance[inside] = 0
         distances_to_sink(free, runs, distance)
         total = min(LARGEST, distance[0])
-    # Where nothing is gained, a mean of two optimal potentials is optimal too, and lies inside the face of
-    # optima (the relative interior rule), from which other sinks can gain.
+    # Without a gain, the old potential is optimal too, and means of both lie inside the face of optima (the
+    # relative interior rule), where other sinks can gain.
     keeps = np.int32(total <= before)
     for a in range(distance.size):
         new = np.int32(total - min(total, distance[a]))
@@ -409,12 +405,12 @@ def renew(free, potential, inside, from_empty, runs, room):
 
 @kernel
 def add_stretched(potentials, bits, ends, slopes, total):
-    """total(A) += Σ_u φ_u(potentials[u](A)), φ_u continuous with a slope for every interval of 2^bits.
+    """total(A) += Σ_u φ_u(potentials[u](A)), φ_u continuous with a slope for each interval of length 2^bits.
 
     Args:
         potentials: shape (sinks, m).
         bits: see above; intervals begin at 0.
-        ends: shape (sinks + 1,), int64: slopes ends[u] to ends[u + 1] are those of u.
+        ends: shape (sinks + 1,), int64: slopes ends[u] to ends[u + 1] belong to u.
         slopes: shape (ends[-1],), float64.
         total: shape (m,), float64, changed in place.
     """
@@ -426,20 +422,19 @@ def add_stretched(potentials, bits, ends, slopes, total):
             base[k] = base[k - 1] + (slope[k - 1] - slope[k]) * (k << bits)
         potential = potentials[u]
         for a in range(total.size):
-            at = np.uint32(potential[a])  # no position counts from the end, so that compilers vectorise
+            at = np.uint32(potential[a])  # unsigned, so that compilers vectorise
             total[a] += base[at >> log] + slope[at >> log] * at
 
 
 @kernel
 def stretch(potential, bits, slope):
-    """Replaces a potential by φ(potential), φ as in `add_stretched`: it is rounded, but never falls."""
+    """Replaces a potential by φ(potential), φ as in `add_stretched`, rounded but still monotone."""
     base = np.zeros(slope.size, np.int64)
     exact = np.empty(slope.size, np.int64)
     for k in range(slope.size):
         exact[k] = np.int64(min(slope[k], _STEEPEST) * _ONE)
         if k > 0:
-            # φ is continuous and its slopes are ≥ 0: rounded down in integers it still never falls, as a
-            # potential must not.
+            # φ is continuous with slopes ≥ 0: it stays monotone when it is rounded down.
             base[k] = min(base[k - 1] + (exact[k - 1] << bits), LARGEST * _ONE)
     for a in range(potential.size):
         z = potential[a]
@@ -449,7 +444,7 @@ def stretch(potential, bits, slope):
 
 @kernel
 def gathered(share, facets):
-    """Returns the inflow of each set from families, less its outflow, in shares of 1."""
+    """Returns for each set A the shares of families with P∪v = A, less those of families with P = A."""
     found = np.zeros(share.shape[0])
     for a in range(share.shape[0]):
         for j in range(share.shape[1]):
@@ -461,7 +456,7 @@ def gathered(share, facets):
 
 @kernel
 def covered(potentials, bits, ends, amounts):
-    """Returns how much of every interval the sets cover: Σ_A amounts(A) · |[0, π(A)] ∩ interval|.
+    """Returns Σ_A amounts(A) · |[0, π(A)] ∩ interval| for each interval of each sink.
 
     Args:
         potentials, bits, ends: see `add_stretched`.
@@ -478,7 +473,7 @@ def covered(potentials, bits, ends, amounts):
                 k = z >> bits
                 last[k] += amounts[a]
                 part[k] += amounts[a] * (z - (k << bits))
-        # From the last interval down: sets whose potential ends further up cover the whole interval.
+        # From the last interval down: sets whose potential ends in a later one cover the whole interval.
         beyond = 0.0
         for k in range(part.size - 1, -1, -1):
             part[k] += beyond * (1 << bits)
