@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import networkx as nx
@@ -534,79 +534,6 @@ def test_a_better_bound_than_proved_is_rejected(tmp_path: Path) -> None:
     assert rejected == 24
 
 
-def corruptions(plain: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Returns copies of a certificate, each with one kind of entry corrupted."""
-
-    def copy() -> Any:
-        return json.loads(json.dumps(plain))
-
-    found = {}
-    for key, value in (
-        ("digest", "sha256:0"),
-        ("variables", ["X"]),
-        ("root", 99),
-        ("shift", 70),
-        ("nodes", []),
-    ):
-        found[key] = {**copy(), key: value}
-    last = next(k for k, node in enumerate(plain["nodes"]) if node.get("last", {}).get("cuts"))
-    number, weight = plain["nodes"][last]["last"]["cuts"][0]
-    for name, value in (("negative weight", -weight), ("huge weight", 1 << 60), ("huger weight", 10**30)):
-        broken = copy()
-        broken["nodes"][last]["last"]["cuts"][0][1] = value
-        found[name] = broken
-    for name, sets in (
-        ("empty set", [*plain["sets"], []]),
-        ("no variable", [*plain["sets"], [77]]),
-        ("unordered set", [*plain["sets"], [1, 0]]),
-    ):
-        broken = copy()
-        broken["sets"] = sets
-        broken["cuts"][number].append(len(plain["sets"]))
-        found[name] = broken
-    broken = copy()
-    broken["sets"].append([0, 1, 2])
-    broken["cuts"][number] = [len(plain["sets"])]
-    found["nothing complete"] = broken
-    broken = copy()
-    broken["cuts"][number].append(len(plain["sets"]))
-    found["no such set"] = broken
-    broken = copy()
-    broken["nodes"][last]["last"]["cuts"][0][0] = len(plain["cuts"])
-    found["no such row"] = broken
-    broken = copy()
-    for node in broken["nodes"]:
-        for multipliers in [*node.get("stages", []), *([node["last"]] if "last" in node else [])]:
-            multipliers["cuts"] = []
-    found["no cuts"] = broken
-    broken = copy()
-    del broken["nodes"][last]["last"]
-    found["no end"] = broken
-    broken = copy()
-    broken["nodes"][last]["graph"] = True
-    found["two ends"] = broken
-    broken = copy()
-    del broken["nodes"][last]["last"]
-    broken["nodes"][last]["graph"] = True
-    found["not one graph"] = broken
-    branch = next(k for k, node in enumerate(plain["nodes"]) if "edge" in node)
-    for name, entry in (
-        ("missing branch", {"absent": None}),
-        ("shared branch", {"absent": plain["nodes"][branch]["present"]}),
-        ("no such node", {"present": 10**6}),
-        ("no pair", {"edge": [1, 1]}),
-    ):
-        broken = copy()
-        broken["nodes"][branch].update(entry)
-        found[name] = broken
-    broken = copy()
-    child = broken["nodes"][branch]["present"]
-    broken["nodes"][child].update(edge=broken["nodes"][branch]["edge"], absent=0, present=0)
-    broken["nodes"][child].pop("last", None)
-    found["twice the same edge"] = broken
-    return found
-
-
 def branching_problem() -> Problem:
     """Returns a problem whose proof needs branches."""
     for seed in range(20):
@@ -614,15 +541,6 @@ def branching_problem() -> Problem:
         if solve(problem, ALONE).stats["nodes"] > 1:
             return problem
     raise AssertionError("none of these needs branches")
-
-
-def test_every_kind_of_corruption_is_rejected(tmp_path: Path) -> None:
-    problem = branching_problem()
-    result, path = proof(problem, tmp_path)
-    assert holds(problem, result, path) == ()
-    for name, broken in corruptions(json.loads(path.read_text())).items():
-        path.write_text(json.dumps(broken))
-        assert holds(problem, result, path), name
 
 
 def test_rows_that_do_not_follow_are_rejected(tmp_path: Path) -> None:
@@ -695,7 +613,6 @@ def test_a_search_without_a_certificate_keeps_no_multipliers() -> None:
     assert search.run() is Stop.FINISHED
     assert isinstance(search.best.tree, JunctionTree)
     assert search.root.proof.last is None
-    assert varset(chain([0], [1])) == 3
 
 
 # More sets than fit

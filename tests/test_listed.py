@@ -105,7 +105,7 @@ def test_a_search_finds_all_families_above_the_floor(ones: float) -> None:
     n, random = 9, np.random.default_rng(7)
     scores = problem_of(binary_table(n, 3, ones=ones), Bic()).scores
     assert isinstance(scores, DataScores)
-    triples = scores.triples()
+    triples = Triples.of(scores.scorer)
     floor = random.random(n) * 4
     apart, linked = random.random((n, n)) * 3, random.random((n, n))
     linked += linked.T
@@ -200,7 +200,7 @@ def test_the_bounds_of_ascents_that_continue_others_hold(seed: int, monkeypatch:
 def test_cuts_are_added_to_the_sets_in_them() -> None:
     scores, random = problem_of(binary_table(8, 2), Bic()).scores, np.random.default_rng(3)
     assert isinstance(scores, DataScores)
-    triples = scores.triples()
+    triples = Triples.of(scores.scorer)
     families = listed._families(triples, 0, np.array([[0, 1, 2], [1, 2, 5], [3, 5, 6]]), triples.pairs > 0)
     members = [frozenset(row[row < families.n].tolist()) for row in families.members]
     joins = [random.integers(1, len(members), size=3) for _ in range(12)]

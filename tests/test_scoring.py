@@ -564,7 +564,7 @@ def test_long_batches_end_when_the_run_has_to_stop_and_short_ones_do_not() -> No
     table = data_table((2,) * 30, 40_000)
     lazy = DataScores(table, Bdeu(), 5)
     rows = np.array(list(combinations(range(30), 5)), dtype=np.intp)
-    assert len(rows) * lazy._scorer.nanoseconds > 2 * _PIECE_NANOSECONDS
+    assert len(rows) * lazy.scorer.nanoseconds > 2 * _PIECE_NANOSECONDS
     run = ImpatientRun(1, Stop.TIME)
     guarded = lazy.guarded(run)
     with pytest.raises(StoppedError):

@@ -12,7 +12,6 @@ import numpy as np
 from jtsolve.core.scores import Stoppable, StoppedError
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import ChoiceError, InputError
-from jtsolve.scoring import triples
 from jtsolve.scoring.mixed import MixedScorer
 from jtsolve.scoring.priced import priced_bounds, seconds_of_search
 from jtsolve.scoring.scorer import GaussianScorer
@@ -66,7 +65,7 @@ class DataScores:
     -1.386294
     """
 
-    __slots__ = ("_cache", "_room", "_scorer", "_stoppable", "max_size", "n")
+    __slots__ = ("_cache", "_room", "_stoppable", "max_size", "n", "scorer")
 
     def __init__(
         self,
@@ -88,12 +87,12 @@ class DataScores:
         return scores
 
     def __repr__(self) -> str:
-        scorer = self._scorer
+        scorer = self.scorer
         return f"DataScores({scorer.table.digest()}, {scorer.score!r}, {self.max_size})"
 
     def __getstate__(self) -> tuple[int, Scorer, int]:
         """Returns the state, without the cache, for another process."""
-        return self.max_size, self._scorer, self._room
+        return self.max_size, self.scorer, self._room
 
     def __setstate__(self, state: tuple[int, Scorer, int]) -> None:
         """Restores the state with an empty cache."""
@@ -101,8 +100,8 @@ class DataScores:
         self._set(state, _Cache(scorer.table.n, room), None)
 
     def _set(self, state: tuple[int, Scorer, int], cache: _Cache, stoppable: Stoppable | None) -> None:
-        self.max_size, self._scorer, self._room = state
-        self.n, self._cache, self._stoppable = self._scorer.table.n, cache, stoppable
+        self.max_size, self.scorer, self._room = state
+        self.n, self._cache, self._stoppable = self.scorer.table.n, cache, stoppable
 
     def guarded(self, stoppable: Stoppable) -> DataScores:
         """See `core.scores.Guarded`; the cache is shared."""
@@ -113,17 +112,17 @@ class DataScores:
     @property
     def rows(self) -> int:
         """The total weight of the rows of the data, at least 1."""
-        return max(1, round(self._scorer.table.total))
+        return max(1, round(self.scorer.table.total))
 
     @property
     def ceilings(self) -> tuple[float, ...]:
         """See `Problem.ceilings`."""
-        return tuple(self._scorer.ceilings().tolist())
+        return tuple(self.scorer.ceilings().tolist())
 
     @property
     def _gaussian(self) -> GaussianScorer | None:
         """The scorer of real columns; None if there are columns of states."""
-        scorer = self._scorer
+        scorer = self.scorer
         if isinstance(scorer, MixedScorer) and scorer.discrete is None:
             scorer = scorer.gaussian
         return scorer if isinstance(scorer, GaussianScorer) else None
@@ -139,18 +138,6 @@ class DataScores:
         if self._gaussian is None:
             return iter(())
         return priced_bounds(self._gaussian, size, target, workers, proceed)
-
-    def searching_seconds(self, workers: int) -> float:
-        """Returns the predicted seconds of a search of `triples`; inf if there are none."""
-        return triples.seconds_of_search(self._scorer, workers)
-
-    def searching_bytes(self) -> int:
-        """Returns the predicted bytes of a search of `triples`, besides pairs and sets."""
-        return triples.bytes_of_search(self._scorer)
-
-    def triples(self) -> triples.Triples:
-        """Returns the sets of three, for searches of the best families; needs finite `searching_seconds`."""
-        return triples.Triples.of(self._scorer)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -173,7 +160,7 @@ class DataScores:
             if done < 1:
                 self._check_stop()
 
-        return tabulate_with(self._scorer, max_size, workers=workers, proceed=proceed).values
+        return tabulate_with(self.scorer, max_size, workers=workers, proceed=proceed).values
 
     def _check_stop(self) -> None:
         """Raises StoppedError if a stop is requested."""
@@ -182,7 +169,7 @@ class DataScores:
 
     def extremes(self) -> tuple[float, float]:
         """See `LocalScores.extremes`; loose, since they depend on dimensions and marginals only."""
-        return self._scorer.extremes(self.max_size)
+        return self.scorer.extremes(self.max_size)
 
     def batch(self, sets: NDArray[np.intp]) -> NDArray[np.float64]:
         """See `LocalScores.batch`."""
@@ -218,12 +205,12 @@ class DataScores:
 
     def _counted(self, distinct: NDArray[np.int64]) -> NDArray[np.float64]:
         """Returns the scores of distinct sets, whose members are in decreasing order."""
-        piece = max(1, int(_PIECE_NANOSECONDS / self._scorer.nanoseconds))
+        piece = max(1, int(_PIECE_NANOSECONDS / self.scorer.nanoseconds))
         parts = []
         for start in range(0, len(distinct), piece):
             if start:
                 self._check_stop()
-            parts.append(self._scorer.values(distinct[start : start + piece]))
+            parts.append(self.scorer.values(distinct[start : start + piece]))
         return np.concatenate(parts)
 
 

@@ -10,7 +10,7 @@ form of BDJ) do not have this form.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, TypeGuard
 
 from jtsolve.errors import ChoiceError
 
@@ -73,10 +73,8 @@ class Marginal:
 class DiscreteScore(Protocol):
     """A score of discrete data: a sum over the occupied cells, plus a term independent of the counts."""
 
-    @property
-    def name(self) -> str:
-        """The name in the registry."""
-        ...
+    name: ClassVar[str]
+    """The name in the registry."""
 
     @property
     def cell_terms(self) -> CellTerms:
@@ -91,10 +89,8 @@ class DiscreteScore(Protocol):
 class GaussianScore(Protocol):
     """A score of continuous data: a function of ln det of a principal submatrix."""
 
-    @property
-    def name(self) -> str:
-        """The name in the registry."""
-        ...
+    name: ClassVar[str]
+    """The name in the registry."""
 
     def least_rows(self, size: int) -> int:
         """Returns the minimum number of rows for sets of this size."""
@@ -159,19 +155,14 @@ class MixedScore(Protocol):
     The matrices depend on d only. Discrete columns alone have the score `discrete`, real ones `gaussian`.
     """
 
-    @property
-    def name(self) -> str:
-        """The name in the registry."""
-        ...
+    name: ClassVar[str]
+    """The name in the registry."""
+    standardised: ClassVar[bool]
+    """Whether raw columns are scored in units of their standard deviations."""
 
     @property
     def columns(self) -> Literal["normal-scores", "raw"]:
         """The transformation of real columns."""
-        ...
-
-    @property
-    def standardised(self) -> bool:
-        """Whether raw columns are scored in units of their standard deviations."""
         ...
 
     @property

@@ -159,28 +159,31 @@ class CountingScorer:
 
     def values(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
         """See `Scorer`."""
-        terms = self.score.cell_terms
+        sums, cells = self._sums(sets)
+        return _with_rest(sets, self.unit * sums, cells, self._rest)
+
+    def _sums(self, sets: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the sums over the cells, and the numbers of cells; see `kernels.counting`."""
+        terms, found = self.score.cell_terms, self.counted
         shared, each = (terms.shared, terms.each) if isinstance(terms, Dirichlet) else (0.0, 0.0)
-        if isinstance(self.counted, PartitionedTable):
-            sums, cells = sums_over_partitions(self.counted, sets, shared, each, self.proceed)
-            return _with_rest(sets, sums, cells, self._rest)
-        weights = ONCE if self.counted.weights is None else self.counted.weights
-        counted = (sets, self.counted.codes, self.arities, weights, float(shared), float(each))
-        if _KERNELS.prefer_numpy(counting.seconds(len(sets), self.counted.rows)):
-            sums, cells = counting.sums_over_cells(*counted)
-            return _with_rest(sets, self.unit * sums, cells, self._rest)
+        if isinstance(found, PartitionedTable):
+            return sums_over_partitions(found, sets, shared, each, self.proceed)
+        weights = ONCE if found.weights is None else found.weights
+        counted = (sets, found.codes, self.arities, weights, float(shared), float(each))
+        if _KERNELS.prefer_numpy(counting.seconds(len(sets), found.rows)):
+            return counting.sums_over_cells(*counted)
         if self.bits is not None and sets.shape[1] <= self.bits.width:
             from jtsolve.scoring.kernels.bitcounting import sums_over_binary_cells
 
-            columns, entropy = self.bits.columns, self.bits.terms
-            sums, cells = sums_over_binary_cells(
-                sets, columns, self.table.total, self.arities, entropy, shared, each
+            bits, entropy, rows = self.bits.columns, self.bits.terms, self.table.total
+            by_bits: tuple[NDArray[np.float64], NDArray[np.float64]] = sums_over_binary_cells(
+                sets, bits, rows, self.arities, entropy, shared, each
             )
-            return _with_rest(sets, sums, cells, self._rest)
+            return by_bits
         from jtsolve.scoring.kernels.counting import sums_over_cells
 
-        sums, cells = sums_over_cells(*counted)
-        return _with_rest(sets, self.unit * sums, cells, self._rest)
+        by_rows: tuple[NDArray[np.float64], NDArray[np.float64]] = sums_over_cells(*counted)
+        return by_rows
 
     def extremes(self, max_size: int) -> tuple[float, float]:
         """See `Scorer`; bounds the sum and the rest separately, the rest being monotone in the cells."""

@@ -128,14 +128,20 @@ def tabulate_with(
         workers: threads; None for all cores.
         proceed: called with the fraction done; raises an error to stop.
     """
+    values = _all_values(scorer, max_size, workers or cores(), proceed)
+    values.setflags(write=False)
+    return DenseScores(scorer.table.n, max_size, values)
+
+
+def _all_values(
+    scorer: Scorer, max_size: int, workers: int, proceed: Callable[[float], object]
+) -> NDArray[np.float64]:
+    """Returns the scores of all sets in colex order."""
     if isinstance(scorer, CountingScorer) and isinstance(scorer.table, PartitionedTable):
         return _by_passes(scorer, scorer.table, max_size, proceed)
-    n, workers = scorer.table.n, workers or cores()
     if isinstance(scorer, MixedScorer):
-        values = fill_mixed(scorer, max_size, workers, proceed)
-        values.setflags(write=False)
-        return DenseScores(n, max_size, values)
-    order = ColexOrder(n, max_size)
+        return fill_mixed(scorer, max_size, workers, proceed)
+    order = ColexOrder(scorer.table.n, max_size)
     values = np.empty(order.count)
     piece = min(_PIECE_SETS, int(_PIECE_NANOSECONDS / scorer.nanoseconds), order.count // (8 * workers))
     piece = max(1, piece)
@@ -150,15 +156,13 @@ def tabulate_with(
         for start in starts:
             fill(start)
             proceed(min(start + piece, order.count) / order.count)
-        values.setflags(write=False)
-        return DenseScores(n, max_size, values)
+        return values
     pool = ThreadPoolExecutor(workers)
     try:
         _fill_all(pool, fill, starts, most=2 * workers, total=order.count, proceed=proceed)
     finally:
         pool.shutdown(cancel_futures=True)
-    values.setflags(write=False)
-    return DenseScores(n, max_size, values)
+    return values
 
 
 def _fill_all(
@@ -189,8 +193,8 @@ def _fill_all(
 
 def _by_passes(
     scorer: CountingScorer, table: PartitionedTable, max_size: int, proceed: Callable[[float], object]
-) -> DenseScores:
-    """Returns the table of a scorer of partitions, which counts one block of sets in a pass over the data.
+) -> NDArray[np.float64]:
+    """Returns the scores by a scorer of partitions, which counts one block of sets in a pass over the data.
 
     If a worker lacks memory, this block and all later ones are halved.
     """
@@ -218,8 +222,7 @@ def _by_passes(
             continue
         start += len(sets)
     proceed(1.0)
-    values.setflags(write=False)
-    return DenseScores(table.n, max_size, values)
+    return values
 
 
 def passes(table: PartitionedTable, max_size: int, workers: Workers) -> int:

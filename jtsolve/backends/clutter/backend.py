@@ -66,6 +66,7 @@ from jtsolve.errors import LimitError
 from jtsolve.families.families import choose_root, families_of, predicted_memory, predicted_sets
 from jtsolve.io.certificate import write_certificate
 from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.triples import seconds_of_search
 
 if TYPE_CHECKING:
     from jtsolve.backends.support.relaxation import Relaxation
@@ -374,7 +375,8 @@ class ClutterCuts:
         if not isinstance(scores, DataScores) or problem.max_clique_size != LISTED_SIZE:
             return False
         left = inf if limits.time is None else limits.time - limits.elapsed
-        if scores.searching_seconds(limits.workers) >= left / 2 or not self._only_ascends(problem, limits):
+        seconds = seconds_of_search(scores.scorer, limits.workers)
+        if seconds >= left / 2 or not self._only_ascends(problem, limits):
             return False
         held = resident_memory() + _LIBRARIES
         lacks = held + memory_of_ascent(problem) > limits.memory_bytes

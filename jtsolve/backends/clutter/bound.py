@@ -167,19 +167,6 @@ def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bou
     return Bound(sum(best.tolist()) - price, values, best, union, slot)
 
 
-def least_sum(families: Families, scores: NDArray[np.int64]) -> int:
-    """Returns the sum over the vertices of their least family weight; a vertex without families counts 2^62.
-
-    `scores` holds s of every set in units, shape (K,).
-    """
-    from jtsolve.backends.clutter.kernels.clutters import best_families
-
-    best, _, _ = best_families(
-        -scores, families.members, families.facets, families.sizes, families.allowed, families.n, NO_FAMILY
-    )
-    total: int = sum(best.tolist())
-    return -total
-
 
 def within_reduced_cost(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
     """Returns which families have a reduced cost of at most `most` units, shape (K, width).

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jtsolve.backends.clutter.ascent import ascend
-from jtsolve.backends.clutter.bound import least_sum, scaled
+from jtsolve.backends.clutter.bound import best_bound, scaled
 from jtsolve.backends.clutter.inequalities import Clutter, CutRows, RowVector
 from jtsolve.backends.clutter.potentials import Potentials
 from jtsolve.backends.clutter.separation import Point
@@ -152,7 +152,7 @@ class BranchAndBound:
         scale, scores = scaled(families)
         # No tree sums to less than the least weights of the vertices: with this as the target, no family is
         # dropped before there is a tree.
-        floor = least_sum(families, scores) - 1
+        floor = -best_bound(families, -scores, 0).units - 1
         required = families.constraints.required_edges
         position = set_positions(families, sorted(required))
         # Each required edge is a sink. One that is no permitted set has position -1: the root has no tree.

@@ -42,6 +42,7 @@ from jtsolve.core.scores import StoppedError
 from jtsolve.core.tree import JunctionTree
 from jtsolve.families.families import Families, families_of_tree
 from jtsolve.scoring.lazy import DataScores
+from jtsolve.scoring.triples import Triples, bytes_of_search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Report
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits
-    from jtsolve.scoring.triples import Triples
 
 LISTED_SIZE = 3
 """Size of the largest cliques."""
@@ -71,8 +71,8 @@ _ROUNDING = 1e-12
 def memory_of_list(problem: Problem) -> int:
     """Returns the predicted bytes of `bound_by_list`."""
     assert isinstance(problem.scores, DataScores), "checked by the caller"
-    n, search = problem.n, problem.scores.searching_bytes()
-    return n**2 * _BYTES_PER_PAIR + (n**2 // 2 + _SETS) * (_BYTES_PER_SET + n // 8) + search
+    n, ones = problem.n, bytes_of_search(problem.scores.scorer)
+    return n**2 * _BYTES_PER_PAIR + (n**2 // 2 + _SETS) * (_BYTES_PER_SET + n // 8) + ones
 
 
 def bound_by_list(
@@ -83,7 +83,7 @@ def bound_by_list(
     The outcome stops with "finished" if the bound proves the tree optimal, and with "memory" otherwise.
 
     Args:
-        problem: with cliques of at most three variables; see `DataScores.triples`.
+        problem: with cliques of at most three variables, and scores that suit `Triples`.
         root: the variable that comes first.
         first: a tree of the problem, or None.
         limits: of the run.
@@ -98,7 +98,7 @@ def bound_by_list(
             raise StoppedError
 
     assert isinstance(problem.scores, DataScores), "checked by the caller"
-    triples, cuts, bound = problem.scores.triples(), None, inf
+    triples, cuts, bound = Triples.of(problem.scores.scorer), None, inf
     report(note="families of two parents")
     (sets, best), edges = _first_list(triples, limits.workers, proceed), triples.pairs > 0
     report(bound=best)

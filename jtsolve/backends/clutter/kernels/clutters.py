@@ -27,23 +27,6 @@ def spread_up(words, facets, sizes):
         words[at] = word
 
 
-@kernel
-def add_weights(total, words, table, first, last):
-    """total(A) += Σ of the weights of the bits of words(A), for the sets from `first` to `last` - 1.
-
-    Args:
-        total: shape (count,).
-        words: shape (count,), uint64.
-        table: shape (8, 256), of the type of `total`: sums of the weights of the bits of each byte.
-    """
-    for at in range(first, last):
-        word = words[at]
-        gain = table[0, 0]  # 0 of the table's type
-        for byte in range(8):
-            gain += table[byte, word & np.uint64(255)]
-            word >>= np.uint64(8)
-        total[at] += gain
-
 
 @kernel
 def add_pairs(total, members, sizes, weights):
@@ -95,7 +78,7 @@ def best_families(values, members, facets, sizes, allowed, n, least):
 
 
 @kernel
-def weight_tables(weights, words):
+def _weight_tables(weights, words):
     """Returns the weights of all bit patterns of each byte of each word, shape (words, 8, 256)."""
     tables = np.zeros((words, 8, 256), weights.dtype)
     for word in range(words):
@@ -121,10 +104,18 @@ def add_multipliers(total, words, weights, first, last):
         words: shape (at least weights/64, count), uint64: up-set c is bit c % 64 of word c // 64.
         weights: shape (up-sets,), of the same type.
     """
-    tables = weight_tables(weights, (weights.size + 63) // 64)
-    for word in range(tables.shape[0]):
-        if tables[word].any():
-            add_weights(total, words[word], tables[word], first, last)
+    tables = _weight_tables(weights, (weights.size + 63) // 64)
+    for number in range(tables.shape[0]):
+        table, row = tables[number], words[number]
+        if not table.any():
+            continue
+        for at in range(first, last):
+            word = row[at]
+            gain = table[0, 0]  # 0 of the table's type
+            for byte in range(8):
+                gain += table[byte, word & np.uint64(255)]
+                word >>= np.uint64(8)
+            total[at] += gain
 
 
 @kernel
