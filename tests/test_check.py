@@ -284,13 +284,13 @@ def test_constraints_are_checked(kept: Constraints, broken: Constraints, sentenc
 
 
 def test_tighter_bounds_answer_the_problem_and_looser_ones_do_not() -> None:
-    asked = replace(PROBLEM, constraints=Constraints(max_treewidth=3, min_separator_size=1))
+    required = replace(PROBLEM, constraints=Constraints(max_treewidth=3, min_separator_size=1))
     tighter = Constraints(max_treewidth=2, min_separator_size=1)
-    assert check(asked, result_of(asked, TREE, constraints=tighter)) == ()
+    assert check(required, result_of(required, TREE, constraints=tighter)) == ()
     forbidding = replace(tighter, forbidden_graphs=frozenset({frozenset()}))
-    assert check(asked, result_of(asked, TREE, constraints=forbidding)) == ()
+    assert check(required, result_of(required, TREE, constraints=forbidding)) == ()
     looser, again = Constraints(max_treewidth=4), "solve again under the problem's constraints"
-    assert check(asked, result_of(asked, TREE, constraints=looser)) == (
+    assert check(required, result_of(required, TREE, constraints=looser)) == (
         f"The result was made with max_treewidth 4, but the problem requires 3; {again}.",
         f"The result was made with min_separator_size 0, but the problem requires 1; {again}.",
     )

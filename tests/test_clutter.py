@@ -647,8 +647,8 @@ def test_an_ascent_alone_bounds_under_any_constraint(feature: ProblemFeature, tr
         if optimum == -inf:
             continue  # a proof of infeasibility may need branches
         outcome = ascended(problem, report)
-        told = [call["bound"] for call in report.calls if call.get("bound") is not None]
-        assert all(bound >= optimum - 1e-9 for bound in (outcome.bound, *told))
+        reported = [call["bound"] for call in report.calls if call.get("bound") is not None]
+        assert all(bound >= optimum - 1e-9 for bound in (outcome.bound, *reported))
         assert outcome.stop is Stop.MEMORY
         best = solve(problem, Brute()).tree
         guided = ascended(problem, first=best)
@@ -736,21 +736,21 @@ def test_scores_on_demand_are_tabulated_and_their_best_families_are_the_first_bo
     on_demand = problem_from_table(table, Bic(), treewidth=2, tabulation=Tabulation(-1.0, share=1.0))
     tabulated = problem_from_table(table, Bic(), treewidth=2)
     assert isinstance(on_demand.scores, DataScores)
-    told = Recording()
+    report = Recording()
     backend = ClutterCuts(ties=False)
-    outcome = backend.solve(on_demand, Limits(threads=1), told)
-    assert first_bound(told) == problem_bound(tabulated, inf)
+    outcome = backend.solve(on_demand, Limits(threads=1), report)
+    assert first_bound(report) == problem_bound(tabulated, inf)
     assert outcome.bound == backend.solve(tabulated, Limits(threads=1), Recording()).bound
-    asked = on_demand.scores.stats["misses"]
+    misses = on_demand.scores.stats["misses"]
     for patience in range(1, 20, 2):  # whenever it is stopped
         early = Recording(patience=patience, reason=Stop.TIME)
         assert backend.solve(on_demand, Limits(threads=1), early).stop is Stop.TIME
     monkeypatch.setattr("jtsolve.backends.clutter.table._BYTES", 1 << 60)  # no room
-    told = Recording()
+    report = Recording()
     again = replace(on_demand, scores=DataScores(table, Bic(), 3))
-    assert backend.solve(again, Limits(threads=1), told).bound == outcome.bound
-    assert first_bound(told) != problem_bound(tabulated, inf)
-    assert again.scores.stats["misses"] > asked + 30  # type: ignore[attr-defined] # of 63 sets
+    assert backend.solve(again, Limits(threads=1), report).bound == outcome.bound
+    assert first_bound(report) != problem_bound(tabulated, inf)
+    assert again.scores.stats["misses"] > misses + 30  # type: ignore[attr-defined] # of 63 sets
 
 
 def test_a_table_of_scores_leaves_the_memory_that_is_needed_and_can_be_stopped(
@@ -768,7 +768,7 @@ def test_a_table_of_scores_leaves_the_memory_that_is_needed_and_can_be_stopped(
     assert (bytes_of_table(made), tabulated(made, Limits(), Recording())) == (0, made)
     with pytest.raises(StoppedError):
         tabulated(problem, Limits(), Recording(patience=0, reason=Stop.TIME))
-    with pytest.raises(StoppedError):  # amid the bound
+    with pytest.raises(StoppedError):  # within the bound
         tabulated_and_bounded(problem, Limits(), Recording(patience=3, reason=Stop.TIME), 0)
 
 

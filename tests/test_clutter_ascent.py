@@ -376,40 +376,40 @@ class Search:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "repeatable", "taken"),
+    ("bounds", "repeatable", "best"),
     [((-3.0, -5.0, -4.0), True, 1), ((-3.0, -5.0, -6.0), True, 2), ((-3.0, -5.0), False, 0)],
 )
 def test_of_searches_with_better_trees_the_best_bound_continues(
-    *, bounds: tuple[float, ...], repeatable: bool, taken: int
+    *, bounds: tuple[float, ...], repeatable: bool, best: int
 ) -> None:
-    begun: list[Search] = []
+    searches: list[Search] = []
     tree = solve(named(gaussian(0, 3)), Brute()).tree
 
     def begin(report: Report) -> Any:
-        started = Search(len(begun), bounds[len(begun)], report, last=len(begun) == len(bounds) - 1)
-        begun.append(started)
+        started = Search(len(searches), bounds[len(searches)], report, last=len(searches) == len(bounds) - 1)
+        searches.append(started)
         if started.last:
-            begun[taken].last = True
+            searches[best].last = True
         return started
 
     search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), repeatable=repeatable)
     assert stop is Stop.FINISHED
-    assert cast("Any", search).number == taken
-    assert len(begun) == (len(bounds) if repeatable else 1)
+    assert cast("Any", search).number == best
+    assert len(searches) == (len(bounds) if repeatable else 1)
 
 
 @pytest.mark.parametrize("error", [StoppedError, LimitError("too small")])
 def test_a_search_that_cannot_begin_leaves_the_present_one(error: Exception) -> None:
     tree = solve(named(gaussian(0, 3)), Brute()).tree
-    begun: list[Search] = []
+    searches: list[Search] = []
 
     def begin(report: Report) -> Any:
-        if begun:
-            begun[0].last = True
+        if searches:
+            searches[0].last = True
             raise error
-        begun.append(Search(0, -3.0, report, last=False))
-        return begun[0]
+        searches.append(Search(0, -3.0, report, last=False))
+        return searches[0]
 
     search, stop = search_with_restarts(begin, Limits(), Recording(incumbent=tree), repeatable=True)
-    assert cast("Any", search) is begun[0]
+    assert cast("Any", search) is searches[0]
     assert stop is Stop.FINISHED

@@ -65,7 +65,7 @@ def tight(seed: int, n: int = 8) -> Subproblem:
 
 
 @pytest.fixture
-def begun(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
+def created(monkeypatch: pytest.MonkeyPatch) -> list[Potentials]:
     """Potentials replace steps for cliques of any size and any gap, and are collected."""
     monkeypatch.setattr(
         module, "POTENTIALS", replace(module.POTENTIALS, least_width=1, least_gap=0.0, fruitless=2)
@@ -318,16 +318,16 @@ def test_turns_end_where_only_a_better_tree_was_missing(monkeypatch: pytest.Monk
     assert potentials.sweeps == 0
 
 
-def test_trees_proved_by_potentials_are_the_best(begun: list[Potentials]) -> None:
+def test_trees_proved_by_potentials_are_the_best(created: list[Potentials]) -> None:
     for seed in range(3):
         problem = named(from_network(seed, 12, 4, rows=200))
         result = solve(problem, ALONE)
         assert result.status is Status.OPTIMAL
         assert result.score == pytest.approx(solve(problem, REGISTRY["dp"]).score)
-    assert any(potentials.sweeps for potentials in begun)
+    assert any(potentials.sweeps for potentials in created)
 
 
-def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None:
+def test_potentials_prove_under_all_constraints(created: list[Potentials]) -> None:
     """Three at a time: under all at once, one problem in forty has a tree."""
     features = sorted(ALL_FEATURES, key=str)
     for seed in range(60):
@@ -336,7 +336,7 @@ def test_potentials_prove_under_all_constraints(begun: list[Potentials]) -> None
         result = solve(problem, ALONE)
         assert result.status is expected.status
         assert result.score == pytest.approx(expected.score)
-    assert any(potentials.sweeps for potentials in begun)
+    assert any(potentials.sweeps for potentials in created)
 
 
 def test_near_families_that_closure_would_take_from_a_vertex_give_way_to_all() -> None:

@@ -87,7 +87,7 @@ ORDERS = ((0, 1, 2, 3, 4, 5), (4, 5, 3, 2, 1, 0))
 
 
 def parents_along(tree: JunctionTree, order: Sequence[int]) -> dict[int, VarSet]:
-    """The later neighbours of each variable; the order has to be perfect."""
+    """The later neighbours of each variable in a perfect order."""
     later = (1 << tree.n) - 1
     families = {}
     for v in order:
