@@ -141,7 +141,7 @@ def test_on_large_lattices_families_of_little_reduced_cost_are_free(
     bound = subproblem.evaluate(subproblem.multipliers)
     exact = by_definition(families, bound, sinks, set())
     little = sum(exact.values()) // 12
-    monkeypatch.setattr(module, "_LITTLE", little / EVERYTHING)
+    monkeypatch.setattr(module, "_THRESHOLD", little / EVERYTHING)
     found = cuts_raised(families, bound, sinks, EVERYTHING)
     assert found == by_definition(families, bound, sinks, set(), little)
     assert min(found.values()) > little >= min(exact.values())

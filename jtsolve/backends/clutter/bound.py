@@ -167,7 +167,6 @@ def best_bound(families: Families, values: NDArray[np.int64], price: int) -> Bou
     return Bound(sum(best.tolist()) - price, values, best, union, slot)
 
 
-
 def within_reduced_cost(families: Families, bound: Bound, most: int) -> NDArray[np.bool_]:
     """Returns which families have a reduced cost of at most `most` units, shape (K, width).
 

@@ -56,10 +56,10 @@ def _has(inside, a):
 
 
 @kernel
-def _join(first, lattice, reduced_cost, little, inside, entering, count, free, queue):
+def _join(first, lattice, reduced_cost, threshold, inside, entering, count, free, queue):
     """Adds a set and its supersets to an up-set, and their families to `entering`; returns the new count.
 
-    Families that no longer enter stay in `entering`. Parents of families of little reduced cost are added to
+    Families that no longer enter stay in `entering`. Parents of families of small reduced cost are added to
     `free`.
     """
     sizes, starts, above, facets, numbers, _, width = lattice
@@ -81,25 +81,25 @@ def _join(first, lattice, reduced_cost, little, inside, entering, count, free, q
             if numbers[arc] >= 0 and not _has(inside, facets[arc]):
                 entering[count] = numbers[arc]
                 count += 1
-                if reduced_cost[numbers[arc]] <= little:
+                if reduced_cost[numbers[arc]] <= threshold:
                     free.append(facets[arc])
     return count
 
 
 @kernel
-def close_up(lattice, reduced_cost, little, inside, entering, generators, free, scratch, queue):
-    """Grows an up-set by the parents of entering families of little reduced cost, until there are none.
+def close_up(lattice, reduced_cost, threshold, inside, entering, generators, free, scratch, queue):
+    """Grows an up-set by the parents of entering families of small reduced cost, until there are none.
 
     Args:
         lattice: (sizes, starts, the set above each arc up, the facet of each arc number, the numbers and the
             parents of the families (`numbered`), width), see `kernels.cuts.arcs_up`. Set and facet are stored
             since the divisions of arc numbers dominated the time.
         reduced_cost: shape (families,), int64 (`numbered`).
-        little: the reduced cost up to which families count as free.
+        threshold: the reduced cost up to which families count as free.
         inside: shape (at least m / 8,), uint8: the up-set, changed in place.
         entering: int32: the numbers of the families that enter it; none for an empty up-set.
         generators: int32: its minimal sets; for an empty up-set the sink.
-        free: int32: the parents of the entering families of little reduced cost.
+        free: int32: the parents of the entering families of small reduced cost.
         scratch: shape (families,), int32, overwritten.
         queue: shape (m,), int32, overwritten.
 
@@ -114,13 +114,13 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
     stack = list(free)
     seeds = list(generators)
     if not _has(inside, generators[0]):
-        count = _join(generators[0], lattice, reduced_cost, little, inside, scratch, count, stack, queue)
+        count = _join(generators[0], lattice, reduced_cost, threshold, inside, scratch, count, stack, queue)
     while len(stack) > 0:
         p = stack.pop()
         if p == 0:  # a path of free families leads from ∅ to the sink
             return True, entering[:0].copy(), generators
         if not _has(inside, p):
-            count = _join(p, lattice, reduced_cost, little, inside, scratch, count, stack, queue)
+            count = _join(p, lattice, reduced_cost, threshold, inside, scratch, count, stack, queue)
             seeds.append(p)
     # Families that no longer enter are dropped in one pass.
     left = 0
@@ -140,28 +140,28 @@ def close_up(lattice, reduced_cost, little, inside, entering, generators, free, 
 
 
 @kernel
-def raise_cut(reduced_cost, parents, entering, little, otherwise):
+def raise_cut(reduced_cost, parents, entering, threshold, otherwise):
     """Raises the multiplier of an up-set: the reduced costs of entering families fall by the least, in place.
 
     Args:
         reduced_cost: see `close_up`.
         parents: of the families (`numbered`).
         entering: the families that enter.
-        little: the raise is 0 if the least reduced cost is at most this.
+        threshold: the raise is 0 if the least reduced cost is at most this.
         otherwise: the raise if no family enters.
 
     Returns:
-        The raise, and the parents of the families whose reduced cost is at most `little` after it.
+        The raise, and the parents of the families whose reduced cost is at most `threshold` after it.
     """
     # The largest raise with all reduced costs ≥ 0: Δ, the least of those of entering families.
     least = np.int64(_NEVER)
     for family in entering:
         least = min(least, reduced_cost[family])
-    amount = 0 if least <= little else otherwise if least == _NEVER else least
+    amount = 0 if least <= threshold else otherwise if least == _NEVER else least
     # Only entering families lose Δ, since t rises by Δ on the up-set.
     free = [np.int32(0) for _ in range(0)]
     for family in entering:
         reduced_cost[family] -= amount
-        if reduced_cost[family] <= little:
+        if reduced_cost[family] <= threshold:
             free.append(parents[family])
     return amount, np.array(free, dtype=np.int32)

@@ -27,7 +27,6 @@ def spread_up(words, facets, sizes):
         words[at] = word
 
 
-
 @kernel
 def add_pairs(total, members, sizes, weights):
     """total(A) += Σ over the pairs u < v of A of weights(u,v).
