@@ -387,8 +387,11 @@ CORRUPTIONS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "edge lost": (lambda v: v["edges"].pop(), "The graph lacks"),
     "edge made up": (lambda v: v["edges"].append(v["selection"]["superset"][0]), "no step kept|twice"),
     "step lost": (lambda v: v["selection"]["steps"].pop(), "No step decides"),
-    "decided twice": (lambda v: v["selection"]["steps"].append(v["selection"]["steps"][0]), "has decided"),
-    "kept unasked": (lambda v: _first(v, "kept")["candidates"].clear(), "does not decide"),
+    "decided twice": (
+        lambda v: v["selection"]["steps"].append(v["selection"]["steps"][0]),
+        "as an earlier step",
+    ),
+    "kept undecided": (lambda v: _first(v, "kept")["candidates"].clear(), "does not decide"),
     "superset smaller": (lambda v: v["selection"]["superset"].pop(0), "not in the superset"),
     "region too small": (lambda v: _first(v, "candidates")["region"].clear(), "outside its region"),
     "columns too few": (lambda v: _first(v, "candidates")["columns"].pop(), "do not contain its region"),
