@@ -63,7 +63,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.learning.task import ModelKind
-    from jtsolve.models.protocol import StateDistribution
 
     Row = dict[str, Any]
 
@@ -150,7 +149,7 @@ class Fold:
         self.root: JunctionTree | None = None
         self.spent = 0.0
 
-    def learners(self) -> dict[str, Callable[[], tuple[StateDistribution | None, str]]]:
+    def learners(self) -> dict[str, Callable[[], tuple[Any | None, str]]]:
         """Returns the learners by name; the context tree follows the junction tree that it starts from."""
         return {
             "LEM as published": lambda: self.lem(PUBLISHED, 0.05, must_finish=True),
@@ -166,7 +165,7 @@ class Fold:
 
     def lem(
         self, how: Lem, threshold: float, *, must_finish: bool = False
-    ) -> tuple[StateDistribution | None, str]:
+    ) -> tuple[Any | None, str]:
         """LEM; None if it must finish but does not."""
         with limited(self.published if must_finish else 3 * self.seconds):
             task = FitTask(self.train, Bic(), validation=self.tuning.codes)
@@ -174,7 +173,7 @@ class Fold:
         stop = tree.provenance["stop"]
         return (None if must_finish and stop != Stop.FINISHED.value else tree), stop
 
-    def hybrid(self) -> tuple[StateDistribution | None, str]:
+    def hybrid(self) -> tuple[Any | None, str]:
         """A context tree that starts from the junction tree of `lns`."""
         width = min(3, self.treewidth)
         task = FitTask(self.train, Bic(), width, validation=self.tuning.codes, tree=self.root)
@@ -182,7 +181,7 @@ class Fold:
             tree = interrupted(ContextTrees(), task)
         return tree, f"{len(tree.splits)} splits; {tree.provenance['stop']}"
 
-    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[StateDistribution | None, str]:
+    def tree(self, name: str, scores: Sequence[str], treewidth: int) -> tuple[Any | None, str]:
         """The best junction tree of a backend; the tuning rows choose among scores."""
         best, mean, remark = None, -np.inf, ""
         for score in scores:
@@ -203,7 +202,7 @@ class Fold:
                 self.root = result.tree if name == "lns" else self.root
         return best, remark
 
-    def baseline(self, learn: Any) -> tuple[StateDistribution | None, str]:
+    def baseline(self, learn: Any) -> tuple[Any | None, str]:
         """One of `log_linear`."""
         found = learn(self.train, self.tuning, 3 * self.seconds)
         return found.model, f"{found.weights} weights: {found.remark}"

@@ -34,7 +34,7 @@ from jtsolve.core.varset import varset
 from jtsolve.models.columns import columns_of
 from jtsolve.models.inference.likelihood import log_likelihood
 from jtsolve.models.layout import table_cells
-from jtsolve.models.triangulation import Factor, calibrated_on
+from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class LogLinear:
         if table_cells(tree, arities) > MOST_CELLS:
             return None
         factors = [Factor(scope, np.exp(own)) for scope, own in tables.items()]
-        return calibrated_on(tree, columns, factors).model
+        return calibrated(columns, factors, tree=tree).model
 
 
 def _mean(model: JunctionTreeModel | None, rows: DataTable) -> float:

@@ -234,7 +234,8 @@ def test_gaussian_models_are_fitted_queried_drawn_and_shown(
     found = read_model(out)
     assert isinstance(found, MixedTreeModel)
     expected = fit_mixed(found.tree, read_numbers(numbers), ess=0.0)
-    assert found.marginals() == expected.marginals()
+    means = [one.posterior([found.names], {}).means[0].tolist() for one in (found, expected)]
+    assert means[0] == means[1]
     assert command.json("loglik", out, numbers)["rows"] == 60
     gaps = tmp_path / "gaps.csv"
     gaps.write_text("z,x,y\n1.5,,0.5\n,?,\n", encoding="utf-8")
@@ -253,7 +254,7 @@ def test_gaussian_models_are_fitted_queried_drawn_and_shown(
     (best,) = answer["best"]
     y = found.names.index("y")
     sigma = np.linalg.inv(precision_matrix(found))
-    center = np.array([mean for mean, _ in found.marginals()])
+    center = np.array(means[0])
     mean = center + sigma[:, y] / sigma[y, y] * (1.5 - center[y])
     assert [best["values"][name] for name in found.names] == pytest.approx(mean)
     shift = mean - center

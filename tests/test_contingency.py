@@ -340,7 +340,7 @@ def test_models_that_are_no_junction_tree_of_states_are_refused() -> None:
     for kind, score in (("mixture:components=2", None), ("tree", "gaussian-bic")):
         data = np.random.default_rng(0).integers(0, 2, (50, 2)) if score is None else np.random.default_rng(0)
         rows = data if isinstance(data, np.ndarray) else data.normal(size=(50, 2))
-        with pytest.raises(jt.ChoiceError, match="one junction tree of observed states"):
+        with pytest.raises(jt.ChoiceError, match="one discrete junction tree"):
             jt.fit(rows, kind, treewidth=1, score=score).goodness(rows)
     with pytest.raises(jt.ChoiceError, match="read the data as states"):
         jt.learn(np.random.default_rng(0).normal(size=(50, 2)), score="gaussian-bic").goodness()

@@ -14,7 +14,7 @@ from random_features import random_features
 from random_models import columns_for, random_model
 
 from jtsolve.errors import ChoiceError, InputError, LimitError
-from jtsolve.models.features.context import Context, Literal, closed, feature_of
+from jtsolve.models.features.context import Context, Literal, feature_of
 from jtsolve.models.features.nodes import Node, Product, Split, TableLeaf, TreeLeaf
 from jtsolve.models.features.tree import FeatureTree
 from jtsolve.models.inference.likelihood import log_likelihood
@@ -234,7 +234,6 @@ def test_units_propagate_and_met_clauses_go() -> None:
     assert fixed == ((0, 0),)
     assert not after.clauses
     assert context.groups() == [{0, 1}, {2}, {3}]
-    assert closed([(1, 3)], context) == [{0, 1, 3}, {2}]
     context, _ = Context.of([2, 2]).assume(feature_of([(0, 0), (1, 0)]), holds=False)
     context, _ = context.assume(feature_of([(0, 1), (1, 0)]), holds=False)
     with pytest.raises(ValueError, match="no assignment remains"):

@@ -363,10 +363,10 @@ def test_commands_answer_as_the_mixture_does(command: Command, model: Path, tmp_
     target = command.json("query", model, "--target", "s,q", "--given", "p=yes")
     known = found.condition({"p": "yes"})
     assert target["log_probability_of_evidence"] == pytest.approx(known.log_probability)
-    expected = known.model.marginal(("s", "q")).ravel()
+    expected = known.model.posterior([("s", "q")], {}).tables[0].ravel()
     assert target["targets"][0]["probabilities"] == pytest.approx(expected)
     singles = command.json("query", model)["targets"]
-    assert singles[1]["probabilities"] == pytest.approx(found.marginals()[1])
+    assert singles[1]["probabilities"] == pytest.approx(found.posterior([("q",)], {}).tables[0])
     drawn = command.json("sample", model, "--rows", "5", "--seed", "2")
     codes = found.sample(5, 2)
     assert drawn["q"] == [found.columns[1].states[code] for code in codes[1]]

@@ -69,15 +69,16 @@ def test_every_query_is_that_of_the_sum_of_the_parts(seed: int) -> None:
     rows = np.array([[0, 1, -1], [2, -1, -1], [1, 1, 0], [0, -1, 1]])
     expected = [table[0, 2, 1, 0], table[1, :, 1].sum(), table[:, :, 0, 1].sum()]
     assert np.exp(mixture.log_likelihood(rows)) == pytest.approx(np.array(expected), abs=1e-12)
-    assert mixture.marginal(("s", "q")) == pytest.approx(table.sum(axis=(0, 2)).T, abs=1e-12)
-    for v, single in enumerate(mixture.marginals()):
+    (joined, *singles) = mixture.posterior([("s", "q"), *zip(mixture.names)], {}).tables
+    assert joined == pytest.approx(table.sum(axis=(0, 2)).T, abs=1e-12)
+    for v, single in enumerate(singles):
         axes = tuple(u for u in range(4) if u != v)
         assert single == pytest.approx(table.sum(axis=axes), abs=1e-12)
     given_evidence = mixture.condition({"q": "b", "s": (0.2, 0.7)})
     weighted = table[:, 1] * np.array([0.2, 0.7])
     assert np.exp(given_evidence.log_probability) == pytest.approx(weighted.sum(), abs=1e-12)
     expected_p = weighted.sum(axis=(1, 2)) / weighted.sum()
-    assert given_evidence.model.marginals()[0] == pytest.approx(expected_p, abs=1e-12)
+    assert given_evidence.model.posterior([("p",)], {}).tables[0] == pytest.approx(expected_p, abs=1e-12)
 
 
 def test_samples_have_the_mixtures_frequencies_and_repeat_with_the_seed() -> None:

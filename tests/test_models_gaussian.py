@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.models.mixed import MixedTreeModel
-    from jtsolve.models.protocol import RealPosterior
 
 
 def random_data(seed: int, n: int, rows: int = 60) -> ContinuousTable:
@@ -37,11 +36,11 @@ def random_gaussian(seed: int, n: int = 7, treewidth: int = 3) -> MixedTreeModel
 
 
 def mean_of(model: MixedTreeModel) -> NDArray[np.float64]:
-    return np.array([mean for mean, _ in model.marginals()])
+    return np.concatenate(model.posterior([[name] for name in model.names], {}).means)
 
 
 def covariance_of(model: MixedTreeModel) -> NDArray[np.float64]:
-    return cast("RealPosterior", model.posterior([model.names], {})).covariances[0]
+    return model.posterior([model.names], {}).covariances[0]
 
 
 def density(model: MixedTreeModel, rows: np.ndarray, kept: list[int]) -> np.ndarray:

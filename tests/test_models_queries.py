@@ -20,7 +20,6 @@ from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.inference.information import across_separators, entropy
 from jtsolve.models.inference.likelihood import forest_rows, log_likelihood
 from jtsolve.models.inference.marginals import marginal, marginals
-from jtsolve.models.inference.mpe import most_probable
 from jtsolve.models.inference.sampling import sample
 from jtsolve.models.kernels.rows import partial_rows
 from jtsolve.models.messages import families, propagate
@@ -84,7 +83,7 @@ def test_entropy_divergence_and_best_configurations_agree_with_brute_force(seed:
     logs = np.log(joint, out=np.full(joint.shape, -inf), where=joint > 0)
     assert entropy(model) == pytest.approx(-(joint[joint > 0] * logs[joint > 0]).sum(), abs=1e-12)
 
-    found = most_probable(model, 7)
+    found = model.explain({}, 7).best
     order = np.sort(logs.ravel())[::-1]
     expected = order[order > -inf][:7]
     np.testing.assert_allclose([best.log_probability for best in found], expected, rtol=1e-12, atol=1e-12)
@@ -102,7 +101,7 @@ def test_queries_agree_with_brute_force_where_there_are_ties_and_zeros(model: Ju
         found = marginal(model, [model.names[v] for v in pair])
         np.testing.assert_allclose(found, summed(joint, pair), atol=1e-12)
     ranked = np.sort(joint.ravel())[::-1]
-    best = most_probable(model, 3)
+    best = model.explain({}, 3).best
     np.testing.assert_allclose(np.exp([b.log_probability for b in best]), ranked[ranked > 0][:3], rtol=1e-12)
     for column, single in zip(model.columns, marginals(model), strict=True):
         for state, probability in zip(column.states, single, strict=True):
@@ -223,14 +222,14 @@ def test_a_star_of_a_thousand_small_likelihoods_does_not_underflow() -> None:
 
 def test_fewer_than_one_best_configuration_is_refused_and_lists_beyond_memory_too() -> None:
     with pytest.raises(ChoiceError, match="1 or more"):
-        most_probable(chain(3), 0)
+        chain(3).explain({}, 0)
     with pytest.raises(LimitError, match="a smaller k"):
-        most_probable(chain(3), 10**9)
+        chain(3).explain({}, 10**9)
 
 
 def test_all_configurations_of_a_model_are_listed_if_so_many_are_requested() -> None:
     model = random_model(8, 4, zeros=False)
-    found = most_probable(model, 10_000)
+    found = model.explain({}, 10_000).best
     assert len(found) == brute(model).size
     assert sum(np.exp(best.log_probability) for best in found) == pytest.approx(1)
 

@@ -11,7 +11,6 @@ from random_models import random_model
 from jtsolve.errors import InputError
 from jtsolve.models.inference.completion import completed
 from jtsolve.models.inference.likelihood import log_likelihood
-from jtsolve.models.inference.mpe import most_probable
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -39,7 +38,7 @@ def test_it_agrees_with_the_most_probable_configuration(seed: int) -> None:
     rows[0, 1] = 0
     evidence = {"V0": model.columns[0].states[0]}
     for column, given in zip(completed(model, rows).T, ({}, evidence), strict=True):
-        best = most_probable(model.condition(given).model)[0].values
+        best = model.explain(given).best[0].values
         assert tuple(c.states[code] for c, code in zip(model.columns, column, strict=True)) == best
 
 

@@ -1,4 +1,4 @@
-"""Data by name: public sets, which `registry` lists and `fetch` downloads, and the installed `examples`."""
+"""Data by name: public data sets (listed by `registry`, downloaded by `fetch`) and installed `examples`."""
 
 from jtsolve.data.examples import example
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from jtsolve.data.registry import DataSet
 
 _TIMEOUT = 30
-"""Seconds to wait for a silent server."""
+"""Timeout of a server that sends nothing, in seconds."""
 
 
 def cache_folder() -> Path:
@@ -29,14 +29,14 @@ def cache_folder() -> Path:
 
 
 def cached_path(data_set: DataSet) -> Path:
-    """Returns the path of a data set in the cache."""
+    """Returns the path of a data set in the cache, whether it is there or not."""
     return cache_folder() / data_set.file
 
 
 def download(data_set: DataSet) -> Path:
     """Downloads a data set into the cache unless it is there intact, and returns its path.
 
-    A file appears in the cache only once it is complete and verified.
+    A file enters the cache only when it is complete and verified.
 
     Raises:
         InputError: the download failed, the hash does not match, or the cache cannot be written.

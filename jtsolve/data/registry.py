@@ -28,7 +28,7 @@ class DataSet:
         url: of the download, gzipped or not.
         sha256: of the decompressed content, as 64 hexadecimal digits.
         rows: number of rows; None for a network.
-        columns: number of columns, or of a network's variables.
+        columns: number of columns, or of variables of a network.
         terms: terms of use, according to the source.
     """
 
@@ -63,5 +63,5 @@ def data_set_named(name: str) -> DataSet:
     if name in known:
         return known[name]
     nearest = get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-    hint = f"; do you mean {' or '.join(nearest)}?" if nearest else "."
+    hint = f"; did you mean {' or '.join(nearest)}?" if nearest else "."
     raise ChoiceError(f"there is no data set '{name}'{hint} 'jtsolve data list' shows all {len(known)}")

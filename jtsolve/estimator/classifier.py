@@ -115,7 +115,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             if self.trees == "joint":
                 self._models: tuple[JunctionTreeModel | MixedTreeModel, ...] = (self._learned(training, run),)
                 self.model_ = Model(self._models[0], training.style)
-                shares = self._models[0].marginals()[-1]
+                (shares,) = self._models[0].posterior([self._models[0].names[-1:]], {}).tables
             else:
                 shares = self._fit_each(training, run)
         self._log_shares = np.log(shares)

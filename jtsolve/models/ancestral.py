@@ -1,9 +1,9 @@
-"""Rows of a Bayesian network, drawn and judged by its conditional tables where these suffice.
+"""Samples and log-likelihoods of a Bayesian network, from its conditional tables where these suffice.
 
-A network draws its nodes in order, each given its parents (M. Henrion, Propagating uncertainty in Bayesian
-networks by probabilistic logic sampling, UAI 1988), and ln P of values that hold the parents of each of them
-is a sum of entries. Evidence, and gaps above an observed node, need a junction tree of the ancestors; the
-rest follows them.
+Nodes are drawn in order, each given its parents (M. Henrion, Propagating uncertainty in Bayesian networks by
+probabilistic logic sampling, UAI 1988). If the parents of every observed node are observed, ln P of a row is
+a sum of entries of the tables. Evidence, and missing parents of observed nodes, need a junction tree of the
+ancestors; the other nodes follow from their parents.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
     Reproducible by network, evidence, number of rows and seed (numpy's PCG64).
 
     Args:
-        network: to draw from.
+        network: the distribution.
         evidence: hard or soft.
         rows: their number.
         seed: of the draws.
@@ -54,7 +54,7 @@ def sample(network: Network, evidence: Evidence, rows: int, seed: int = 0) -> Co
         part.require(None)
         codes = of_sampling.sample(part.compiled().model, rows, seed)
         known = dict(zip(members(part.variables), codes, strict=True))
-    # With evidence, the seed has been used.
+    # With evidence, the seed has been used already.
     return sample_codes(network, rows, np.random.default_rng([seed, 1] if evidence else seed), known)
 
 
@@ -67,7 +67,8 @@ def log_likelihood(network: Network, rows: Codes) -> NDArray[np.float64]:
 
     Raises:
         InputError: a code is out of range.
-        LimitError: rows have gaps above what they observe, and the tables that sum them out do not fit.
+        LimitError: observed nodes have missing parents, and the tables that sum these out do not fit in
+            memory.
     """
     entered = Entered.of(network, {})
     of_likelihood.gaps_of(entered.columns, rows)
@@ -95,7 +96,7 @@ def log_likelihood(network: Network, rows: Codes) -> NDArray[np.float64]:
 
 
 def _of_row(network: Network, row: list[int]) -> float:
-    """Returns ln P of the values of a row, which are not in the tables."""
+    """Returns ln P of the observed values of one row, entered as evidence."""
     evidence = {
         node.name: node.states[code] for node, code in zip(network.nodes, row, strict=True) if code >= 0
     }

@@ -1,4 +1,4 @@
-"""The variables of models: columns of states, and of real numbers."""
+"""The variables of models: discrete and real columns."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Column:
         states: labels, at least one, unique.
         cuts: increasing boundaries of the ranges that the states stand for, one fewer than ranges; None if
             the column was not discretised.
-        hidden: whether rows may lack the column; it is then summed over.
+        hidden: whether rows may lack the column, which is then summed out.
         kind: of the values; see `tables.values`.
-        gap: whether the last state is that for a missing value.
+        gap: whether the last state stands for a missing value.
 
     Raises:
         ValueError: a condition above is violated.
@@ -88,9 +88,9 @@ class Column:
         return self.states.index(label)
 
     def observation(self, value: Any) -> str | list[float]:
-        """Returns evidence on the column given a value, or a likelihood of each state as it is.
+        """Returns evidence on the column: the state of a value, or a likelihood of each state, unchanged.
 
-        A number stands for the range that it lies in, and a missing value for the state that it has.
+        A number stands for the range that contains it, and a missing value for its state, if there is one.
 
         Raises:
             InputError: there is no such state, or more than one.
@@ -100,7 +100,7 @@ class Column:
         if is_missing(value):
             if not self.gap:
                 reason = "a missing value is no state of it"
-                raise InputError("model", f"column '{self.name}'", reason, "leave it out to sum over it")
+                raise InputError("model", f"column '{self.name}'", reason, "leave it out to sum it out")
             return self.states[-1]
         if isinstance(value, str) and value in self.states:
             return value
@@ -123,7 +123,7 @@ class Column:
         """Returns the state of each value; -1 where there is none, or more than one.
 
         Args:
-            labels: how the values are written.
+            labels: the values as text.
             kind: of the values; None for cells of a text file.
         """
         places = self.values.places(labels, kind)
@@ -149,10 +149,10 @@ class Column:
             raw: the column.
             gaps: words that mean a missing value; it is a state if there is one for it.
             source: the file, for messages.
-            unseen: the code, below 0, of values that are not among the states; None to refuse them.
+            unseen: the code, below 0, of values that are not states; None to refuse them.
 
         Raises:
-            InputError: a value is not among the states.
+            InputError: a value is not a state.
         """
         exact = set(self.values.own)
         codes = np.array(self.places(raw.labels, raw.kind), dtype=np.int32)
@@ -171,7 +171,7 @@ class Column:
         return coded
 
     def unseen(self, source: str, label: str, kind: ValueKind | None = None) -> InputError:
-        """Returns the error for a value that is not among the states, or may be several of them.
+        """Returns the error for a value that matches no state, or several.
 
         Args:
             source: of the data, for the error.
@@ -186,17 +186,17 @@ class Column:
             source,
             f"column '{self.name}'",
             f"'{label}' {what}, {name_list(self.states)}: {why}",
-            "correct the value, leave it empty to sum over it, or fit a model with the state declared",
+            "correct the value, leave it empty to sum it out, or fit a model with the state declared",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class RealColumn:
-    """A variable of real numbers.
+    """A real variable.
 
     Args:
         name: not empty.
-        margin: the map to the score that is normal in each cell; None for the number itself.
+        margin: the map to the score, which is normal in each cell; None if the score is the number itself.
     """
 
     name: str
@@ -298,7 +298,7 @@ def inner_knots(columns: Sequence[Column | RealColumn]) -> int:
 
 
 def variables_of(table: AnyTable) -> tuple[Column | RealColumn, ...]:
-    """Returns the columns of a table of states, of real numbers, or of both."""
+    """Returns the columns of a discrete, real or mixed table."""
     discrete: Any = getattr(table, "discrete", table if hasattr(table, "states") else None)
     known = {} if discrete is None else {one.name: one for one in columns_of(discrete)}
     return tuple(known.get(name) or RealColumn(name) for name in table.names)
@@ -324,7 +324,7 @@ def columns_of(table: DataTable | PartitionedTable) -> tuple[Column, ...]:
 def coded_table(
     columns: Sequence[Column], codes: Codes, weights: NDArray[np.int64] | None, unit: float
 ) -> DataTable:
-    """Returns rows in the coding of a model as a table whose `columns_of` are these columns.
+    """Returns rows in the coding of a model as a table with the same columns.
 
     Args:
         columns: of the model.
@@ -342,7 +342,7 @@ def coded_table(
 
 
 def states_by_name(columns: Iterable[Column | RealColumn]) -> dict[str, ColumnStates]:
-    """Returns the states of the columns that have some and are not cut, by name."""
+    """Returns the states of the discrete columns that are not cut, by name."""
     return {
         column.name: column.values for column in columns if isinstance(column, Column) and column.cuts is None
     }
@@ -354,10 +354,10 @@ def hidden_of(columns: Iterable[Column | RealColumn]) -> list[str]:
 
 
 def codes_of(columns: Sequence[Column], table: DataTable) -> Codes:
-    """Returns the rows of a table in the coding of a model, shape (columns, rows); -1 where one is hidden.
+    """Returns the rows of a table in the coding of a model, shape (columns, rows); -1 for hidden columns.
 
     Raises:
-        InputError: a column is missing, or an observed state is unknown to the model.
+        InputError: a column is missing, or a value is not a state of the model.
     """
     from jtsolve.tables.table import code_type
 
@@ -391,7 +391,7 @@ def require_columns(names: Sequence[str], place: Mapping[str, int], source: str)
         source: of the table, for errors.
 
     Raises:
-        InputError: one is not.
+        InputError: a column is missing.
     """
     missing = [name for name in names if name not in place]
     if missing:
@@ -399,5 +399,5 @@ def require_columns(names: Sequence[str], place: Mapping[str, int], source: str)
             source,
             "columns",
             f"there is none called {name_list(missing)}",
-            "give every column of the model, or an empty one to sum over it",
+            "give every column of the model, or an empty one to sum it out",
         )

@@ -1,7 +1,7 @@
 """Junction tree models as Bayesian networks.
 
-A junction tree rooted at any clique is a Bayesian network without v-structures: each variable that a clique
-adds to its separator has as parents the separator and the variables added before it.
+A junction tree rooted at any clique is a Bayesian network without v-structures: the parents of a variable
+that a clique adds to its separator are the separator and the variables added before it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 
 from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError
+from jtsolve.models.inference.information import clique_marginal
 from jtsolve.models.layout import rooted
 from jtsolve.networks.network import Network, NetworkNode
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def to_network(model: CliqueTables, root: int = 0) -> Network:
-    """Returns the model as a Bayesian network, nodes in the order of the model's columns.
+    """Returns the model as a Bayesian network, with the nodes in the order of its columns.
 
-    Rows of a table whose parent configuration has probability 0 are uniform.
+    Rows for parent configurations of probability 0 are uniform.
 
     Args:
         model: the distribution.
@@ -46,11 +47,8 @@ def to_network(model: CliqueTables, root: int = 0) -> Network:
 
 
 def _node(model: CliqueTables, clique: int, v: int, parents: list[int]) -> NetworkNode:
-    inside = list(members(model.tree.cliques[clique]))
-    kept = [u for u in inside if u == v or u in parents]
-    table = model.tables[clique].sum(axis=tuple(k for k, u in enumerate(inside) if u not in kept))
     column = model.columns[v]
-    rows = np.transpose(table, [kept.index(u) for u in (*parents, v)]).reshape(-1, column.arity)
+    rows = clique_marginal(model, clique, (*parents, v)).reshape(-1, column.arity)
     totals = rows.sum(axis=1, keepdims=True)
     conditional = np.full_like(rows, 1 / column.arity)
     np.divide(rows, totals, out=conditional, where=totals > 0)

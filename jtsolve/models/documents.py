@@ -1,4 +1,4 @@
-"""The contents of model files, as JSON values: columns, the tables of a junction tree, arrays as base64."""
+"""The parts of model files as JSON values: columns, the tables of a junction tree, and arrays as base64."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def parts_document(
 
 
 def column_document(column: Column | RealColumn) -> dict[str, Any]:
-    """Returns a column as it is written; of real numbers, its name and the knots of its margin."""
+    """Returns a column as JSON values; a real one has its name and the knots of its margin."""
     if column.states is None:
         margin = column.margin
         knots = {} if margin is None else {"knots": list(zip(margin.values, margin.scores, strict=True))}

@@ -1,4 +1,4 @@
-"""A model in the terms of its data: names and values in, data frames out."""
+"""A model with the names and values of its data: values in, data frames out."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ _LOGGER = getLogger("jtsolve")
 class Model:
     """A distribution over named variables, as `Solution.fit` returns it.
 
-    Answers about a frame are of its kind: of pandas, with its index, or of polars. Others are of the kind of
-    the data of the fit, or of polars if the model was read from a file. They have the values of the data:
-    True, 3, a category. Ranges of cut columns are categories. Frames that come in may have the words for a
-    missing value that the data had (`missing_values`).
+    Answers about a frame have its library: pandas, with its index, or polars. Other answers have the library
+    of the training data, or polars if the model was read from a file. They hold the values of the data: True,
+    3, a category; ranges of cut columns are categories. Frames given may use the words for a missing value of
+    the training data (`missing_values`).
 
     Args:
-        model: the distribution: a junction tree of states or of real numbers, a feature tree, a mixture, or a
-            Bayesian network, whose irrelevant parts `query` leaves out.
-        style: how the data held their values.
+        model: the distribution: a discrete or mixed junction tree, a feature tree, a mixture, or a Bayesian
+            network, of which `query` uses the relevant part only.
+        style: the representation of values in the training data.
 
     >>> import jtsolve as jt
     >>> data = {"Smoker": [True, False] * 20, "Cough": ["often", "never"] * 20}
@@ -80,7 +80,7 @@ class Model:
 
         Raises:
             InputError: the file cannot be read, or does not match its suffix.
-            LimitError: the tables need more memory than there is.
+            LimitError: the tables do not fit in memory.
         """
         return cls(open_model(path))
 
@@ -98,19 +98,19 @@ class Model:
     def write(self, path: str | Path) -> None:
         """Writes the model to a file, in the format that its suffix names, also with .gz.
 
-        .json is read by `read` and all commands; for the others, see `export`.
+        `read` and all commands read .json; for the other formats, see `export`.
 
         Raises:
-            ChoiceError: there is no such format, or it does not suit the model.
-            LimitError: it needs tables too large for the memory; raised before any work.
+            ChoiceError: there is no such format, or it does not support the model.
+            LimitError: it needs tables that do not fit in memory; raised before any work.
         """
         write_model(self.model, path)
 
     def export(self, to: str, root: int = 0) -> str:
-        """Returns the model as a text.
+        """Returns the model as text.
 
         Args:
-            to: json, bif, bifxml, uai, td (a tree decomposition), dot.
+            to: json, bif, bifxml, uai, td (a tree decomposition), or dot.
             root: the root clique of bif and bifxml, by its position.
 
         Raises:
@@ -137,7 +137,7 @@ class Model:
         return to_networkx(self.model.junction_tree("networkx"))
 
     def to_mbi(self) -> MbiTree:
-        """Returns domain, cliques and tree in the words of mbi; see `Solution.to_mbi`."""
+        """Returns domain, cliques and tree for the library mbi; see `Solution.to_mbi`."""
         from jtsolve.models.files.interop import to_mbi
 
         states = [None if column.states is None else len(column.states) for column in self.model.columns]
@@ -155,11 +155,11 @@ class Model:
 
     @property
     def entropy(self) -> float:
-        """-E ln P, in nats; of real numbers, the differential entropy."""
+        """-E ln P, in nats; with real variables, the differential entropy."""
         return self.model.entropy()
 
     def facts(self) -> dict[str, Any]:
-        """Returns sizes, entropies and mutual informations, in nats, as `jtsolve show --json` prints them."""
+        """Returns sizes, entropies and mutual information, in nats, as `jtsolve show --json` prints them."""
         described = self.model.describe()
         parts = {"parts": list(described.parts)} if described.parts else {}
         return {**described.facts, **parts, "names": list(self.names)}
@@ -188,7 +188,7 @@ class Model:
         A file is .svg, .png, .dot, or .html, which shows the graph at any size; see `NamedTree.show`.
 
         Raises:
-            ChoiceError: the suffix is another, the model is a mixture, or it is too large for a picture.
+            ChoiceError: the suffix is unknown, or the model is a mixture, or too large for a picture.
             LimitError: the graph of a feature tree needs too large a junction tree.
         """
         from jtsolve.models.views import draw_model, graph_as_text, model_text
@@ -205,7 +205,7 @@ class Model:
         """Returns the joint distribution of each group of variables, as arrays; see `query`.
 
         Args:
-            groups: names of variables, for each joint distribution.
+            groups: the names in each group.
             given: evidence, see `query`.
             memory: limit in GB.
         """
@@ -222,18 +222,18 @@ class Model:
         *,
         memory: float | None = None,
     ) -> Frame:
-        """Returns the joint distribution of some variables, a row for each combination of states.
+        """Returns the joint distribution of some variables, with a row for each combination of states.
 
-        Of real numbers: a row for each variable, with mean, deviation, and the quantiles of 5, 50 and 95 %;
-        `posterior` has covariances and other quantiles.
+        Real variables have a row each, with mean, deviation, and the quantiles of 5, 50 and 95 %; `posterior`
+        has covariances and other quantiles.
 
         Args:
-            variables: a name, or a list of several; None for each variable singly, a row for each of its
+            variables: a name, or a list of names; None for each variable singly, with a row for each of its
                 states.
-            given: the value of each observed variable; in place of a value, a list with a likelihood for each
-                state is soft evidence. A number stands for the range that it lies in. Or the path of
-                a file of the UAI competitions (.evid).
-            memory: gigabytes of tables; None for the free memory.
+            given: the value of each observed variable, where a number stands for the range that contains it,
+                or a list with a likelihood for each state (soft evidence). Or the path of a file of the UAI
+                competitions (.evid).
+            memory: limit of the tables, in GB; None for the free memory.
 
         Raises:
             InputError: a variable or value is unknown, or the evidence is impossible.
@@ -246,9 +246,9 @@ class Model:
         return self.posterior([names], given, memory=memory).frame(self.style)
 
     def covariance(self) -> Frame:
-        """Returns the covariance matrix of a model of real numbers, as a frame.
+        """Returns the covariance matrix of a model of real variables as a frame.
 
-        A column for each variable, and rows in the same order, which pandas labels.
+        Columns and rows are in the order of the variables; pandas labels the rows.
 
         Raises:
             ChoiceError: a variable is discrete, or the model is a mixture.
@@ -256,39 +256,41 @@ class Model:
         return self._matrix(0)
 
     def precision(self) -> Frame:
-        """Returns the inverse of `covariance`, with a 0 for each pair of variables that share no clique."""
+        """Returns the inverse of `covariance`, with a 0 for each pair of variables in no common clique."""
         return self._matrix(1)
 
     def _matrix(self, which: int) -> Frame:
         if not isinstance(self.model, MixedTreeModel):
-            raise ChoiceError("a covariance is of one tree of real variables, and this model is another")
+            raise ChoiceError(
+                "a covariance matrix is for one junction tree of real variables; query the variables instead"
+            )
         matrix = self.model.matrices()[which]
         columns = [self.style.numbers(name, one) for name, one in zip(self.names, matrix, strict=True)]
         found = self.style.frame(columns)
         return found.set_axis(found.columns) if self.style.pandas else found
 
     def singly(self, given: Given | None) -> list[list[str]]:
-        """Returns each variable as a group; of real numbers, those that are not observed."""
+        """Returns each variable as a group of its own; if some are real, without the observed ones."""
         observed = self._evidence(given) if self.model.is_continuous else {}
         return [[name] for name in self.names if name not in observed]
 
     def predict(
         self, data: Frame, variable: Any, *, probabilities: bool = False, missing: Missing = "state"
     ) -> Any:
-        """Returns the most probable value of a variable for each row, given the rest of the row.
+        """Returns the most probable value of a variable, or its mean, given the rest of each row.
 
-        A row whose rest is impossible gets a missing value. Of real numbers: the conditional mean.
+        The value is missing where the rest of a row is impossible.
 
         Args:
-            data: a frame, or the path of a file; it need not hold the variable.
+            data: a frame, or the path of a file, with or without the variable.
             variable: its name.
-            probabilities: return the probability of each state instead, a column for each.
-            missing: "state": a missing value is the state that its column has for it, and summed over if
-                there is none; "sum": it is always summed over.
+            probabilities: return the probabilities of the states instead, one column for each.
+            missing: "state": a missing value is the state that its column has for it, and summed out if there
+                is none; "sum": it is always summed out.
 
         Raises:
-            InputError: another column of the model is missing, or a value unknown.
-            ChoiceError: probabilities of a real number.
+            InputError: another column of the model is missing, or a value is unknown.
+            ChoiceError: probabilities are requested of a real variable.
         """
         v, style = position(self.names, self._named(variable)), self.style.like(data)
         column = self.model.columns[v]
@@ -299,7 +301,7 @@ class Model:
         if not probabilities:
             return style.labelled(column.series(style, self.model.predict(rows, v)), data)
         if column.states is None:
-            raise ChoiceError(f"'{variable}' is a real number, without states; leave out probabilities")
+            raise ChoiceError(f"'{variable}' is real and has no states; leave out probabilities")
         from jtsolve.models.inference.prediction import state_log_probabilities
 
         logs = state_log_probabilities(self.model, rows, v)
@@ -307,24 +309,23 @@ class Model:
         return style.frame([style.numbers(label, np.exp(one)) for label, one in found], data)
 
     def impute(self, data: Frame, *, missing: Missing = "state") -> Any:
-        """Returns rows with their missing values filled in: the most probable completion of each.
+        """Returns the most probable completion of each row; real variables get conditional medians.
 
-        The columns are those of the model; a row that is impossible keeps its gaps. Of real numbers: the
-        conditional medians.
+        The columns are those of the model. Impossible rows keep their gaps.
 
         Args:
             data: a frame, or the path of a file.
-            missing: see `predict`; "sum" fills in the values whose state is that for a missing value, too.
+            missing: see `predict`; "sum" also replaces the state for a missing value.
 
         Raises:
-            InputError: a column of the model is missing, or a value unknown.
+            InputError: a column of the model is missing, or a value is unknown.
             ChoiceError: the model is a mixture or a feature tree.
         """
         filled = self.model.complete(self._rows(data, self.model.columns, missing))
         return self._frame(filled, self.style.like(data, states_by_name(self.model.columns)), data)
 
     def sample(self, rows: int, *, given: Given | None = None, seed: int = 0) -> Frame:
-        """Returns independent rows; the same seed draws the same ones.
+        """Returns independent rows; equal seeds give equal rows.
 
         Args:
             rows: their number.
@@ -345,9 +346,9 @@ class Model:
             return self.model.explain(self._evidence(given), k, memory=memory_bytes(memory), run=run)
 
     def mpe(self, given: Given | None = None, k: int = 1, *, memory: float | None = None) -> Frame:
-        """Returns the k most probable configurations, best first, each with ln P of itself, in nats.
+        """Returns the k most probable configurations, best first, each with its ln P, in nats.
 
-        Of real numbers there is one, the conditional median, with ln of its density.
+        With real variables there is one, the conditional median, with ln of its density.
 
         Args:
             given: evidence, see `query`.
@@ -355,7 +356,7 @@ class Model:
             memory: limit in GB.
 
         Raises:
-            ChoiceError: the model is a mixture, k is below 1, or above 1 for real numbers.
+            ChoiceError: the model is a mixture, or k is below 1, or above 1 and there are real variables.
         """
         best, of_evidence = self.explain(given, k, memory=memory)
         codes = [[column.code(one.values[v]) for one in best] for v, column in enumerate(self.model.columns)]
@@ -370,7 +371,7 @@ class Model:
         """Returns ln P of every row of a frame or file, in nats; for missing values, see `predict`.
 
         Raises:
-            InputError: a column of the model is missing, or a value unknown.
+            InputError: a column of the model is missing, or a value is unknown.
         """
         style = self.style.like(data)
         logs = self.model.log_likelihood(self._rows(data, self.model.columns, missing))
@@ -379,16 +380,16 @@ class Model:
     def goodness(self, data: Frame, **reading: Any) -> Goodness:
         """Returns the goodness of fit of the graph of the model to data: G², X², df, p, AIC, BIC, residuals.
 
-        The tables are fitted to these data by maximum likelihood, regardless of the model's prior.
+        The tables are fitted to these data by maximum likelihood, whatever the prior of the model.
         `models.goodness` describes the treatment of empty cells and structural zeros.
 
         Args:
             data: a frame, a table of counts as of `pandas.crosstab`, or the path of a file.
-            reading: how the data are read, such as weights or missing="drop-rows"; see `jtsolve.learn`.
+            reading: options of reading, such as weights or missing="drop-rows"; see `jtsolve.learn`.
 
         Raises:
-            InputError: a column of the model is missing, a value is missing or unknown.
-            ChoiceError: the model is not a junction tree of observed states.
+            InputError: a column of the model is missing, or a value is missing or unknown.
+            ChoiceError: the model is not a discrete junction tree without hidden variables.
 
         >>> import jtsolve as jt
         >>> both = ["yes", "yes", "no", "no"]
@@ -406,7 +407,7 @@ class Model:
         return goodness_of(self.model, source, reading_of(given), given, style=style)
 
     def _rows(self, data: Frame, columns: Sequence[Column | RealColumn], missing: Missing) -> NDArray[Any]:
-        """Returns rows in the coding of the model, read as the data were from which it was learned."""
+        """Returns rows in the coding of the model, read with the options of its training data."""
         from jtsolve.models.rows import read_rows
 
         if missing not in get_args(Missing):
@@ -415,12 +416,12 @@ class Model:
         return rows
 
     def _frame(self, rows: NDArray[Any], style: FrameStyle, like: Frame = None) -> Any:
-        """Returns rows as a frame, labelled as another."""
+        """Returns rows as a frame, labelled like another."""
         pairs = zip(self.model.columns, rows, strict=True)
         return style.frame([column.series(style, row) for column, row in pairs], like)
 
     def _named(self, name: Any) -> str:
-        """Returns the name that the model has for a column."""
+        """Returns the name of a column in the model."""
         return name if name in self.names else label_of(name)
 
     def _evidence(self, given: Given | None) -> dict[str, Any]:
@@ -433,7 +434,7 @@ class Model:
             raise InputError(
                 "the evidence",
                 "given",
-                f"{given!r} is no mapping of variables to values",
+                f"{given!r} is not a mapping of variables to values",
                 f'write given={{"{self.names[0]}": VALUE}}',
             )
         columns = self.model.columns

@@ -2,17 +2,18 @@
 
 Counts n of N rows are fitted by maximum likelihood: m = Π n(C) / Π n(S), over cliques and separators
 (Lauritzen 1996, section 4.4), regardless of the prior of a model's tables. The deviance G² = 2 Σ n ln(n / m)
-and Pearson's X² = Σ (n - m)² / m test the model against the saturated one. The adjusted residual of a cell
-is (n - m) / √(m (1 - h)) with the leverage h = m (Σ 1 / n(C) - Σ 1 / n(S)), about standard normal for large
-counts (Haberman 1973).
+and Pearson's X² = Σ (n - m)² / m test the model against the saturated one. The adjusted residual of a cell is
+(n - m) / √(m (1 - h)) with the leverage h = m (Σ 1 / n(C) - Σ 1 / n(S)); it is approximately standard normal
+for large counts (Haberman 1973).
 
 *Degrees of freedom.* All combinations of states count as possible, and an empty cell is a sampling zero.
-Where a marginal count n(C) is 0, the cells behind it are fitted as 0, and their parameters cannot be
-estimated; both are left out: df = #{m > 0} - (Σ #{n(C) > 0} - Σ #{n(S) > 0}), the adjustment for empty
-margins (Bishop, Fienberg and Holland 1975, chapter 3; Agresti 2013, section 10.6). If no margin is empty,
-this is the number of cells minus 1 minus that of free parameters. A structural zero is accounted for if it
-empties a whole marginal cell of a clique. Any other counts as a sampling zero: without it, the model would
-be one of quasi-independence, which is not decomposable. AIC and BIC count all parameters, as the scores do.
+Where a marginal count n(C) is 0, its cells are fitted as 0, and their parameters cannot be estimated; both
+are left out: df = #{m > 0} - (Σ #{n(C) > 0} - Σ #{n(S) > 0}), the adjustment for empty margins (Bishop,
+Fienberg and Holland 1975, chapter 3; Agresti 2013, section 10.6). If no margin is empty, df is the number of
+cells minus 1 minus the number of free parameters. A structural zero is accounted for if it empties a whole
+marginal cell of a clique. Any other structural zero counts as a sampling zero: without its cell, the model
+would be one of quasi-independence, which is not decomposable. AIC and BIC count all parameters, as the scores
+do.
 
 References:
     A. Agresti, Categorical Data Analysis, 3rd edition, Wiley 2013.
@@ -64,15 +65,15 @@ if TYPE_CHECKING:
 
 _PLAIN = FrameStyle()
 _DENSE = 1 << 18
-"""Most cells that are all listed; of larger tables, those with counts."""
+"""Largest number of cells that are all listed; of larger tables, only non-empty cells are."""
 _WORST, _LONGEST = 5, 200
-"""Cells, and characters of the generating class, that are printed."""
+"""Number of cells, and of characters of the generating class, that are printed."""
 _WHOLE, _LARGEST = 1 << 53, 1 << 1023
-"""Numbers below are floats exactly, and are floats."""
+"""Whole numbers below the first are exact as floats; those below the second are in the range of floats."""
 _EXACT = 1e-9
-"""Least 1 - h of a cell that the model does not fit by construction: far above rounding."""
+"""Smallest 1 - h of a cell that the model does not fit by construction: far above rounding."""
 _SMALL = 5
-"""Expected counts below it make the chi-squared approximation doubtful (Agresti 2013, section 3.2)."""
+"""Expected counts below this make the chi-squared approximation doubtful (Agresti 2013, section 3.2)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +86,7 @@ class Goodness:
         style: of the frames returned.
 
     Raises:
-        ChoiceError: the table is of real numbers, or in partitions.
+        ChoiceError: the table has real columns, or is partitioned.
 
     >>> import jtsolve as jt
     >>> table = {"Wife": ["yes", "yes", "no", "no"], "Husband": ["yes", "no"] * 2, "Freq": [30, 10, 10, 50]}
@@ -100,8 +101,8 @@ class Goodness:
     def __post_init__(self) -> None:
         if not isinstance(self.table, DataTable):
             raise ChoiceError(
-                "goodness of fit is that of a table of counts in one place; read the data as states, without "
-                "an executor"
+                "goodness of fit needs a discrete table in one place; discretise real columns, and leave out "
+                "the executor"
             )
 
     @cached_property
@@ -191,7 +192,7 @@ class Goodness:
 
     @cached_property
     def df(self) -> int:
-        """The degrees of freedom, without cells and parameters behind empty margins."""
+        """The degrees of freedom, without the cells and parameters of empty margins."""
         layout, cells = self._layout, self._counts.cells
         separators = separator_sums(cells, layout)
         known = np.count_nonzero(cells) - sum(np.count_nonzero(one) for one in separators) + 1
@@ -199,12 +200,12 @@ class Goodness:
 
     @property
     def df_nominal(self) -> int:
-        """The same if no margin were empty: the number of cells minus 1 minus that of parameters."""
+        """The degrees of freedom if no margin were empty: cells minus 1 minus free parameters."""
         return self.cells - 1 - self.parameters
 
     @property
     def p(self) -> float:
-        """P(chi-squared ≥ G²) on `df` degrees of freedom; 1 on none."""
+        """P(chi-squared ≥ G²) on `df` degrees of freedom; 1 if there are none."""
         return chi_squared_tail(self.g2, self.df)
 
     @property
@@ -236,13 +237,13 @@ class Goodness:
             df, nominal = _short(self.df), _short(self.df_nominal)
             found.append(f"empty margins: {df} degrees of freedom in place of {nominal}")
         if self.table.unit != 1:
-            found.append("weights with fractions are no counts: p ignores the design of the survey")
+            found.append("fractional weights are not counts: p ignores the design of the survey")
         return found
 
     def residuals(self, most: int = 10) -> Any:
         """Returns the cells with the largest adjusted residuals as a frame: states, counts, residuals.
 
-        Cells that the model fits by construction are left out; of more than 2^18 cells, so are empty ones.
+        Cells that the model fits by construction are left out, and empty cells of tables of more than 2^18.
         """
         codes, observed, logs, leverage = self._listed
         fitted = np.exp(logs)
@@ -264,7 +265,8 @@ class Goodness:
         names = ("rows", "cells", "parameters", "df", "df_nominal", "g2", "x2", "p", "p_x2")
         figures = {name: getattr(self, name) for name in (*names, "log_likelihood", "aic", "bic")}
         for name in ("cells", "df", "df_nominal"):  # programs read larger numbers as floats
-            figures[name] = figures[name] if figures[name] < _WHOLE else _float(figures[name])
+            if figures[name] >= _WHOLE:
+                figures[name] = float(figures[name]) if figures[name] < _LARGEST else inf
         texts = {"generating_class": self.generating_class, "r_formula": self.r_formula}
         return {**texts, **figures, "remarks": self.remarks}
 
@@ -334,24 +336,27 @@ def goodness_of(
         model: a junction tree of observed states.
         data: see `models.rows.open_rows`.
         how: see `models.rows.read_counts`.
-        given: the names of the options that are given; others about words and numbers are those of the model.
+        given: the names of the options given; others about words and numbers are those of the model.
         style: of the frames returned.
-        run: shows findings of the data check; None leaves it out.
+        run: shows the findings of the data check; None to skip it.
 
     Raises:
-        InputError: as `models.rows.read_counts`.
-        ChoiceError: as there; or the model is of another kind.
+        InputError: see `models.rows.read_counts`.
+        ChoiceError: see `models.rows.read_counts`; or the model is not a discrete junction tree without
+            hidden variables.
     """
     if not isinstance(model, JunctionTreeModel) or hidden_of(model.columns):
         raise ChoiceError(
-            f"goodness of fit is that of one junction tree of observed states, not of {model!r}; fit one, "
-            f"such as that of {TREEWIDTH(2)}"
+            f"goodness of fit is for one discrete junction tree without hidden variables, not for {model!r}; "
+            f"fit one, for example with {TREEWIDTH(2)}"
         )
-    return Goodness(model.tree, read_counts(data, model, how, Habits.over(model, how, given), run), style)
+    return Goodness(
+        model.tree, read_counts(data, model.columns, how, Habits.over(model, how, given), run), style
+    )
 
 
 def _tabulated(table: DataTable, variables: Sequence[int]) -> NDArray[np.float64]:
-    """Returns the counts of some variables, an axis for each."""
+    """Returns the counts of some variables, with one axis for each."""
     dims = tuple(len(table.states[v]) for v in variables)
     places = np.ravel_multi_index(tuple(table.codes[v].astype(np.int64) for v in variables), dims)
     weights = None if table.weights is None else table.weights * table.unit
@@ -366,11 +371,6 @@ def _support(layout: Layout, cells: NDArray[np.float64]) -> int:
         above = layout.parent[place]
         tables[above] = tables[above] * message.reshape(layout.above[place].dims)
     return int(tables[0].sum())
-
-
-def _float(number: int) -> float:
-    """Returns a number of any size; inf beyond the range."""
-    return float(number) if number < _LARGEST else inf
 
 
 def _short(number: int) -> str:

@@ -11,10 +11,12 @@ import numpy as np
 
 from jtsolve.core.machine import free_memory
 from jtsolve.core.tree import adjacency
-from jtsolve.core.varset import members
+from jtsolve.core.varset import VarSet, is_subset, members
 from jtsolve.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
@@ -111,7 +113,7 @@ class Layout:
 
     @property
     def separator_cells(self) -> int:
-        """The total number of cells of the separators' tables; the root's, empty one has one."""
+        """The total number of cells of the tables of separators; the empty separator of the root has one."""
         return sum(prod(own.dims) for own in self.own)
 
     def dims(self, place: int) -> tuple[int, ...]:
@@ -122,15 +124,20 @@ class Layout:
         """Returns the table of a clique, shape (states, …), as a view of all tables, shape (cells,)."""
         return values[self.offset[place] : self.offset[place + 1]].reshape(self.dims(place))
 
+    def separator_first(self, place: int) -> tuple[int, ...]:
+        """Returns the axes of a clique's table, those of the separator to the parent first."""
+        inner, clique = set(self.separators[place]), self.cliques[place]
+        return tuple(sorted(range(len(clique)), key=lambda k: (clique[k] not in inner, k)))
+
     def normalised(self, logs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the tables with these logarithms, shape (cells,), each scaled to sum to 1."""
+        """Returns the tables with given logarithms, shape (cells,), each scaled to sum to 1."""
         values: NDArray[np.float64] = np.exp(logs)
         values /= np.repeat(np.add.reduceat(values, self.offset[:-1]), np.diff(self.offset))
         return values
 
 
 class CliqueTables(Protocol):
-    """The tables of a junction tree of states, as inference reads them.
+    """The tables of a discrete junction tree, as inference reads them.
 
     Attributes:
         columns: the variables.
@@ -175,13 +182,13 @@ def require_room(
 
     Args:
         cells: their number.
-        what: name of the tables in the message.
+        what: name of the tables, for the message.
         remedy: for the message.
         bytes_per_cell: working memory.
-        limit: most bytes; None for the free memory.
+        limit: in bytes; None for the free memory.
 
     Raises:
-        LimitError: they do not.
+        LimitError: they do not fit.
     """
     room = free_memory() if limit is None else limit
     if cells * bytes_per_cell > room:
@@ -221,7 +228,7 @@ def table_layout(tree: JunctionTree, arities: tuple[int, ...]) -> Layout:
 
 
 def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
-    """Returns the cliques from the root outwards, and the place in this order of each one's parent."""
+    """Returns the cliques from the root outwards, and the place of the parent of each one in this order."""
     adjacent = adjacency(len(tree.cliques), tree.edges)
     order, parent, seen = [root], [-1], {root}
     for place, i in enumerate(order):  # the list grows during the iteration
@@ -231,6 +238,42 @@ def rooted(tree: JunctionTree, root: int = 0) -> tuple[list[int], list[int]]:
                 order.append(j)
                 parent.append(place)
     return order, parent
+
+
+def host_cliques(scopes: Sequence[VarSet], cliques: Sequence[VarSet]) -> list[int]:
+    """Returns for each set of variables the first clique that contains it.
+
+    Raises:
+        ValueError: a set lies within no clique.
+    """
+    holding: dict[int, list[int]] = {}
+    for place, clique in enumerate(cliques):
+        for v in members(clique):
+            holding.setdefault(v, []).append(place)
+    found = []
+    for scope in scopes:
+        rarest = min((holding[v] for v in members(scope)), key=len, default=[0])
+        place = next((place for place in rarest if is_subset(scope, cliques[place])), None)
+        if place is None:
+            raise ValueError(f"no clique contains the variables {list(members(scope))}")
+        found.append(place)
+    return found
+
+
+def spread(table: NDArray[np.float64], variables: Sequence[int], scope: Sequence[int]) -> NDArray[np.float64]:
+    """Returns a view of a table with an axis for each variable of a scope, of length 1 for those it lacks.
+
+    Args:
+        table: shape (states, …).
+        variables: of its axes.
+        scope: contains the variables.
+    """
+    places = [scope.index(v) for v in variables]
+    turned = np.transpose(table, np.argsort(places))
+    shape = [1] * len(scope)
+    for place, length in zip(sorted(places), turned.shape, strict=True):
+        shape[place] = length
+    return turned.reshape(shape)
 
 
 def _projection(clique: tuple[int, ...], separator: tuple[int, ...], arities: tuple[int, ...]) -> Projection:

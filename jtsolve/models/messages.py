@@ -2,9 +2,9 @@
 
 Messages are those of Jensen, Lauritzen and Olesen (Computational Statistics Quarterly 4, 1990): up to the
 root, then down, divided by the upward message. Each is scaled by its largest entry, whose logarithm is
-accumulated, so that products of a thousand small messages neither underflow nor lose digits. Members of
-cliques and separators increase, so that a message is an array with an axis for each member of the clique, of
-length 1 outside the separator.
+accumulated, so that products of a thousand small messages neither underflow nor lose digits. The members of
+cliques and separators are sorted. A message is therefore an array with one axis for each member of the
+clique, of length 1 outside the separator.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _KERNELS = LazyKernels("jtsolve.models.kernels.messages")
 _SECONDS_PER_CLIQUE = 2.5e-5
-"""Time of numpy for a clique, besides that for its cells; measured on an Intel Xeon (Sapphire Rapids)."""
+"""Overhead of numpy for each clique; measured on an Intel Xeon (Sapphire Rapids)."""
 _SMALL = 1 << 10
-"""Cells of a clique on average from which on numpy is as fast."""
+"""Average number of cells of a clique above which numpy is as fast."""
 
 _LEAST = -np.finfo(np.float64).max
 """A logarithm below all others but -inf."""
 
 
 def separator_sums(values: NDArray[np.float64], layout: Layout) -> list[NDArray[np.float64]]:
-    """Returns the table of each separator to the parent, summed from the clique; of the root, its total.
+    """Returns the table of each separator to the parent, summed from the clique, and the total for the root.
 
     `values` has shape (cells,).
     """
@@ -41,14 +41,15 @@ def separator_sums(values: NDArray[np.float64], layout: Layout) -> list[NDArray[
 
 
 def families(values: NDArray[np.float64], layout: Layout) -> tuple[NDArray[np.float64], float]:
-    """Returns the tables of a junction tree as factors, and how well they agree.
+    """Returns the tables of a junction tree as factors, and their largest disagreement.
 
     Args:
         values: the marginals of the cliques, shape (cells,).
         layout: of the tables.
 
-    Returns: ln P(C) - ln P(S) for every cell of every clique, -inf where P(C) is 0; the table of the
-        separator S to the parent is summed from C. And the largest difference to the same table summed from
+    Returns:
+        ln P(C) - ln P(S) for every cell of every clique, -inf where P(C) is 0, where the table of the
+        separator S to the parent is summed from C; and its largest difference from the same table summed from
         the parent.
     """
     if _compiled(layout):
@@ -101,7 +102,7 @@ def propagate(values: NDArray[np.float64], layout: Layout) -> float:
 
 
 def _compiled(layout: Layout) -> bool:
-    """Returns whether the compiled kernels are to be used: for many small cliques, once they pay."""
+    """Returns whether to use the compiled kernels: for many small cliques, once they save time."""
     count = len(layout.cliques)
     return layout.cells <= _SMALL * count and not _KERNELS.prefer_numpy(_SECONDS_PER_CLIQUE * count)
 
@@ -119,7 +120,7 @@ def log_sum(logs: NDArray[np.float64], axis: int = 0) -> NDArray[np.float64]:
 
 
 def _log_sum(table: NDArray[np.float64], axes: tuple[int, ...] | None) -> NDArray[np.float64]:
-    """Returns ln Σ exp(table) over some axes, or all, which stay with length 1; -inf where all terms are."""
+    """Returns ln Σ exp(table) over some axes, or all, kept with length 1; -inf where all terms are."""
     largest = table.max(axis=axes, keepdims=True)
     np.maximum(largest, _LEAST, out=largest)  # -inf - -inf would be NaN
     sums: NDArray[np.float64] = np.log(np.exp(table - largest).sum(axis=axes, keepdims=True))

@@ -1,15 +1,15 @@
 """Conditional Gaussian distributions on junction trees: discrete and real variables side by side.
 
-Given the discrete variables, the real ones are jointly normal; of a column with a margin (`tables.margins`),
-that is its score. The tree is strongly rooted (`core.marks`), and each clique has the probabilities of its
-discrete members outside the separator, and the regressions of its real ones on those of the separator, in
-each cell: see `inference.mixed`.
+Given the discrete variables, the real ones are jointly normal; in place of a column with a margin
+(`tables.margins`), its normal score is. The tree is strongly rooted (`core.marks`). In each cell, a clique
+has the probabilities of its discrete members outside the separator, and the regressions of its real members
+outside the separator on those within: see `inference.mixed`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import log, pi, prod
+from math import log, pi
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,8 +21,10 @@ from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column, RealColumn, inner_knots, position
 from jtsolve.models.documents import base64_of, column_document
 from jtsolve.models.inference.evidence import state_likelihoods
-from jtsolve.models.inference.marginals import require_small, targets_of
+from jtsolve.models.inference.marginals import targets_of
 from jtsolve.models.inference.mixed import (
+    CliqueMoments,
+    Message,
     MixedClique,
     blocks,
     collect,
@@ -31,32 +33,32 @@ from jtsolve.models.inference.mixed import (
     conditional_shares,
     covariance_and_precision,
     log_densities,
+    maximised,
     moments,
 )
+from jtsolve.models.inference.prediction import joint_table, predicted
 from jtsolve.models.protocol import (
     Conditioned,
     Configuration,
     Description,
     Explanation,
-    MixedPosterior,
     Normals,
-    RealPosterior,
-    StatePosterior,
+    Posterior,
     require_draws,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import NoReturn
 
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Evidence, Groups, Posterior
+    from jtsolve.models.protocol import Evidence, Groups
     from jtsolve.tables.margins import Margin
 
 _MOST_CELLS = 1 << 20
-"""Most cells of a joint distribution of discrete variables."""
+"""Largest number of cells of a joint distribution of discrete variables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -72,8 +74,8 @@ class MixedTreeModel:
         tree: the junction tree of the same graph.
 
     Raises:
-        ValueError: the cliques are no strongly rooted junction tree, a shape is wrong, probabilities do not
-            sum to 1, or a covariance is not symmetric positive definite.
+        ValueError: the cliques are not a strongly rooted junction tree, a shape is wrong, probabilities do
+            not sum to 1, or a covariance is not symmetric positive definite.
     """
 
     columns: tuple[Column | RealColumn, ...]
@@ -85,8 +87,10 @@ class MixedTreeModel:
     def __post_init__(self) -> None:
         if len(set(self.names)) < self.n or not all(self.names):
             raise ValueError("names are not distinct, or one is empty")
+        seen: set[int] = set()
         for i, clique in enumerate(self.cliques):
-            _require_valid(self.columns, self.cliques, i, clique)
+            _require_valid(self.columns, self.cliques, i, seen)
+            seen.update(clique.members)
         edges = [(clique.parent, i) for i, clique in enumerate(self.cliques) if i]
         sets = [varset(clique.members) for clique in self.cliques]
         object.__setattr__(self, "tree", JunctionTree.from_nodes(self.n, sets, edges))
@@ -124,9 +128,10 @@ class MixedTreeModel:
     def log_likelihood(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns ln of the density of every row, in nats; -inf for impossible rows.
 
+        Missing values are summed or integrated out.
+
         Args:
-            rows: shape (variables, rows): codes of states and numbers; NaN, or -1 for a state, where missing,
-                which is summed or integrated out.
+            rows: shape (variables, rows): codes of states and numbers; NaN, or -1 for a state, where missing.
 
         Raises:
             InputError: the shape is wrong, a code has no state, or a number is infinite.
@@ -145,28 +150,28 @@ class MixedTreeModel:
         return {v: margin for v, margin in each if margin is not None}
 
     def _scored(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns rows with scores for numbers."""
+        """Returns rows with the scores of numbers in their place."""
         found = rows.copy()
         for v, margin in self._margins.items():
             found[v] = margin.to_scores(rows[v])
         return found
 
     def _valued(self, scores: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns rows with numbers for scores: those of `known`, and others where it is NaN."""
+        """Returns rows with numbers in place of scores: those of `known` where it has them."""
         found = scores.copy()
         for v, margin in self._margins.items():
             found[v] = np.where(np.isnan(known[v]), margin.to_values(scores[v]), known[v])
         return found
 
     def _log_slopes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns ln of the density of numbers over that of their scores in each row."""
+        """Returns ln of the ratio of the density of the numbers to that of their scores, for each row."""
         total = np.zeros(scores.shape[1])
         for v, margin in self._margins.items():
             total += margin.log_slopes(scores[v])
         return total
 
     def _checked(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns rows with NaN for all missing values."""
+        """Returns rows with NaN for all missing values, after a check of shape and range."""
         found = np.array(rows, dtype=np.float64)
         if found.shape != (self.n, *found.shape[1:2]) or np.isinf(found).any():
             reason = f"they are not finite numbers of shape ({self.n}, rows)"
@@ -181,7 +186,7 @@ class MixedTreeModel:
         return found
 
     def condition(self, evidence: Evidence) -> Conditioned[MixedTreeModel]:
-        """Returns the distribution given evidence, without observed real variables, and ln of its density.
+        """Returns the distribution given evidence, without the real variables observed, and ln P(evidence).
 
         Raises:
             InputError: a variable or state is unknown, a number not finite, the evidence impossible, or no
@@ -242,31 +247,27 @@ class MixedTreeModel:
         *,
         maximum: bool = False,
     ) -> tuple[float, Any]:
-        """Returns ln of the density of evidence, a row of scores, and the messages."""
+        """Returns ln of the density of evidence, given as a row of scores, and the messages."""
         total, kept = collect(self.cliques, row, likelihoods, maximum=maximum)
         if not np.isfinite(total[0]):
             raise InputError("evidence", "", "it is impossible under the model", "change a value")
         return float(total[0] + self._log_slopes(row)[0]), kept
 
-    def _normals(self, kept: Any, given: Any, row: NDArray[np.float64], v: int) -> Normals:
-        """Returns the distribution of a real variable in one row, after `collect` and `moments`."""
-        weights, means, variances = (part[0] for part in components_of(self.cliques, kept, given, row, v))
-        some = weights > 0
-        return Normals(weights[some], means[some], variances[some], self._margins.get(v))
+    def _moments(self) -> tuple[NDArray[np.float64], list[Message], list[CliqueMoments]]:
+        """Returns an empty row, its messages, and the moments of the cliques."""
+        row = np.full((self.n, 1), np.nan)
+        _, kept = collect(self.cliques, row)
+        return row, kept, moments(self.cliques, kept, row)
 
-    def marginals(self) -> tuple[Any, ...]:
-        """Returns the probabilities of states of discrete variables, mean and variance of real ones."""
-        empty = np.full((self.n, 1), np.nan)
-        _, kept = collect(self.cliques, empty)
-        given = moments(self.cliques, kept, empty)
-        found: dict[int, Any] = {}
-        for clique, (weights, _, _) in zip(self.cliques, given, strict=True):
-            for at, v in enumerate(clique.discrete[clique.shared :], clique.shared):
-                found[v] = np.bincount(clique.coordinates[at], weights[0], clique.dims[at])
-            for v in clique.real[: clique.free]:
-                mean, variance = self._normals(kept, given, empty, v).moments()
-                found[v] = float(mean[0]), float(variance[0, 0])
-        return tuple(found[v] for v in range(self.n))
+    def _normals(self, wanted: Iterable[int]) -> dict[int, Normals]:
+        """Returns the marginal distributions of real variables."""
+        row, kept, given = self._moments()
+        found = {}
+        for v in wanted:
+            weights, means, variances = (part[0] for part in components_of(self.cliques, kept, given, row, v))
+            some = weights > 0
+            found[v] = Normals(weights[some], means[some], variances[some], self._margins.get(v))
+        return found
 
     def matrices(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns the covariance matrix and its inverse, the precision, each of shape (n, n).
@@ -275,7 +276,10 @@ class MixedTreeModel:
             ChoiceError: there are discrete variables, or real ones that are not normal.
         """
         if self._margins or any(column.states is not None for column in self.columns):
-            raise ChoiceError("a precision is of normal variables alone, and this model has others")
+            raise ChoiceError(
+                "a covariance matrix is for models of normal variables only, and this one has others; query "
+                "its real variables"
+            )
         return covariance_and_precision(self.cliques, self.n)
 
     def posterior(
@@ -289,56 +293,49 @@ class MixedTreeModel:
             ChoiceError: a group is of both kinds.
         """
         del memory, run
-        row, likelihoods = self._row(evidence)
-        row = self._scored(row)
-        total, kept = self._collected(row, likelihoods)
-        places = [targets_of(group, self.columns) for group in groups]
-        for group in places:
-            if len({self.columns[v].states is None for v in group}) > 1:
+        for group in groups:
+            columns = [self.columns[v] for v in targets_of(group, self.columns)]
+            if len({column.states is None for column in columns}) > 1:
                 raise ChoiceError(
-                    "joint distributions of both kinds of variables have no table; ask for discrete ones, or "
-                    "for real ones"
+                    "discrete and real variables have no joint table; query them in separate groups"
                 )
-        real = [group for group in places if self.columns[group[0]].states is None]
-        discrete = [group for group in places if group not in real]
-        if not real:
-            return self._tables(discrete, row, likelihoods, total)
-        observed = [self.names[v] for group in real for v in group if not np.isnan(row[v, 0])]
-        if observed:
-            raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
-        given = moments(self.cliques, kept, row)
-        margins = tuple(tuple(self._normals(kept, given, row, v) for v in group) for group in real)
-        each = [
-            self._covariances(group, own, row, likelihoods) for own, group in zip(margins, real, strict=True)
-        ]
-        numbers = RealPosterior(
-            tuple(tuple(self.names[v] for v in group) for group in real),
-            tuple(mean for mean, _ in each),
-            tuple(matrix for _, matrix in each),
-            total,
-            margins,
+            observed = [one.name for one in columns if one.states is None and one.name in evidence]
+            if observed:
+                raise InputError("targets", f"'{observed[0]}'", "it is observed", "leave it out")
+        if not groups:
+            row, likelihoods = self._row(evidence)
+            return Posterior(self._collected(self._scored(row), likelihoods)[0])
+        known = self.condition(evidence)
+        model = known.model
+        places = [targets_of(group, model.columns) for group in groups]
+        discrete = [group for group in places if model.columns[group[0]].states is not None]
+        real = [group for group in places if model.columns[group[0]].states is None]
+        normals = model._normals({v for group in real for v in group})  # noqa: SLF001 - of the same class
+        each = [model._covariances(group, normals) for group in real]  # noqa: SLF001
+        return Posterior(
+            known.log_probability,
+            columns=tuple(tuple(model.columns[v] for v in group) for group in discrete),  # type: ignore[misc]
+            tables=tuple(joint_table(model, group, _MOST_CELLS) for group in discrete),
+            names=tuple(tuple(model.names[v] for v in group) for group in real),
+            means=tuple(mean for mean, _ in each),
+            covariances=tuple(matrix for _, matrix in each),
+            margins=tuple(tuple(normals[v] for v in group) for group in real),
         )
-        if not discrete:
-            return numbers
-        return MixedPosterior(self._tables(discrete, row, likelihoods, total), numbers)
 
     def _covariances(
-        self,
-        group: Sequence[int],
-        normals: Sequence[Normals],
-        row: NDArray[np.float64],
-        likelihoods: Sequence[NDArray[np.float64] | None],
+        self, group: Sequence[int], normals: Mapping[int, Normals]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Returns means and covariances of real variables, E (x − E x)(E[y | x] − E y), x by quadrature."""
-        each = [one.moments() for one in normals]
-        mean, matrix = np.array([one[0][0] for one in each]), np.diag([one[1][0, 0] for one in each])
+        each = [normals[v].moments() for v in group]
+        mean, matrix = np.array([one[0] for one in each]), np.diag([one[1] for one in each])
         for i, v in enumerate(group[:-1]):
-            nodes, weights = normals[i].nodes()
-            rows = np.repeat(row, nodes.size, axis=1)
+            nodes, weights = normals[v].nodes()
+            margin = normals[v].margin
+            steps = weights * ((nodes if margin is None else margin.to_values(nodes)) - mean[i])
+            rows = np.full((self.n, nodes.size), np.nan)
             rows[v] = nodes
-            steps = weights * (self._valued(rows, row)[v] - mean[i])
             for part in blocks(self.cliques, nodes.size):
-                _, kept = collect(self.cliques, rows[:, part], likelihoods)
+                _, kept = collect(self.cliques, rows[:, part])
                 given = moments(self.cliques, kept, rows[:, part])
                 for j, u in enumerate(group[i + 1 :], i + 1):
                     matrix[i, j] += steps[part] @ (self._means(kept, given, rows[:, part], u) - mean[j])
@@ -351,41 +348,10 @@ class MixedTreeModel:
             means, _ = own.moments(means, variances)
         return np.asarray(np.einsum("rq,rq->r", weights, means))
 
-    def _tables(
-        self,
-        places: Sequence[tuple[int, ...]],
-        row: NDArray[np.float64],
-        likelihoods: Sequence[NDArray[np.float64] | None],
-        total: float,
-    ) -> StatePosterior:
-        """Returns joint distributions of discrete variables: a row for each configuration."""
-        tables, columns = [], []
-        for group in places:
-            own = [column for v in group if isinstance(column := self.columns[v], Column)]
-            dims = tuple(column.arity for column in own)
-            require_small(prod(dims), len(group), _MOST_CELLS)
-            states = np.indices(dims).reshape(len(dims), -1)
-            rows = np.repeat(row, states.shape[1], axis=1)
-            clash = np.zeros(states.shape[1], dtype=np.bool_)
-            for v, codes in zip(group, states, strict=True):
-                clash |= ~np.isnan(row[v, 0]) & (row[v, 0] != codes)
-                rows[v] = codes
-            logs = np.concatenate(
-                [
-                    collect(self.cliques, rows[:, part], likelihoods)[0]
-                    for part in blocks(self.cliques, rows.shape[1])
-                ]
-            )
-            logs[clash] = -np.inf
-            logs += self._log_slopes(row)
-            tables.append(np.exp(logs - total).reshape(dims))
-            columns.append(tuple(own))
-        return StatePosterior(tuple(columns), tuple(tables), total)
-
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
     ) -> Explanation:
-        """Returns the configuration of highest density given evidence, in units of scores at margins.
+        """Returns the configuration of highest density given evidence; margins count in units of scores.
 
         Raises:
             ChoiceError: k is not 1.
@@ -394,8 +360,8 @@ class MixedTreeModel:
         del memory, run
         if k != 1:
             raise ChoiceError(
-                f"{k} explanations are requested, but a density of real numbers has one highest point; ask "
-                "for 1"
+                f"{k} explanations are requested, but a density of real numbers has one highest point; "
+                "request 1"
             )
         known, likelihoods = self._row(evidence)
         row = self._scored(known)
@@ -426,43 +392,30 @@ class MixedTreeModel:
 
     def predict(self, rows: NDArray[np.float64], v: int) -> NDArray[np.float64]:
         """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
+        if self.columns[v].states is not None:
+            return predicted(self, rows, v)
         scores = self._scored(self._checked(rows))
         scores[v] = np.nan
         found = np.full(rows.shape[1], np.nan)
-        i = next(i for i, clique in enumerate(self.cliques) if v in clique.members)
-        clique = self.cliques[i]
         for part in blocks(self.cliques, rows.shape[1]):
             total, kept = collect(self.cliques, scores[:, part])
             given = moments(self.cliques, kept, scores[:, part])
-            if self.columns[v].states is None:
-                found[part] = self._means(kept, given, scores[:, part], v)
-            else:
-                at, weights = clique.discrete.index(v), given[i].weights
-                states = [weights[:, clique.coordinates[at] == s].sum(axis=1) for s in range(clique.dims[at])]
-                found[part] = np.argmax(states, axis=0)
-            found[part][~np.isfinite(total)] = np.nan
+            means = self._means(kept, given, scores[:, part], v)
+            found[part] = np.where(np.isfinite(total), means, np.nan)
         return found
 
     def complete(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns rows with their most probable missing values; impossible rows keep their gaps."""
         given = self._checked(rows)
-        scores = self._scored(given)
-        for part in blocks(self.cliques, rows.shape[1]):
-            total, kept = collect(self.cliques, scores[:, part], maximum=True)
-            filled = completed(self.cliques, kept, scores[:, part], None)
-            scores[:, part] = np.where(np.isfinite(total), filled, scores[:, part])
-        return self._valued(scores, given)
+        return self._valued(maximised(self.cliques, self._scored(given)), given)
 
     def entropy(self) -> float:
         """Returns -E ln of the density, in nats."""
-        empty = np.full((self.n, 1), np.nan)
-        _, kept = collect(self.cliques, empty)
-        given = moments(self.cliques, kept, empty)
         total = 0.0
-        for v, margin in self._margins.items():
-            scores, shares_of = self._normals(kept, given, empty, v).nodes()
-            total -= float(shares_of @ margin.log_slopes(scores))
-        for clique, (weights, _, _) in zip(self.cliques, given, strict=True):
+        for v, one in self._normals(self._margins).items():
+            scores, weights = one.nodes()
+            total -= float(weights @ self._margins[v].log_slopes(scores))
+        for clique, (weights, _, _) in zip(self.cliques, self._moments()[2], strict=True):
             with np.errstate(divide="ignore", invalid="ignore"):
                 logs = np.where(weights[0] > 0, np.log(clique.weights), 0.0)
             spreads = np.linalg.slogdet(clique.covariances)[1] + clique.free * (1 + log(2 * pi))
@@ -470,9 +423,10 @@ class MixedTreeModel:
         return total
 
     def junction_tree(self, what: str) -> NoReturn:
-        """Refuses: it has real variables."""
+        """Refuses: there are real variables."""
         raise ChoiceError(
-            f"{what} is for models of states, and this one has real numbers; cut them, with a score of states"
+            f"{what} is for discrete models, and this one has real variables; cut them into ranges, and use "
+            "a score of discrete variables"
         )
 
     def network(self, what: str, root: int = 0) -> NoReturn:
@@ -495,7 +449,7 @@ class MixedTreeModel:
         return Description({**sizes, **knots, **facts}, trees=((tree, None),))
 
     def to_document(self) -> dict[str, Any]:
-        """Returns the fields of a model file, less format and provenance."""
+        """Returns the fields of a model file except format and provenance."""
         names = self.names
         return {
             "kind": "mixed",
@@ -518,9 +472,10 @@ class MixedTreeModel:
 
 
 def _require_valid(
-    columns: Sequence[Column | RealColumn], cliques: Sequence[MixedClique], i: int, clique: MixedClique
+    columns: Sequence[Column | RealColumn], cliques: Sequence[MixedClique], i: int, seen: set[int]
 ) -> None:
-    """Raises ValueError unless a clique is valid after those before it."""
+    """Raises ValueError unless a clique is valid after those before it, whose members are `seen`."""
+    clique = cliques[i]
     r, k, q = clique.free, len(clique.real), clique.cells
     states = [columns[v].states for v in clique.discrete]
     if clique.dims != tuple(len(own or ()) for own in states) or any(
@@ -541,7 +496,6 @@ def _require_valid(
     separator = {*clique.discrete[: clique.shared], *clique.real[r:]}
     if (clique.parent < 0) != (i == 0) or clique.parent >= i:
         raise ValueError(f"clique {i} does not come after its parent")
-    seen = {v for other in cliques[:i] for v in other.members}
     above = set(cliques[clique.parent].members) if i else set()
     if separator != seen.intersection(clique.members) or not separator <= above:
         raise ValueError(f"clique {i} does not share its separator with its parent alone")

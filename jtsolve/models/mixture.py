@@ -1,8 +1,8 @@
-"""Mixtures of junction trees, also of mixed tables: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
+"""Mixtures of discrete or mixed junction trees: P(x) = Σ_k w_k P_k(x), each P_k with its own tree.
 
-Queries that are linear in P are answered by the components. Most probable explanations, entropies and
-conditional independences do not decompose over the components and are refused. Time: that of one tree, times
-the number of components. Reference: M. Meilă and M. I. Jordan, Learning with mixtures of trees, Journal of
+The components answer the queries that are linear in P. Most probable explanations, entropies and conditional
+independences do not decompose over the components and are refused. Time: that of one tree, times the number
+of components. Reference: M. Meilă and M. I. Jordan, Learning with mixtures of trees, Journal of
 Machine Learning Research 1, 2000.
 """
 
@@ -10,25 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import inner_knots
 from jtsolve.models.documents import column_document
-from jtsolve.models.inference.marginals import MOST_CELLS
-from jtsolve.models.inference.prediction import averaged, group_posteriors, predicted
+from jtsolve.models.inference.prediction import averaged, predicted
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import (
-    Conditioned,
-    Description,
-    require_draws,
-    undrawable,
-)
+from jtsolve.models.protocol import Conditioned, Description, require_draws
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from typing import NoReturn
 
     from numpy.typing import NDArray
@@ -42,15 +36,7 @@ if TYPE_CHECKING:
     Component = JunctionTreeModel | MixedTreeModel
 
 _TOLERANCE = 1e-9
-"""How far the sum of the weights may be from 1, as in `model.TOLERANCE`."""
-
-
-class _Given(NamedTuple):
-    """The components under which evidence is possible, with their models given it, and their weights then."""
-
-    weights: NDArray[np.float64]
-    components: list[tuple[Any, Any]]
-    log_probability: float
+"""Largest distance of the sum of the weights from 1, as in `model.TOLERANCE`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,11 +78,6 @@ class Mixture:
         return f"Mixture({self.n} variables, {len(self.components)} components, {self.parameters} parameters)"
 
     @property
-    def _parts(self) -> list[Any]:
-        """The components, of either kind."""
-        return list(self.components)
-
-    @property
     def is_continuous(self) -> bool:
         """Whether there are real variables."""
         return self.components[0].is_continuous
@@ -126,11 +107,11 @@ class Mixture:
     @property
     def cells(self) -> int:
         """The number of cells of all tables."""
-        return sum(part.cells for part in self._parts)
+        return sum(getattr(component, "cells", 0) for component in self.components)
 
-    def log_joint(self, rows: DataTable | NDArray[Any]) -> NDArray[np.float64]:
+    def log_joint(self, rows: Any) -> NDArray[np.float64]:
         """Returns ln w_k + ln P_k(row), shape (k, rows)."""
-        each = np.array([one.log_likelihood(rows) for one in self._parts])
+        each = np.array([one.log_likelihood(rows) for one in self.components])
         with np.errstate(divide="ignore"):  # a weight of 0 gives -inf
             each += np.log(self.weights)[:, None]
         return each
@@ -140,62 +121,54 @@ class Mixture:
         return log_sum(self.log_joint(rows))
 
     def condition(self, evidence: Evidence) -> Conditioned[Mixture]:
-        """Returns the mixture given evidence, components reweighted by its likelihood.
+        """Returns the mixture given evidence, its components weighted by the likelihoods of the evidence.
 
         Raises:
             InputError: a variable or state is unknown, or the evidence is impossible under every component.
         """
-        known = self._given(evidence)
-        models = tuple(model for _, model in known.components)
-        return Conditioned(Mixture(known.weights, models, self.provenance), known.log_probability)
+        weights, known, total = self._given(lambda one: one.condition(evidence))
+        models = tuple(given.model for _, given in known)
+        return Conditioned(Mixture(weights, models, self.provenance), total)
 
-    def _given(self, evidence: Evidence) -> _Given:
-        """Returns the components under which evidence is possible; raises as `condition`."""
-        logs, components = [], []
+    def _given(self, ask: Callable[[Any], Any]) -> tuple[NDArray[np.float64], list[tuple[Any, Any]], float]:
+        """Returns the components under which evidence is possible, and the answers of a query to each.
+
+        Args:
+            ask: the query, with the evidence; its answer has `log_probability`.
+
+        Returns:
+            The posterior weights of these components, shape (components,); each component with its answer;
+            and ln P(evidence).
+
+        Raises:
+            InputError: see `condition`.
+        """
+        logs, known = [], []
         refused: InputError | None = None
         for weight, component in zip(self.weights.tolist(), self.components, strict=True):
             try:
-                given = component.condition(evidence)
+                answer = ask(component)
             except InputError as error:  # impossible here; an unknown name or state fails in every component
                 refused = error
                 continue
             if weight > 0:
-                logs.append(np.log(weight) + given.log_probability)
-                components.append((component, given.model))
-        if not components:
+                logs.append(np.log(weight) + answer.log_probability)
+                known.append((component, answer))
+        if not known:
             assert refused is not None, "some weight is above 0"
             raise refused
         total = float(log_sum(np.array(logs)))
         weights = np.exp(np.array(logs) - total)
-        return _Given(weights / weights.sum(), components, total)
-
-    def marginals(self) -> tuple[Any, ...]:
-        """Returns P(v) for every variable v, one entry a state; mean and variance of a real one."""
-        found = []
-        for own in zip(*[part.marginals() for part in self._parts], strict=True):
-            parts = np.array(own)
-            entry: Any = np.tensordot(self.weights, parts, axes=1)
-            if isinstance(own[0], tuple):
-                mean, variance = entry.tolist()
-                entry = mean, variance + float(self.weights @ (parts[:, 0] - mean) ** 2)
-            found.append(entry)
-        return tuple(found)
-
-    def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> Any:
-        """Returns the joint marginal of some variables of states; see that of the components."""
-        each = [part.marginal(names, most_cells=most_cells) for part in self._parts]
-        return np.tensordot(self.weights, np.array(each), axes=1)
+        return weights / weights.sum(), known, total
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
     ) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
-        if self.is_continuous:
-            known = self._given(evidence)
-            each = [one.posterior(groups, evidence, memory=memory, run=run) for one, _ in known.components]
-            found: Posterior = averaged(known.weights, each, known.log_probability)
-            return found
-        return group_posteriors(self, groups, evidence, memory=memory, run=run)
+        weights, known, total = self._given(
+            lambda one: one.posterior(groups, evidence, memory=memory, run=run)
+        )
+        return averaged(weights, [answer for _, answer in known], total)
 
     def explain(
         self, evidence: Evidence, k: int = 1, *, memory: int | None = None, run: Run | None = None
@@ -207,12 +180,12 @@ class Mixture:
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Any:
         """Returns independent rows, shape (variables, rows); see `protocol.Distribution`."""
         require_draws(rows, seed)
-        known = self._given(evidence)
+        weights, known, _ = self._given(lambda one: one.condition(evidence))
         generator = np.random.default_rng(seed)
-        which = generator.choice(len(known.weights), size=rows, p=known.weights)
-        seeds = generator.integers(0, 1 << 62, size=len(known.weights)).tolist()
+        which = generator.choice(len(weights), size=rows, p=weights)
+        seeds = generator.integers(0, 1 << 62, size=len(weights)).tolist()
         out: Any = np.zeros((self.n, rows), dtype=np.int32)
-        for k, ((component, _), own) in enumerate(zip(known.components, seeds, strict=True)):
+        for k, ((component, _), own) in enumerate(zip(known, seeds, strict=True)):
             drawn = component.sample(int((which == k).sum()), own, evidence)
             out = out.astype(drawn.dtype, copy=False)
             out[:, which == k] = drawn
@@ -220,11 +193,8 @@ class Mixture:
 
     def predict(self, rows: Any, v: int) -> Any:
         """Returns the most probable state, or the mean, of v given the rest; see `protocol.Distribution`."""
-        if not self.is_continuous:
-            return predicted(self, rows, v)
         if self.columns[v].states is not None:
-            codes = predicted(self, rows, v).astype(np.float64)
-            return np.where(codes < 0, np.nan, codes)
+            return predicted(self, rows, v)
         rest = np.array(rows, dtype=np.float64)
         rest[v] = np.nan
         logs = self.log_joint(rest)
@@ -254,11 +224,9 @@ class Mixture:
     structure = junction_tree
 
     def _undrawable(self, what: str) -> ChoiceError:
-        parts = len(self.components)
-        return undrawable(
-            what,
-            f"a mixture: a sum of {parts} trees has no junction tree",
-            "fit one tree",
+        return ChoiceError(
+            f"{what} is for models of one junction tree, and this one is a mixture: a sum of "
+            f"{len(self.components)} trees has no junction tree; fit one tree"
         )
 
     def describe(self) -> Description:
@@ -277,7 +245,7 @@ class Mixture:
         return Description(facts, parts, tuple(tree for one in each for tree in one.trees))
 
     def to_document(self) -> dict[str, Any]:
-        """Returns the fields of a model file, less format and provenance; of components, less that, too."""
+        """Returns the fields of a model file except format and provenance."""
         each = [component.to_document() for component in self.components]
         kept = ("cliques",) if self.is_continuous else ("cliques", "tree_edges", "tables")
         return {

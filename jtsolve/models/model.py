@@ -1,4 +1,4 @@
-"""A discrete distribution that factorises over a junction tree, given by the marginals of its cliques.
+"""Discrete distributions that factorise over a junction tree, given by the marginals of the cliques.
 
     P(x) = Π_C P(x_C) / Π_S P(x_S)   (C over the cliques, S over the separators)
 
@@ -27,27 +27,26 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
-    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
+    from jtsolve.models.protocol import Evidence, Groups, Posterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes, DataTable
 
 TOLERANCE = 1e-9
-"""How far two tables may differ on their separator, and a table's sum from 1: well above the rounding error
-of 10^7 summands, well below that of files with few digits."""
+"""Largest difference of two tables on their separator, and of the sum of a table from 1: well above the
+rounding error of 10^7 summands, well below that of files with few digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class JunctionTreeModel:
-    """A distribution of the rows of a table of states.
+    """A distribution of the rows of a table of discrete variables.
 
     Args:
         columns: one for each variable of the tree, in its order.
         tree: the junction tree.
-        tables: the marginal of each of `tree.cliques`, one axis a member in increasing order. They are
-            copied; the attribute holds views of `values`.
+        tables: the marginal of each of `tree.cliques`, one axis for each member in increasing order. They
+            are copied; the attribute holds views of `values`.
         provenance: remarks on the origin.
 
     Attributes:
@@ -56,11 +55,11 @@ class JunctionTreeModel:
         families: ln P(C) - ln P(S), S the separator to the parent, for every cell of `values`; read-only.
 
     Raises:
-        ValueError: names repeat, or a table has the wrong shape, is not a distribution, or disagrees with its
-            neighbour on their separator.
+        ValueError: two names are equal, or a table has the wrong shape, is not a distribution, or disagrees
+            with a neighbouring one on their separator.
 
-    The tables of neighbours agree only up to rounding. A separator's table is always summed from the clique
-    farther from the root, so that P sums to 1.
+    The tables of neighbours agree only up to rounding. The table of a separator is always summed from the
+    clique farther from the root, so that P sums to 1.
     """
 
     columns: tuple[Column, ...]
@@ -151,7 +150,7 @@ class JunctionTreeModel:
         return Conditioned(array_model(self.columns, self.tree, values, self.provenance), log_probability)
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """Returns P(v) for every variable v, one entry a state."""
+        """Returns P(v) for every variable v, shape (states,)."""
         return marginals(self)
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
@@ -160,7 +159,7 @@ class JunctionTreeModel:
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> StatePosterior:
+    ) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
         return group_posteriors(self, groups, evidence, memory=memory, run=run)
 
@@ -171,12 +170,11 @@ class JunctionTreeModel:
         from jtsolve.models.inference.mpe import most_probable
 
         require_room(self.cells, *WITH_EVIDENCE, limit=memory)
-        if run is not None:
-            run.progress(note="passing messages")
         known = self.condition(evidence)
-        if run is not None:
-            run.progress(note="following the maxima")
-        return Explanation(most_probable(known.model, k), known.log_probability)
+        layout, logs = known.model.layout, known.model.families
+        factors = [(clique, layout.table(logs, place)) for place, clique in enumerate(layout.cliques)]
+        best = most_probable(self.tree, self.columns, factors, k, memory=memory, run=run or Run())
+        return Explanation(best, known.log_probability)
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
         """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
@@ -218,13 +216,13 @@ class JunctionTreeModel:
         return self.tree
 
     def describe(self) -> Description:
-        """Returns sizes, and entropies and mutual informations in nats, for people."""
+        """Returns sizes, and entropies and mutual information in nats, for people."""
         from jtsolve.models.inference.information import described
 
         return described(self)
 
     def to_document(self) -> dict[str, Any]:
-        """Returns the fields of a model file, less format and provenance."""
+        """Returns the fields of a model file except format and provenance."""
         return {
             "kind": "discrete",
             "variables": [column_document(column) for column in self.columns],

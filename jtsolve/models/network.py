@@ -1,7 +1,7 @@
-"""Bayesian networks as distributions: each question is answered from the part on which the answer depends.
+"""Bayesian networks as distributions: each query is restricted to the part on which its answer depends.
 
-What needs all variables at once, such as another format or the completion of rows, triangulates the moralised
-graph (`triangulation`).
+Requests that need all variables at once, such as another format or the completion of rows, triangulate the
+moral graph (`triangulation`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jtsolve.models.triangulation import calibrated
 from jtsolve.tables.table import DataTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence, Explanation, Groups, StatePosterior
+    from jtsolve.models.protocol import Evidence, Explanation, Groups, Posterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
 
 MOST_SHOWN = 1 << 22
-"""Cells of the tables that are built to describe a network: a second, and 170 MB."""
+"""Largest number of cells of the tables that are built to describe a network: a second, and 170 MB."""
 
 
 def from_network(network: Network) -> JunctionTreeModel:
-    """Returns the distribution of a Bayesian network on a junction tree of its moralised graph.
+    """Returns the distribution of a Bayesian network on a junction tree of its moral graph.
 
     Raises:
         LimitError: the tables need more memory than there is.
@@ -93,7 +93,7 @@ class NetworkModel:
 
     @cached_property
     def _tree(self) -> JunctionTree:
-        """The junction tree of the moralised graph, by min-fill."""
+        """The junction tree of the moral graph, by min-fill."""
         scopes = [varset((*node.parents, v)) for v, node in enumerate(self.bayesian.nodes)]
         return triangulated(self.bayesian.arities, scopes)
 
@@ -110,19 +110,9 @@ class NetworkModel:
         """Returns the distribution of all variables given evidence, on a junction tree."""
         return self.junction_tree("the distribution given evidence").condition(evidence)
 
-    def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """Returns P(v) for every variable v, one entry a state."""
-        return self.posterior([(name,) for name in self.names], {}).tables
-
-    def marginal(self, names: Sequence[str], *, most_cells: int = 0) -> NDArray[np.float64]:
-        """Returns the joint marginal of some variables, an axis each; the size is limited by the memory."""
-        del most_cells
-        (table,) = self.posterior([names], {}).tables
-        return table
-
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> StatePosterior:
+    ) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `relevance.relevant_posterior`."""
         return relevance.relevant_posterior(self.bayesian, groups, evidence, memory=memory, run=run)
 
@@ -160,18 +150,18 @@ class NetworkModel:
         return self._compiled
 
     def network(self, what: str, root: int = 0) -> Network:
-        """Returns the network itself; rooted at another clique than the first, that of its junction tree."""
+        """Returns the network itself, or that of its junction tree if the root is not the first clique."""
         return self.bayesian if root == 0 else self.junction_tree(what).network(what, root)
 
     def structure(self, what: str) -> JunctionTree:
-        """Returns the junction tree of the moralised graph, without tables."""
+        """Returns the junction tree of the moral graph, without tables."""
         del what
         return self._tree
 
     def describe(self) -> Description:
-        """Returns sizes, and informations if the tables of the junction tree are small."""
+        """Returns sizes, and information measures if the tables of the junction tree are small."""
         if self.cells <= MOST_SHOWN:
-            return self.junction_tree("its informations").describe()
+            return self.junction_tree("the description").describe()
         tree = self._tree
         sizes, notes = sizes_of(tree, self.columns)
         facts = {
@@ -186,5 +176,5 @@ class NetworkModel:
         return Description(facts, trees=((tree, notes),), remark=remark)
 
     def to_document(self) -> dict[str, Any]:
-        """Returns the fields of the model file of its junction tree, less format and provenance."""
+        """Returns the fields of the model file of its junction tree except format and provenance."""
         return self.junction_tree("a model file").to_document()

@@ -3,12 +3,12 @@
 P(targets | evidence) depends on the ancestors of targets and evidence only: summing out any other node, a
 barren one, gives 1 (R. D. Shachter, Probabilistic inference and influence diagrams, Operations Research 36,
 1988; M. Baker and T. E. Boult, Pruning Bayesian networks for efficient computation, UAI 1990). Among these,
-it depends on the nodes that a path in the moral graph joins to a target once the observed nodes are removed
-out, since these are the ones that are d-connected to it (S. L. Lauritzen, A. P. Dawid, B. N. Larsen, H.-G.
-Leimer, Independence properties of directed Markov fields, Networks 20, 1990, proposition 3). They are the
-requisite nodes of D. Geiger, T. Verma and J. Pearl (Identifying independence in Bayesian networks, Networks
-20, 1990) and of R. D. Shachter's Bayes-ball (UAI 1998). Only this part is triangulated, and variables whose
-state is known take no room in its tables.
+it depends on the nodes that a path in the moral graph joins to a target once the observed nodes are removed,
+since these are the nodes d-connected to it (S. L. Lauritzen, A. P. Dawid, B. N. Larsen, H.-G. Leimer,
+Independence properties of directed Markov fields, Networks 20, 1990, proposition 3). They are the requisite
+nodes of D. Geiger, T. Verma and J. Pearl (Identifying independence in Bayesian networks, Networks 20, 1990)
+and of R. D. Shachter's Bayes-ball (UAI 1998). Only this part is triangulated, and its tables omit the
+variables whose state is known.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from math import prod
 from operator import or_
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from jtsolve.core.run import Run
 from jtsolve.core.triangulation import triangulated
 from jtsolve.core.varset import VarSet, members, varset
@@ -26,22 +28,20 @@ from jtsolve.errors import InputError, LimitError
 from jtsolve.models.columns import Column
 from jtsolve.models.inference.evidence import likelihoods
 from jtsolve.models.inference.marginals import marginal, marginals, require_small, targets_of
-from jtsolve.models.inference.mpe import most_probable, require_lists
-from jtsolve.models.layout import BYTES_PER_CELL, require_room, table_cells
-from jtsolve.models.maxima import maximum
-from jtsolve.models.protocol import Conditioned, Configuration, Explanation, StatePosterior
-from jtsolve.models.triangulation import Factor, calibrated_on
+from jtsolve.models.inference.mpe import most_probable
+from jtsolve.models.layout import require_room, table_cells
+from jtsolve.models.protocol import Configuration, Explanation, Posterior
+from jtsolve.models.triangulation import Factor, calibrated
 from jtsolve.tables.values import kind_of_texts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.model import JunctionTreeModel
-    from jtsolve.models.protocol import Evidence
+    from jtsolve.models.protocol import Conditioned, Evidence
     from jtsolve.networks.network import Network
 
 
@@ -63,17 +63,17 @@ def relevant_posterior(
     *,
     memory: int | None = None,
     run: Run | None = None,
-) -> StatePosterior:
+) -> Posterior:
     """Returns the joint distribution of each group of variables given evidence.
 
-    The groups share a junction tree if it fits in memory and has no more cells than one for each of them.
+    The groups share a junction tree if it fits in memory and has no more cells than separate ones.
 
     Args:
         network: the distribution.
-        groups: names, at least one a group.
+        groups: the names in each group, at least one.
         evidence: hard and soft.
-        memory: most bytes of tables; None for the free memory.
-        run: shows progress.
+        memory: limit of the tables, in bytes; None for the free memory.
+        run: receives progress.
 
     Raises:
         InputError: a variable or state is unknown, or the evidence is impossible.
@@ -81,15 +81,25 @@ def relevant_posterior(
     """
     run = run or Run()
     entered = Entered.of(network, evidence)
-    columns = [[entered.columns[v] for v in targets_of(group, entered.columns)] for group in groups]
-    for members_ in columns:
-        require_small(prod(column.arity for column in members_), len(members_))
-    wanted = [varset(targets_of(group, entered.columns)) for group in groups]
+    places = [targets_of(group, entered.columns) for group in groups]
+    columns = tuple(tuple(entered.columns[v] for v in group) for group in places)
+    for own in columns:
+        require_small(prod(column.arity for column in own), len(own))
+    wanted = list(map(varset, places))
     run.progress(note="ordering the elimination")
     parts = _plan(entered, wanted, memory)
     for part in parts:
         part.require(memory)
-    log_probability, refusal = _log_probability(entered, memory)
+    # ln P(evidence) depends on the ancestors of the evidence only; they may not fit.
+    log_probability: float | None = 0.0
+    refusal = ""
+    if entered.observed:
+        above = entered.part(entered.observed, None)
+        try:
+            above.require(memory)
+            log_probability = above.compiled().log_probability
+        except LimitError as error:
+            log_probability, refusal = None, str(error)
     tables: dict[int, NDArray[np.float64]] = {}
     for done, part in enumerate(parts):
         run.progress(note="passing messages", done=done / len(parts))
@@ -99,7 +109,7 @@ def relevant_posterior(
             if k not in tables and not targets & ~part.targets:
                 tables[k] = single[group[0]] if len(group) == 1 else marginal(model, group)
     found = tuple(tables[k] for k in range(len(groups)))
-    return StatePosterior(tuple(map(tuple, columns)), found, log_probability, refusal)
+    return Posterior(log_probability, refusal, columns, found)
 
 
 def explanation(
@@ -107,11 +117,10 @@ def explanation(
 ) -> Explanation:
     """Returns the k most probable configurations given evidence, best first, and ln P(evidence).
 
-    A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables. One
-    configuration needs only the largest table at a time (`maxima`); several need all.
+    A maximum, unlike a sum, depends on every node; evidence still removes its variables from the tables.
 
     Args:
-        network: to query.
+        network: the distribution.
         evidence: hard or soft.
         k: number of configurations.
         memory: limit in bytes.
@@ -125,21 +134,18 @@ def explanation(
     entered = Entered.of(network, evidence)
     run.progress(note="ordering the elimination")
     part = entered.part((1 << len(network.nodes)) - 1, None)
-    if k != 1:
-        require_lists(part.tree, part.cells, k, limit=memory, also=BYTES_PER_CELL)
-        run.progress(note="passing messages")
-        known = part.compiled()
-        run.progress(note="following the maxima")
-        return Explanation(most_probable(known.model, k), known.log_probability)
     log_probability = 0.0
     if entered.observed:
         above = entered.part(entered.observed, None)
         above.require(memory)
         log_probability = above.compiled().log_probability
-    arities = [column.arity for column in part.columns]
-    codes, best = maximum(part.tree, arities, part.renumbered, memory=memory, run=run)
-    states = tuple(column.states[code] for column, code in zip(part.columns, codes, strict=True))
-    return Explanation([Configuration(states, best - log_probability)], log_probability)
+    with np.errstate(divide="ignore"):
+        factors = [(factor.variables, np.log(factor.table)) for factor in part.renumbered]
+    best = [
+        Configuration(one.values, one.log_probability - log_probability)
+        for one in most_probable(part.tree, part.columns, factors, k, memory=memory, run=run)
+    ]
+    return Explanation(best, log_probability)
 
 
 def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> list[RelevantPart]:
@@ -155,18 +161,6 @@ def _plan(entered: Entered, wanted: Sequence[VarSet], memory: int | None) -> lis
     return apart
 
 
-def _log_probability(entered: Entered, memory: int | None) -> tuple[float | None, str]:
-    """Returns ln P(evidence), on which the ancestors of the evidence decide, or why it is not computed."""
-    if not entered.observed:
-        return 0.0, ""
-    part = entered.part(entered.observed, None)
-    try:
-        part.require(memory)
-    except LimitError as error:
-        return None, str(error)
-    return part.compiled().log_probability, ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Entered:
     """A network with evidence.
@@ -174,9 +168,9 @@ class Entered:
     Attributes:
         network: the network.
         columns: its variables.
-        evidence: as it was given.
-        likelihoods: by observed variable, of each state.
-        codes: by variable whose state is known, the state.
+        evidence: as the user gave it.
+        likelihoods: of each state, by variable with evidence.
+        codes: the known states, by variable.
     """
 
     network: Network
@@ -200,11 +194,11 @@ class Entered:
         return varset(self.likelihoods)
 
     def part(self, roots: VarSet, targets: VarSet | None) -> RelevantPart:
-        """Returns the part on which targets depend, within the roots and their ancestors.
+        """Returns the part on which targets depend, among the roots and their ancestors.
 
         Args:
-            roots: targets and evidence.
-            targets: variables; None for all.
+            roots: the targets and the variables with evidence.
+            targets: None for all variables.
         """
         kept = self._ancestors(roots)
         factors = [self._factor(v) for v in members(kept)]
@@ -219,7 +213,7 @@ class Entered:
             free = _joined(factors, targets & free)
             fixed &= targets
             factors = [factor for factor in factors if varset(factor.variables) & free]
-        # A known state is a separate factor, since the other tables are without the variable.
+        # A target whose state is known has a factor of its own, since the other tables omit it.
         factors += [Factor((v,), self.likelihoods[v]) for v in members(fixed)]
         return RelevantPart(self, free | fixed, free | fixed if targets is None else targets, tuple(factors))
 
@@ -233,14 +227,14 @@ class Entered:
         return found
 
     def _factor(self, v: int) -> Factor:
-        """Returns the table of a node, in which known states are entered."""
+        """Returns the table of a node restricted to the known states."""
         whole = factor_of(self.network, v)
         at = tuple(self.codes.get(u, slice(None)) for u in whole.variables)
         return Factor(tuple(u for u in whole.variables if u not in self.codes), whole.table[at])
 
 
 def _joined(factors: Sequence[Factor], start: VarSet) -> VarSet:
-    """Returns the variables that a chain of factors joins to the start."""
+    """Returns the variables that are connected with the start through common factors."""
     scopes = [varset(factor.variables) for factor in factors]
     found, before = start, None
     while found != before:
@@ -260,10 +254,10 @@ class RelevantPart:
     """A part of a network with evidence.
 
     Attributes:
-        whole: the network.
+        whole: the network with its evidence.
         variables: of the part; their positions within it are their ranks.
         targets: its queried variables.
-        factors: over positions of the network.
+        factors: by positions in the network.
     """
 
     whole: Entered
@@ -278,7 +272,7 @@ class RelevantPart:
 
     @cached_property
     def renumbered(self) -> list[Factor]:
-        """The factors, over positions of the part."""
+        """The factors, by positions in the part."""
         place = {v: k for k, v in enumerate(members(self.variables))}
         return [Factor(tuple(place[v] for v in one.variables), one.table) for one in self.factors]
 
@@ -297,7 +291,7 @@ class RelevantPart:
         """Checks that the tables fit.
 
         Raises:
-            LimitError: they do not.
+            LimitError: they do not fit.
         """
         require_room(
             self.cells,
@@ -315,16 +309,15 @@ class RelevantPart:
         return True
 
     def compiled(self) -> Conditioned[JunctionTreeModel]:
-        """Returns the distribution of the variables given the evidence within, and ln P of that evidence.
+        """Returns the distribution of the variables given the evidence in the part, and ln P(that evidence).
 
         Raises:
             InputError: the evidence is impossible.
         """
         try:
-            found = calibrated_on(self.tree, self.columns, self.renumbered)
+            return calibrated(self.columns, self.renumbered, tree=self.tree)
         except InputError:
             listed = ", ".join(f"{name} = {what}" for name, what in self.whole.evidence.items())
             raise InputError(
                 "evidence", "", f"the network gives {listed} probability 0", "check it, or drop some of it"
             ) from None
-        return Conditioned(found.model, found.log_sum)

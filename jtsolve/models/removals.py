@@ -1,9 +1,10 @@
 r"""Tests of the edges of a decomposable log-linear model, each against its absence.
 
-An edge can be removed, and the graph stays decomposable, if and only if it lies in exactly one clique.
-Without the edge uv of the clique C, u and v are independent given S = C \ {u, v}:
-G² = 2 Σ n(C) ln(n(C) n(S) / (n(S, u) n(S, v))), on Σ (r - 1)(c - 1) degrees of freedom over the strata of S,
-where r and c are the numbers of states of u and v that occur in one; see `goodness` on empty cells.
+The graph stays decomposable without an edge if and only if the edge lies in exactly one clique. Without the
+edge uv of the clique C, u and v are independent given S = C \ {u, v}:
+G² = 2 Σ n(C) ln(n(C) n(S) / (n(S, u) n(S, v))), on Σ (r - 1)(c - 1) degrees of freedom, summed over the
+strata of S, where r and c are the numbers of states of u and v that occur in the stratum; see `goodness` on
+empty cells.
 
 Reference:
     S. L. Lauritzen, Graphical Models, Oxford 1996, lemma 2.19 and section 4.4.
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from jtsolve.models.learning.fit import Counts
 
 _MOST = 1 << 53
-"""Degrees of freedom beyond which no statistic is large, and the function of scipy fails."""
+"""Degrees of freedom above which scipy's function fails; no statistic is significant there."""
 
 
 class Removal(NamedTuple):
@@ -32,7 +33,7 @@ class Removal(NamedTuple):
 
     Attributes:
         edge: the positions u < v of its variables.
-        cliques: the number of cliques that hold it; the figures are None unless it is 1.
+        cliques: the number of cliques that contain it; the other figures are None unless it is 1.
         g2: the deviance of the removal.
         df: its degrees of freedom.
         p: P(chi-squared ≥ g2).
@@ -86,7 +87,7 @@ def _removal(edge: tuple[int, int], table: NDArray[np.float64], total: float) ->
 
 
 def chi_squared_tail(statistic: float, df: int) -> float:
-    """Returns P(chi-squared ≥ statistic); 1 on no degrees of freedom."""
+    """Returns P(chi-squared ≥ statistic); 1 without degrees of freedom."""
     from scipy.special import chdtrc
 
     return float(chdtrc(float(min(df, _MOST)), statistic)) if df > 0 else 1.0

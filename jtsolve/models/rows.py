@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from jtsolve.core.run import Run
     from jtsolve.models.columns import RealColumn
-    from jtsolve.models.protocol import StateDistribution
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.options import Dialect, Reading
     from jtsolve.tables.source import Source
@@ -52,7 +51,7 @@ class FileRows:
         columns: by the names of the model, in its order.
         gaps: words that mean a missing value.
         source: the file, for messages.
-        weights: shape (rows,), how often each row counts, in counts of `unit`; None for once.
+        weights: shape (rows,), the multiplicity of each row, in multiples of `unit`; None for 1.
         unit: see `DataTable`.
     """
 
@@ -71,18 +70,18 @@ class FileRows:
         """
         if self.unit != 1:
             reason = "some weights are fractions, and rows are counted"
-            raise InputError(self.source, "weights", reason, "count how often each row occurs")
+            raise InputError(self.source, "weights", reason, "give the number of times that each row occurs")
         once = np.ones(self.columns[0].codes.size, dtype=np.int64)
         return once if self.weights is None else self.weights
 
     def new_states(
         self, columns: Sequence[Column | RealColumn], declared: Collection[str]
     ) -> dict[str, list[str]]:
-        """Returns the values that are no states of their columns, by column.
+        """Returns the values that are not states of their columns, by column.
 
         Args:
             columns: of the model.
-            declared: columns whose states are the user's choice, and complete.
+            declared: columns whose states the user declared; they are complete.
         """
         found = {}
         for raw, column in zip(self.columns, columns, strict=True):
@@ -102,17 +101,17 @@ class FileRows:
         Args:
             columns: of the model.
             unseen: see `Column.read`.
-            sums: whether missing values are missing even where their column has a state for them.
+            sums: whether missing values stay missing even if their column has a state for them.
 
         Raises:
-            InputError: a value does not suit its column.
+            InputError: a value is invalid in its column.
         """
         pairs = zip(self.columns, columns, strict=True)
         found = np.array([column.read(raw, self.gaps, self.source, unseen) for raw, column in pairs])
         for row, column in zip(found, columns, strict=True):
             if sums and column.gap and column.states is not None:
                 row[row == len(column.states) - 1] = GAP
-        if found.dtype.kind == "f":  # beside real numbers, a missing state is missing as they are
+        if found.dtype.kind == "f":  # beside real numbers, a missing state is NaN
             for row, column in zip(found, columns, strict=True):
                 if column.states is not None:
                     row[row == GAP] = np.nan
@@ -136,16 +135,16 @@ def open_rows(
 
     Args:
         data: the path of the file, or the frame; for formats, see `tables.reading`.
-        names: of the model's variables.
-        habits: how the data of the model were read; without a header, the columns are those of the model, in
-            its order.
-        weights: the column that counts how often each row occurs, or None.
+        names: of the variables of the model.
+        habits: the options of reading the training data; without a header, the columns are those of the
+            model, in its order.
+        weights: the column with the multiplicity of each row, or None.
         crosstab: see `Coding`.
-        drop: variables that will not be used, and need no data check.
-        states: of columns whose values are states, for the data check.
-        hidden: names of columns that may be missing: all of their values are.
+        drop: variables that are not used, and need no data check.
+        states: of the discrete columns, for the data check.
+        hidden: names of columns that may be absent; all of their values are missing then.
         strict: whether findings of the data check (`check.OF_ROWS`) are errors.
-        run: shows the findings; None leaves the check out.
+        run: shows the findings; None to skip the check.
 
     Raises:
         InputError: the file cannot be read, or a column is missing.
@@ -182,7 +181,7 @@ def open_rows(
 
 
 def _with_points(column: RawColumn, name: str, gaps: Words, commas: Collection[str] | None) -> RawColumn:
-    """Returns a column of a model with numbers in place of decimal commas, if the model had them there."""
+    """Returns a column with decimal points for commas, if the training data had decimal commas in it."""
     if commas is None:
         return column.with_decimal_point(gaps)
     return column.with_decimal_point(gaps, always=True) if name in commas else column
@@ -201,7 +200,7 @@ def read_rows(
         data: a file or a frame.
         columns: of the model.
         habits: words for missing values, decimal mark and dialect.
-        sums: whether unseen values become missing, to be summed over.
+        sums: see `FileRows.coded`.
     """
     names, hidden = [column.name for column in columns], hidden_of(columns)
     return open_rows(data, names, habits=habits, hidden=hidden).coded(columns, sums=sums)
@@ -216,9 +215,9 @@ def _raw_columns(
     coding: Coding,
     hidden: Collection[str],
 ) -> tuple[RawTable, dict[str, RawColumn], str | None]:
-    """Returns a table, its columns of these names, or by position if it has no header, and that of weights.
+    """Returns a table, its columns with given names, and the name of the column of weights.
 
-    It may lack hidden ones.
+    Without a header, columns are matched by position. Hidden columns may be absent.
     """
     everything = not dialect.header or coding.crosstab is not None
     intake = Intake(lambda one: everything or one in names or one == coding.weights, together=False)
@@ -231,7 +230,7 @@ def _raw_columns(
                 name,
                 "",
                 f"it has {len(raw.columns)} columns and no header, but the model has {len(needed)}",
-                "name the columns in a first line",
+                "give the names of the columns in a first line",
             )
         return raw, dict(zip(needed, raw.columns, strict=True)), coding.weights
     require_columns(needed, place, name)
@@ -239,19 +238,19 @@ def _raw_columns(
 
 
 def read_counts(
-    data: str | Path | Frame, model: StateDistribution, how: Reading, habits: Habits, run: Run | None
+    data: str | Path | Frame, columns: Sequence[Column], how: Reading, habits: Habits, run: Run | None
 ) -> DataTable:
     """Returns the rows of a data file or frame, with their weights, as a table in the coding of a model.
 
     Args:
         data: see `open_rows`.
-        model: has its own states and cuts.
-        how: weights; missing values are refused, or their rows left out.
+        columns: of the model.
+        how: the options of reading; missing values are refused, or their rows dropped.
         habits: see `open_rows`.
-        run: shows findings of the data check; None leaves it out.
+        run: shows the findings of the data check; None to skip it.
 
     Raises:
-        InputError: as `open_rows`; a value is none of the model's states, or missing.
+        InputError: as `open_rows`; or a value is missing, or not a state of the model.
         ChoiceError: an option would change the coding.
     """
     coding, plain = how.coding, Coding()
@@ -266,15 +265,15 @@ def read_counts(
         )
     file = open_rows(
         data,
-        model.names,
+        [column.name for column in columns],
         habits=habits,
         weights=coding.weights,
         crosstab=coding.crosstab,
-        states=states_by_name(model.columns),
+        states=states_by_name(columns),
         strict=how.strict,
         run=run,
     )
-    codes = file.coded(model.columns)
+    codes = file.coded(columns)
     weights = np.ones(codes.shape[1], dtype=np.int64) if file.weights is None else file.weights
     missing = (codes < 0).any(axis=0) & (weights > 0)
     if missing.any() and coding.missing != "drop-rows":
@@ -284,4 +283,4 @@ def read_counts(
     if not kept.any():
         raise InputError(file.source, "missing values", "every row has some", "give rows without any")
     each = None if file.weights is None else weights[kept]
-    return coded_table(model.columns, codes[:, kept], each, file.unit)
+    return coded_table(columns, codes[:, kept], each, file.unit)

@@ -55,15 +55,16 @@ def graph_as_text(model: Distribution) -> str:
 def draw_model(model: Distribution, path: str | Path, *, graph: bool) -> None:
     """Draws a model, or the graph of its variables, into a file.
 
-    Of a feature tree, a .dot file has the splits; other pictures show the junction tree.
+    A .dot file of a feature tree shows the splits; other pictures show the junction tree.
 
     Args:
-        model: to draw.
+        model: the distribution.
         path: the file to write, atomically.
-        graph: whether the graph of the variables is drawn in place of the tree.
+        graph: whether to draw the graph of the variables instead of the tree.
 
     Raises:
-        ChoiceError: the suffix is no picture's, the model is a mixture, or it is too large for a picture.
+        ChoiceError: the suffix is not that of a picture, or the model is a mixture, or too large for a
+            picture.
     """
     kind = PICTURE.format_to_write(path)
     described = model.describe()

@@ -1,10 +1,10 @@
-"""Small files to try jtsolve with, installed with it.
+"""Small example files, installed with jtsolve.
 
 - `zoo` (`zoo.json.gz`): an instance of 17 variables, the same as `instances/uci/zoo.json.gz`. It has BDeu
   scores of the Zoo data of the UCI Machine Learning Repository (R. Forsyth, 1990; CC BY 4.0), not the data.
-- `survey` (`survey.csv`): 2,000 made-up answers to 8 questions, drawn from the network below by
+- `survey` (`survey.csv`): 2,000 synthetic answers to 8 questions, drawn from the network below with
   `jtsolve sample survey.bif --rows 2000 --seed 1 --output survey.csv`.
-- `survey-network` (`survey.bif`): the Bayesian network that they were drawn from, invented for this purpose.
+- `survey-network` (`survey.bif`): the Bayesian network of these answers, invented for this purpose.
 """
 
 from __future__ import annotations

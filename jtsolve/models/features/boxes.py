@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jtsolve.models.columns import Column
-    from jtsolve.models.features.context import Context, Feature
-    from jtsolve.models.features.nodes import Node, TreeLeaf
+    from jtsolve.models.features.context import Context
+    from jtsolve.models.features.nodes import Node
 
 _MOST_LINES = 12
-"""Lines of a junction tree in a box."""
+"""Maximum number of lines of a junction tree in a box."""
 
 
 def boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[Context]) -> list[Box]:
@@ -33,7 +33,8 @@ def boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[C
             labels = tuple(
                 f"{word} {p:.3g}" for word, p in (("no", 1 - node.probability), ("yes", node.probability))
             )
-            found.append(Box((f"{feature_text(columns, node.feature)}?",), node.kids, labels))
+            feature = " ∧ ".join(f"{columns[v].name}={columns[v].states[state]}" for v, state in node.feature)
+            found.append(Box((f"{feature}?",), node.kids, labels))
         elif isinstance(node, Product):
             text = "independent parts" if node.kids else "nothing open"
             found.append(Box((text,), node.kids, ("",) * len(node.kids)))
@@ -42,22 +43,7 @@ def boxes(columns: Sequence[Column], nodes: Sequence[Node], contexts: Sequence[C
             cells = int(context.is_allowed(node.variables).sum())
             found.append(Box((f"{{{names}}}  {cells} cells",)))
         else:
-            found.append(Box(_tree_lines(node)))
+            lines = tree_text(node.model.tree, node.model.names).splitlines()
+            more = [f"… {len(lines) - _MOST_LINES} more cliques"] if len(lines) > _MOST_LINES else []
+            found.append(Box((*lines[:_MOST_LINES], *more)))
     return found
-
-
-def _tree_lines(node: TreeLeaf) -> tuple[str, ...]:
-    lines = tree_text(node.model.tree, node.model.names).splitlines()
-    more = [f"… {len(lines) - _MOST_LINES} more cliques"] if len(lines) > _MOST_LINES else []
-    return (*lines[:_MOST_LINES], *more)
-
-
-def feature_text(columns: Sequence[Column], feature: Feature, sign: str = " ∧ ") -> str:
-    """Returns a feature in words.
-
-    Args:
-        columns: of the model.
-        feature: its literals.
-        sign: between literals.
-    """
-    return sign.join(f"{columns[v].name}={columns[v].states[state]}" for v, state in feature)

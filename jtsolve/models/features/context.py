@@ -1,11 +1,11 @@
-"""Contexts: the assignments that are left on a path of a feature tree.
+"""Contexts: the assignments left on a path of a feature tree.
 
-A *literal* is "variable v has state a", a *feature* a conjunction of literals. On a path that assumes F = 1
-the variables of F are fixed; one that assumes F = 0 leaves the *clause* ¬(l1 ∧ … ∧ lr). Units propagate: a
+A *literal* is "variable v has state a", a *feature* a conjunction of literals. A path that assumes F = 1
+fixes the variables of F; a path that assumes F = 0 adds the *clause* ¬(l1 ∧ … ∧ lr). Units propagate: a
 clause with one literal left removes that state from its variable; a variable with one state left is fixed.
 
 Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010, section 3,
-which leaves the clauses open.
+which does not treat clauses.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
+
+from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -54,10 +56,10 @@ def feature_of(literals: Iterable[tuple[int, int]]) -> Feature:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The assignments that a path leaves to the variables that it leaves open.
+    """The assignments that a path leaves to its open variables.
 
     Attributes:
-        domains: of each open variable, the states left as a bit mask, at least two.
+        domains: for each open variable, a bit mask of the states left, at least two.
         clauses: features of at least two literals, all open, that do not hold.
 
     >>> given = Context.of([2, 3]).assume(feature_of([(0, 1), (1, 2)]), holds=False)
@@ -70,7 +72,7 @@ class Context:
 
     @classmethod
     def of(cls, arities: Sequence[int]) -> Context:
-        """Returns the context of the root: every assignment; a variable of one state is not open."""
+        """Returns the context of the root, with every assignment; a variable of one state is not open."""
         return cls({v: (1 << arity) - 1 for v, arity in enumerate(arities) if arity > 1})
 
     def allowed(self, v: int) -> list[int]:
@@ -78,12 +80,22 @@ class Context:
         mask = self.domains[v]
         return [state for state in range(mask.bit_length()) if mask >> state & 1]
 
+    def ranks(self, v: int, arity: int) -> NDArray[np.int32]:
+        """Returns the rank of each state of an open variable among those left, shape (arity + 1,).
+
+        It is -2 for other states. The last entry, which the code of a missing value indexes, is -1.
+        """
+        found = np.full(arity + 1, -2, dtype=np.int32)
+        states = self.allowed(v)
+        found[states], found[-1] = np.arange(len(states)), GAP
+        return found
+
     def dims(self, variables: Iterable[int]) -> tuple[int, ...]:
         """Returns the numbers of states left to open variables."""
         return tuple(self.domains[v].bit_count() for v in variables)
 
     def restricted_to(self, variables: Collection[int]) -> Context:
-        """Returns the context of some open variables, which no clause ties to others."""
+        """Returns the context of some open variables that no clause ties to others."""
         kept = set(variables)
         return Context(
             {v: mask for v, mask in self.domains.items() if v in kept},
@@ -91,16 +103,17 @@ class Context:
         )
 
     def assume(self, feature: Feature, *, holds: bool) -> tuple[Context, Feature]:
-        """Returns the context in which a feature holds or not, and the variables fixed by that.
+        """Returns the context in which a feature holds or fails, and the variables that this fixes.
 
         Raises:
-            ValueError: a variable of the feature is not open, its state not left, or no assignment remains.
+            ValueError: a variable of the feature is not open, its state is not left, or no assignment
+                remains.
         """
         domains = dict(self.domains)
         for v, state in feature:
             if not domains.get(v, 0) >> state & 1:
                 raise ValueError(f"the context decides already whether variable {v} has state {state}")
-        if not holds and len(feature) > 1:  # no unit
+        if not holds and len(feature) > 1:  # not a unit
             return Context(self.domains, self.clauses | {feature}), ()
         clauses = set(self.clauses)
         if holds:
@@ -125,11 +138,21 @@ class Context:
         return Context(domains, frozenset(clauses)), tuple(units)
 
     def groups(self) -> list[frozenset[int]]:
-        """Returns the open variables in the parts that clauses tie together, by least member."""
-        return closed([], self)
+        """Returns the open variables in groups that clauses tie together, by least member."""
+        label = {v: v for v in sorted(self.domains)}
+        members = {v: [v] for v in label}
+        for clause in self.clauses:
+            first, *others = (v for v, _ in clause)
+            for v in others:
+                old, new = label[v], label[first]
+                if old != new:
+                    for u in members.pop(old):
+                        label[u] = new
+                        members[new].append(u)
+        return sorted(map(frozenset, members.values()), key=min)
 
     def is_allowed(self, variables: Sequence[int]) -> NDArray[np.bool_]:
-        """Returns which joint states of all open variables meet the clauses, one axis each, states left.
+        """Returns whether each joint state of all open variables satisfies the clauses.
 
         The result has shape (states left of the first variable, …).
         """
@@ -143,23 +166,8 @@ class Context:
         return out
 
 
-def closed(parts: Iterable[Iterable[int]], context: Context) -> list[frozenset[int]]:
-    """Returns the finest partition of the open variables that splits no part and no clause."""
-    label = {v: v for v in sorted(context.domains)}
-    members = {v: [v] for v in label}
-    for part in (*parts, *([v for v, _ in clause] for clause in context.clauses)):
-        first, *others = part
-        for v in others:
-            old, new = label[v], label[first]
-            if old != new:
-                for u in members.pop(old):
-                    label[u] = new
-                    members[new].append(u)
-    return sorted((frozenset(part) for part in members.values()), key=min)
-
-
 def _left(clause: Feature, domains: Mapping[int, int]) -> Feature | None:
-    """Returns the literals of a clause that are open; None if one is false, so that the clause is met."""
+    """Returns the open literals of a clause; None if a literal is false, so that the clause is satisfied."""
     rest = []
     for literal in clause:
         mask = domains[literal.variable]

@@ -5,19 +5,19 @@
 This is the locally normalised form of Definition 2 of V. Gogate, W. A. Webb and P. Domingos, Learning
 efficient Markov networks, NIPS 2010: it sums to 1 by induction, provided that the parts of a product share
 no variable and no clause (with the paper's division by the number of models #(M), a clause across two parts
-makes the recursion wrong). As a Markov network it has one log-linear feature a leaf.
+makes the recursion wrong). As a Markov network it has one log-linear feature for each leaf.
 
-Queries are passes over the nodes of the circuit. Unlike a mixture, whose components overlap, a feature tree
-has exact best configurations: branches exclude each other. Time: linear in the circuit, times k log k for the
-k best configurations; a complete row visits its own path.
+Queries are passes over the nodes, from the root down or from the leaves up. Unlike a mixture, whose
+components overlap, a feature tree has exact best configurations: the sides of a split exclude each other.
+Time: linear in the nodes and the cells of the leaves, times k log k for the k best configurations; a complete
+row visits its own path only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from math import prod
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,25 +28,23 @@ from jtsolve.core.varset import members
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import codes_of
 from jtsolve.models.documents import base64_of, column_document, parts_document
-from jtsolve.models.features.circuit import circuit_of, clique_nodes, separator_first
 from jtsolve.models.features.nodes import Product, Split, TableLeaf, TreeLeaf, kids_of
 from jtsolve.models.features.scopes import common_scopes
 from jtsolve.models.features.validity import contexts_of, leaf_columns
 from jtsolve.models.inference.evidence import impossible, likelihoods
 from jtsolve.models.inference.likelihood import gaps_of
-from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
-from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, predicted
-from jtsolve.models.inference.sampling import BLOCK
+from jtsolve.models.inference.marginals import MOST_CELLS, targets_of
+from jtsolve.models.inference.prediction import WITH_EVIDENCE, group_posteriors, joint_table, predicted
 from jtsolve.models.layout import require_room, table_cells
-from jtsolve.models.model import JunctionTreeModel, array_model
+from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.protocol import (
     Conditioned,
     Configuration,
     Description,
     Explanation,
     require_draws,
-    undrawable,
 )
+from jtsolve.tables.raw import GAP
 from jtsolve.tables.table import DataTable, code_type
 
 if TYPE_CHECKING:
@@ -58,12 +56,18 @@ if TYPE_CHECKING:
     from jtsolve.core.run import Run
     from jtsolve.core.tree import JunctionTree
     from jtsolve.models.columns import Column
-    from jtsolve.models.features.circuit import Circuit
-    from jtsolve.models.features.context import Context
+    from jtsolve.models.features.context import Context, Feature
     from jtsolve.models.features.nodes import Node
-    from jtsolve.models.protocol import Evidence, Groups, StatePosterior
+    from jtsolve.models.protocol import Evidence, Groups, Posterior
     from jtsolve.networks.network import Network
     from jtsolve.tables.table import Codes
+
+    _Entry = tuple[float, tuple[tuple[int, int], ...]]
+
+_BLOCK = 1 << 16
+"""Rows whose likelihoods are computed at a time."""
+_BYTES_PER_ENTRY = 200
+"""Memory of an entry of a list of best configurations, with its share of the literals."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,10 +80,10 @@ class FeatureTree:
         provenance: remarks on the origin.
 
     Attributes:
-        contexts: of each node: the states that its path leaves open.
+        contexts: of each node, the states that its path leaves.
 
     Raises:
-        ValueError: it is not a distribution; names the node, by its path, and the reason.
+        ValueError: it is not a distribution; names the node, with its path, and the reason.
 
     >>> from jtsolve.models.columns import Column
     >>> columns = (Column("rain", ("no", "yes")), Column("wet", ("no", "yes")))
@@ -111,10 +115,13 @@ class FeatureTree:
         return f"FeatureTree({size})"
 
     @cached_property
-    def circuit(self) -> Circuit:
-        """The same distribution as a circuit, on which all queries run."""
-        arities = [column.arity for column in self.columns]
-        return circuit_of(arities, self.nodes, self.contexts)
+    def _fixed(self) -> dict[int, tuple[Feature, Feature]]:
+        """The variables that each split fixes where its feature fails, and where it holds."""
+        return {
+            i: (context.assume(node.feature, holds=False)[1], context.assume(node.feature, holds=True)[1])
+            for i, (node, context) in enumerate(zip(self.nodes, self.contexts, strict=True))
+            if isinstance(node, Split)
+        }
 
     @property
     def n(self) -> int:
@@ -147,97 +154,129 @@ class FeatureTree:
 
     @property
     def a_nodes(self) -> int:
-        """The number of A-nodes: the root, two for each split; in the paper, each of `cells` is one more."""
+        """The number of A-nodes: the root, and two for each split; the paper adds one for each of `cells`."""
         return 1 + 2 * len(self.splits)
 
     @property
     def cells(self) -> int:
         """The number of cells in the tables of all leaves."""
-        return sum(_cells(node) for node in self.nodes)
+        return sum(leaf.cells for leaf in self.leaves)
 
     @property
     def parameters(self) -> int:
-        """The number of free parameters: one a split, and those of the leaves."""
+        """The number of free parameters: one for each split, and those of the leaves."""
         return sum(
             _parameters(node, context) for node, context in zip(self.nodes, self.contexts, strict=True)
         )
 
     def log_likelihood(self, rows: DataTable | Codes) -> NDArray[np.float64]:
         """Returns ln P(row) for every row, in nats; see `inference.likelihood.log_likelihood`."""
-        (logs,) = self.log_likelihoods(rows, [self.circuit.log_weight])
-        return logs
-
-    def log_likelihoods(
-        self, rows: DataTable | Codes, log_weights: Sequence[NDArray[np.float64]]
-    ) -> list[NDArray[np.float64]]:
-        """Returns `log_likelihood` for each of several `Circuit.log_weight` in place of the tree's own.
-
-        Each result has shape (rows,), each of the weights (branches,).
-        """
-        from jtsolve.models.features.kernels.circuits import complete_rows, partial_rows
-
         codes = codes_of(self.columns, rows) if isinstance(rows, DataTable) else np.asarray(rows)
-        gaps = gaps_of(self.columns, codes)
+        gaps_of(self.columns, codes)
         codes = codes.astype(np.int32)
-        circuit, first = self.circuit, self.circuit.first
-        whole = np.ascontiguousarray(codes.T if not gaps.any() else codes[:, ~gaps].T)
-        open_rows = np.ascontiguousarray(codes[:, gaps])
-        found = []
-        for weights in log_weights:
-            complete, partial = np.empty(len(whole)), np.empty(open_rows.shape[1])
-            complete_rows(whole, weights, circuit.arrays, circuit.visits, complete)
-            if partial.size:
-                partial_rows(open_rows, first, weights, circuit.arrays, partial)
-                out = np.empty(len(gaps))
-                out[~gaps], out[gaps] = complete, partial
-            found.append(out if partial.size else complete)
-        return found
+        out = np.empty(codes.shape[1])
+        for start in range(0, out.size, _BLOCK):
+            out[start : start + _BLOCK] = self._log_likelihood(codes[:, start : start + _BLOCK])
+        return out
+
+    def _log_likelihood(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+        inside = {0: np.arange(codes.shape[1])}  # the rows that may reach a node
+        places: dict[int, NDArray[np.int64]] = {}  # of the rows of a side among those of its split
+        for i, node in enumerate(self.nodes):
+            if i not in inside:
+                continue
+            rows = inside[i]
+            if not isinstance(node, Split):
+                inside.update(dict.fromkeys(kids_of(node), rows))
+                continue
+            own = codes[:, rows]
+            equal = np.array([own[v] == state for v, state in node.feature])
+            missing = np.array([own[v] < 0 for v, _ in node.feature])
+            possible = ~equal.all(axis=0), (equal | missing).all(axis=0)
+            for kid, side, fixed in zip(node.kids, possible, self._fixed[i], strict=True):
+                there = [side, *((own[v] < 0) | (own[v] == state) for v, state in fixed)]
+                places[kid] = np.flatnonzero(np.all(there, axis=0))
+                if places[kid].size:
+                    inside[kid] = rows[places[kid]]
+        values: dict[int, NDArray[np.float64]] = {}
+        for i in sorted(inside, reverse=True):
+            node, context, rows = self.nodes[i], self.contexts[i], inside[i]
+            value = np.full(rows.size, -inf)
+            if isinstance(node, Split):
+                for kid, log_share in zip(node.kids, _log_shares(node), strict=True):
+                    if kid in inside:
+                        at = places[kid]
+                        value[at] = np.logaddexp(value[at], log_share + values.pop(kid))
+            elif isinstance(node, Product):
+                value = np.sum([np.zeros(rows.size), *(values.pop(kid) for kid in node.kids)], axis=0)
+            else:
+                ranks = {v: context.ranks(v, self.columns[v].arity) for v in node.variables}
+                local = np.array([own[codes[v, rows]] for v, own in ranks.items()])
+                left = (local >= GAP).all(axis=0)
+                value[left] = node.log_likelihood(local[:, left])
+            values[i] = value
+        return values[0]
 
     def condition(self, evidence: Evidence) -> Conditioned[FeatureTree]:
         """Returns the distribution given hard and soft evidence; see `JunctionTreeModel.condition`."""
-        from jtsolve.models.features.kernels.circuits import upward
-
         weights = likelihoods(self.columns, evidence)
         if not weights:
             return Conditioned(self, 0.0)
-        first = self.circuit.first
-        log_likelihoods = np.zeros(first[-1])
         with np.errstate(divide="ignore"):
-            for v, weight in weights.items():
-                log_likelihoods[first[v] : first[v + 1]] = np.log(weight)
-        circuit = self.circuit
-        value, term = upward(circuit.log_weight, log_likelihoods, circuit.arrays)
-        if value[0] == -np.inf:
+            logs = {v: np.log(weight) for v, weight in weights.items()}
+        known, values = list(self.nodes), [0.0] * len(self.nodes)
+        for i in reversed(range(len(self.nodes))):
+            node, context = self.nodes[i], self.contexts[i]
+            if isinstance(node, Product):
+                values[i] = sum(values[kid] for kid in node.kids)
+            elif isinstance(node, Split):
+                terms = np.array(_log_shares(node))
+                for k, (kid, fixed) in enumerate(zip(node.kids, self._fixed[i], strict=True)):
+                    terms[k] += values[kid] + sum(logs[v][state] for v, state in fixed if v in logs)
+                values[i] = float(np.logaddexp(*terms))
+                if values[i] > -inf:
+                    known[i] = replace(node, probability=min(1.0, float(np.exp(terms[1] - values[i]))))
+            else:
+                own = {v: weights[v][context.allowed(v)] for v in node.variables if v in weights}
+                known[i], values[i] = node.given(own) if own else (node, 0.0)
+        constant = sum(float(logs[v][0]) for v in logs if self.columns[v].arity == 1)
+        if values[0] + constant == -inf:
             raise impossible(self.columns, self.marginals(), weights, evidence)
-        known = tuple(self._given(i, value, term) for i in range(len(self.nodes)))
-        return Conditioned(FeatureTree(self.columns, known, self.provenance), float(value[0]))
+        model = FeatureTree(self.columns, tuple(known), self.provenance)
+        return Conditioned(model, values[0] + constant)
+
+    def _reach(self) -> list[float]:
+        """Returns the probability that a row reaches each node."""
+        found = [1.0] * len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            for kid in kids_of(node):
+                found[kid] = found[i]
+            if isinstance(node, Split):
+                found[node.kids[0]] *= 1 - node.probability
+                found[node.kids[1]] *= node.probability
+        return found
 
     def marginals(self) -> tuple[NDArray[np.float64], ...]:
-        """Returns P(v) for every variable v, one entry a state."""
-        _, out = self._expected(np.zeros(self.circuit.nodes), self.circuit.log_weight)
-        return tuple(out[start:stop] for start, stop in pairwise(self.circuit.first.tolist()))
+        """Returns P(v) for every variable v, shape (states,)."""
+        out = tuple(np.full(column.arity, float(column.arity == 1)) for column in self.columns)
+        reach = self._reach()
+        for i, node in enumerate(self.nodes):
+            if isinstance(node, Split):
+                for kid, fixed in zip(node.kids, self._fixed[i], strict=True):
+                    for v, state in fixed:
+                        out[v][state] += reach[kid]
+            elif not isinstance(node, Product):
+                for v, single in zip(node.variables, node.marginals(), strict=True):
+                    out[v][self.contexts[i].allowed(v)] += reach[i] * single
+        return out
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-        """Returns the joint marginal of some variables; see `inference.marginals.marginal`.
-
-        Each cell is the probability of a row in which the other variables are missing: nothing larger than
-        the result is needed.
-        """
-        wanted = targets_of(names, self.columns)
-        dims = [self.columns[v].arity for v in wanted]
-        cells = prod(dims)
-        require_small(cells, len(wanted), most_cells)
-        out = np.empty(cells)
-        for start in range(0, cells, BLOCK):
-            at = np.arange(start, min(start + BLOCK, cells))
-            codes = np.full((self.n, at.size), -1, dtype=np.int32)
-            codes[list(wanted)] = np.unravel_index(at, dims)
-            out[at] = np.exp(self.log_likelihood(codes))
-        return out.reshape(dims)
+        """Returns the joint marginal of some variables; see `inference.marginals.marginal`."""
+        return joint_table(self, targets_of(names, self.columns), most_cells)
 
     def posterior(
         self, groups: Groups, evidence: Evidence, *, memory: int | None = None, run: Run | None = None
-    ) -> StatePosterior:
+    ) -> Posterior:
         """Returns the joint distribution of each group given evidence; see `protocol.Distribution`."""
         return group_posteriors(self, groups, evidence, memory=memory, run=run)
 
@@ -251,42 +290,60 @@ class FeatureTree:
         if run is not None:
             run.progress(note="passing messages")
         known = self.condition(evidence)
-        if run is not None:
-            run.progress(note="following the maxima")
-        return Explanation(
-            [
-                Configuration(
-                    tuple(column.states[code] for column, code in zip(self.columns, codes, strict=True)), log
-                )
-                for codes, log in known.model.circuit.best(k)
-            ],
-            known.log_probability,
-        )
+        best = []
+        for value, literals in known.model._best(k):  # noqa: SLF001 - of the same class
+            codes = dict(literals)
+            states = tuple(column.states[codes.get(v, 0)] for v, column in enumerate(self.columns))
+            best.append(Configuration(states, value))
+        return Explanation(best, known.log_probability)
+
+    def _best(self, k: int) -> list[_Entry]:
+        """Returns ln P and the literals of the k best configurations, best first."""
+        require_room(len(self.nodes) * k, f"the {k} best configurations", "a smaller k", _BYTES_PER_ENTRY)
+        lists: list[list[_Entry]] = [[]] * len(self.nodes)
+        for i in reversed(range(len(self.nodes))):
+            node, context = self.nodes[i], self.contexts[i]
+            if isinstance(node, Product):
+                lists[i] = [(0.0, ())]
+                for kid in node.kids:
+                    lists[i], lists[kid] = _joined(lists[i], lists[kid], k), []
+            elif isinstance(node, Split):
+                for kid, log_share, fixed in zip(node.kids, _log_shares(node), self._fixed[i], strict=True):
+                    own = [(log_share + value, (*fixed, *literals)) for value, literals in lists[kid]]
+                    lists[i], lists[kid] = lists[i] + [one for one in own if one[0] > -inf], []
+                lists[i] = sorted(lists[i], key=lambda one: -one[0])[:k]
+            else:
+                states = {v: context.allowed(v) for v in node.variables}
+                lists[i] = [
+                    (value, tuple((v, states[v][code]) for v, code in zip(states, codes, strict=True)))
+                    for value, codes in node.best(k)
+                ]
+        return lists[0]
 
     def sample(self, rows: int, seed: int = 0, evidence: Evidence = MappingProxyType({})) -> Codes:
         """Returns independent rows as codes, shape (variables, rows); see `inference.sampling.sample`."""
-        from jtsolve.models.features.kernels.circuits import draw
-
         require_draws(rows, seed)
         tree = self.condition(evidence).model
-        circuit, first = tree.circuit, tree.circuit.first
         kind = np.dtype(code_type(max(column.arity for column in tree.columns)))
         require_room(tree.n * rows, f"{rows} rows", "fewer rows, in several files", kind.itemsize)
-        sums = np.cumsum(np.exp(circuit.log_weight))
-        starts = circuit.arrays.branch
-        before = np.concatenate([[0.0], sums])[starts[:-1]]
-        sums -= np.repeat(before, np.diff(starts))
-        totals = np.repeat(sums[starts[1:] - 1], np.diff(starts))
-        np.divide(sums, totals, out=sums, where=totals > 0)
-        variable = np.searchsorted(first, circuit.arrays.literals, side="right") - 1
-        state = circuit.arrays.literals - first[variable]
-        out = np.zeros((tree.n, rows), dtype=np.int32)
+        out = np.zeros((tree.n, rows), dtype=kind)
         generator = np.random.default_rng(seed)
-        for start in range(0, rows, BLOCK):
-            stop = min(start + BLOCK, rows)
-            uniform = generator.random((circuit.visits, stop - start))
-            draw(uniform, sums, circuit.arrays, variable, state, out[:, start:stop])
-        return out.astype(kind)
+        inside = {0: np.arange(rows)}
+        for i, node in enumerate(tree.nodes):
+            own = inside.pop(i)
+            if isinstance(node, Split):
+                holds = generator.random(own.size) < node.probability
+                each = zip(node.kids, (~holds, holds), tree._fixed[i], strict=True)  # noqa: SLF001
+                for kid, there, fixed in each:
+                    inside[kid] = own[there]
+                    for v, state in fixed:
+                        out[v, own[there]] = state
+            elif isinstance(node, Product):
+                inside |= dict.fromkeys(node.kids, own)
+            else:
+                for v, codes in zip(node.variables, node.sample(own.size, generator), strict=True):
+                    out[v, own] = np.array(tree.contexts[i].allowed(v))[codes]
+        return out
 
     def predict(self, rows: Codes, v: int) -> Codes:
         """Returns the most probable state of variable v given the rest; see `protocol.Distribution`."""
@@ -295,19 +352,26 @@ class FeatureTree:
     def complete(self, rows: Codes) -> NoReturn:
         """Refuses: rows are completed along one junction tree."""
         del rows
-        raise self._undrawable("the completion of rows")
+        raise ChoiceError(
+            "the completion of rows is for models of one junction tree, and this one is a feature tree, with "
+            f"{len(self.leaves)} leaves; fit a junction tree"
+        )
 
     def entropy(self) -> float:
         """Returns -Σ P ln P over all configurations, in nats."""
-        logs = self.circuit.log_weight
-        share, _ = self._expected(np.zeros(self.circuit.nodes), logs)
-        return -float(share[share > 0] @ logs[share > 0])
+        total = 0.0
+        for share, node in zip(self._reach(), self.nodes, strict=True):
+            if isinstance(node, Split):
+                total += share * TableLeaf((), np.array([1 - node.probability, node.probability])).entropy()
+            elif not isinstance(node, Product):
+                total += share * node.entropy()
+        return total
 
     def junction_tree(self, what: str, most_cells: int = MOST_CELLS) -> JunctionTreeModel:
         """Returns the same distribution on one junction tree; `what` names the request in the refusal.
 
         The variables of a path and those of a clique at its end have a common factor, so that they are
-        adjacent; the graph is triangulated by min-fill. Each table is a marginal of the feature tree.
+        adjacent. The graph is triangulated by min-fill; each table is a marginal of the feature tree.
 
         Raises:
             LimitError: the tables would have more than `most_cells` cells; raised before any is computed.
@@ -332,9 +396,6 @@ class FeatureTree:
         """Returns the junction tree of the same distribution; see `junction_tree`."""
         return self.junction_tree(what).tree
 
-    def _undrawable(self, what: str) -> ChoiceError:
-        return undrawable(what, f"a feature tree, with {len(self.leaves)} leaves", "fit a junction tree")
-
     def describe(self) -> Description:
         """Returns sizes, the entropy, in nats, and the nodes."""
         from jtsolve.models.features.boxes import boxes
@@ -352,7 +413,7 @@ class FeatureTree:
         return Description(facts, boxes=(boxes(self.columns, self.nodes, self.contexts),))
 
     def to_document(self) -> dict[str, Any]:
-        """Returns the fields of a model file, less format and provenance."""
+        """Returns the fields of a model file except format and provenance."""
         return {
             "kind": "features",
             "variables": [column_document(column) for column in self.columns],
@@ -379,47 +440,21 @@ class FeatureTree:
         parts = parts_document(model.tree, model.names, model.tables)
         return {"node": "tree", "variables": variables, **parts}
 
-    def _expected(
-        self, value: NDArray[np.float64], term: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the probability of each branch, and that of each state; for arguments, see `upward`."""
-        from jtsolve.models.features.kernels.circuits import downward
 
-        arrays = self.circuit.arrays
-        flow, single = np.zeros(len(term)), np.zeros(self.circuit.first[-1])
-        downward(value, term, arrays, 0, self.circuit.nodes, flow, single)
-        return flow, single
-
-    def _given(self, i: int, value: NDArray[np.float64], term: NDArray[np.float64]) -> Node:
-        """Returns a node given the evidence behind `value` and `term`; as it is, if it is impossible."""
-        from jtsolve.models.features.kernels.circuits import downward
-
-        node, place, arrays = self.nodes[i], self.circuit.place[i], self.circuit.arrays
-        if isinstance(node, Product) or value[place] == -np.inf:
-            return node
-        start, stop = arrays.branch[place : place + 2]
-        if not isinstance(node, TreeLeaf):
-            shares = np.exp(term[start:stop] - value[place])
-            if isinstance(node, Split):
-                return replace(node, probability=min(1.0, float(shares[1])))
-            return replace(node, values=shares.reshape(node.values.shape))
-        layout = node.model.layout
-        places = place + clique_nodes(layout)
-        flow = np.zeros(len(term))
-        downward(value, term, arrays, place, places[-1], flow, np.zeros(self.circuit.first[-1]))
-        tables = np.empty(layout.cells)
-        for c in range(len(layout.cliques)):
-            axes = separator_first(layout, c)
-            found = flow[arrays.branch[places[c]] : arrays.branch[places[c + 1]]]
-            dims = [layout.dims(c)[k] for k in axes]
-            layout.table(tables, c)[...] = np.transpose(found.reshape(dims), np.argsort(axes))
-        return replace(node, model=array_model(node.model.columns, node.model.tree, tables))
+def _log_shares(node: Split) -> tuple[float, float]:
+    """Returns ln of the probabilities that a feature fails, and that it holds."""
+    with np.errstate(divide="ignore"):
+        failed, met = np.log([1 - node.probability, node.probability]).tolist()
+    return failed, met
 
 
-def _cells(node: Node) -> int:
-    if isinstance(node, TreeLeaf):
-        return node.model.layout.cells
-    return node.values.size if isinstance(node, TableLeaf) else 0
+def _joined(left: list[_Entry], right: list[_Entry], k: int) -> list[_Entry]:
+    """Returns the k best combinations of the entries of two decreasing lists."""
+    # Entry (x, y) is behind (x + 1)(y + 1) - 1 others.
+    pairs = [(x, y) for x in range(len(left)) for y in range(min(len(right), k // (x + 1)))]
+    sums = np.array([left[x][0] + right[y][0] for x, y in pairs])
+    best = [pairs[at] for at in np.argsort(-sums, kind="stable")[:k].tolist()]
+    return [(left[x][0] + right[y][0], left[x][1] + right[y][1]) for x, y in best]
 
 
 def _parameters(node: Node, context: Context) -> int:

@@ -1,4 +1,4 @@
-"""The validity of feature trees: each path leaves variables, states and clauses, which the nodes must fit."""
+"""The validity of feature trees: each node must match the variables, states and clauses left by its path."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from jtsolve.models.features.nodes import Node
 
 TOLERANCE = 1e-9
-"""How far the sum of a table may be from 1, as in `model.TOLERANCE`."""
+"""Largest distance of the sum of a table from 1, as in `model.TOLERANCE`."""
 
 
 def leaf_columns(columns: tuple[Column, ...], variables: tuple[int, ...], context: Context) -> list[Column]:
-    """Returns the columns of a leaf's junction tree: names, and the states left.
+    """Returns the columns of the junction tree of a leaf: names, and the states left.
 
     Args:
         columns: of the model.
         variables: of the leaf.
-        context: the states that are left.
+        context: the states left.
     """
     return [
         Column(columns[v].name, tuple(columns[v].states[state] for state in context.allowed(v)))
@@ -33,10 +33,10 @@ def leaf_columns(columns: tuple[Column, ...], variables: tuple[int, ...], contex
 
 
 def contexts_of(columns: tuple[Column, ...], nodes: tuple[Node, ...]) -> tuple[Context, ...]:
-    """Returns the context of each node; checks everything, from the root down.
+    """Returns the context of each node, after checks of all nodes from the root down.
 
     Raises:
-        ValueError: it is not a distribution; names the node, by its path, and the reason.
+        ValueError: it is not a distribution; names the node, with its path, and the reason.
     """
     if not nodes:
         raise ValueError("there is no node")
@@ -70,7 +70,7 @@ def _path(came_by: list[tuple[int, str]], i: int) -> str:
 
 
 def _mentioned(nodes: tuple[Node, ...]) -> list[frozenset[int]]:
-    """Returns for each node the variables that it or a descendant names."""
+    """Returns for each node the variables of itself and its descendants."""
     out: list[frozenset[int]] = [frozenset()] * len(nodes)
     for i in reversed(range(len(nodes))):
         node = nodes[i]
@@ -109,7 +109,7 @@ def _words(feature: Feature) -> str:
 
 
 def _require_distribution(node: Node, context: Context, columns: tuple[Column, ...]) -> None:
-    """Checks the probabilities of a node, and that a leaf holds the open variables."""
+    """Checks the probabilities of a node, and that a leaf has the open variables."""
     if isinstance(node, Split):
         if not 0 <= node.probability <= 1:
             raise ValueError(f"the probability of its feature is {node.probability}")

@@ -1,7 +1,7 @@
 """Model files: `jtsolve-model`, version 1. UTF-8 JSON; gzipped if the name ends in .gz.
 
-Tables are base64 of little-endian 64-bit floats, the last member of a clique varying fastest, so that they
-round-trip exactly. Reading is strict, and executes nothing.
+Tables are base64 of little-endian 64-bit floats, the last member of a clique varying fastest, so that numbers
+are exact. Reading is strict, and executes nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MixtureDocument(ModelHead, frozen=True, forbid_unknown_fields=True):
 
 
 class CliqueDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A clique of a mixed model, from the root down: see `models.inference.mixed.MixedClique`."""
+    """A clique of a mixed model; see `models.inference.mixed.MixedClique`."""
 
     discrete: list[str]
     real: list[str]
@@ -103,7 +103,7 @@ class _Kind(msgspec.Struct):
 def model_to_json(model: Distribution) -> bytes:
     """Returns the model as UTF-8 JSON; equal models give equal bytes.
 
-    Of a mixture, the provenance of the components is not written.
+    The provenance of the components of a mixture is left out.
     """
     document = {
         "format": FORMAT,
@@ -123,44 +123,35 @@ def read_model(path: str | Path) -> AnyModel:
     """
     source = str(path)
     data = read_file(path)
-    kind = _kind(data)
-    if kind == "mixture":
-        return _mixture(decode_json(data, MixtureDocument, source), source)
+    try:
+        kind = msgspec.json.decode(data, type=_Kind).kind
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        kind = None  # full decoding reports the error
+    if kind == "features":
+        from jtsolve.models.files.features import features_in
+
+        return features_in(data, source)
     if kind == "mixed":
         mixed = decode_json(data, MixedDocument, source)
         return _mixed(mixed.variables, mixed.cliques, source, "$", mixed.provenance)
     if kind == "mixed-mixture":
         whole = decode_json(data, MixedMixtureDocument, source)
-        parts = [
+        each = [
             _mixed(whole.variables, part.cliques, source, f"$.components[{k}]", {})
             for k, part in enumerate(whole.components)
         ]
-        return _weighted(whole, parts, source)
-    if kind == "features":
-        from jtsolve.models.files.features import features_in
-
-        return features_in(data, source)
-    document = decode_json(data, ModelDocument, source)
-    part = TreeDocument(document.cliques, document.tree_edges, document.tables)
-    columns = columns_from(document.variables, source, "$")
-    return tree_model(part, columns, source, "$", document.provenance)
-
-
-def _kind(data: bytes) -> Any:
-    """Returns the declared kind of model, or None."""
-    try:
-        return msgspec.json.decode(data, type=_Kind).kind
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None  # full decoding reports the error
-
-
-def _mixture(document: MixtureDocument, source: str) -> Mixture:
-    columns = columns_from(document.variables, source, "$")
-    components = [
-        tree_model(part, columns, source, f"$.components[{k}]", {})
-        for k, part in enumerate(document.components)
-    ]
-    return _weighted(document, components, source)
+        return _weighted(whole, each, source)
+    if kind == "mixture":
+        document = decode_json(data, MixtureDocument, source)
+        columns = columns_from(document.variables, source, "$")
+        components = [
+            tree_model(part, columns, source, f"$.components[{k}]", {})
+            for k, part in enumerate(document.components)
+        ]
+        return _weighted(document, components, source)
+    single = decode_json(data, ModelDocument, source)
+    tree = TreeDocument(single.cliques, single.tree_edges, single.tables)
+    return tree_model(tree, columns_from(single.variables, source, "$"), source, "$", single.provenance)
 
 
 def _weighted(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class SplitDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="split"):
-    """A split: pairs of a variable and its state, their joint probability, the kids if not, and if so."""
+    """A split: literals (variable, state), their joint probability, and the kids where they fail and hold."""
 
     feature: Annotated[list[tuple[str, str]], msgspec.Meta(min_length=1)]
     probability: float
@@ -48,19 +48,16 @@ class ProductDocument(
 class TableLeafDocument(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="table"
 ):
-    """A leaf: a table over the open variables with the states that are left."""
+    """A leaf: a table over the open variables with the states left."""
 
     variables: list[ColumnDocument]
     values: str
 
 
-class TreeLeafDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="tree"):
-    """A leaf: a junction tree over the open variables with the states that are left."""
+class TreeLeafDocument(TreeDocument, frozen=True, forbid_unknown_fields=True, tag_field="node", tag="tree"):
+    """A leaf: a junction tree over the open variables with the states left."""
 
     variables: list[ColumnDocument]
-    cliques: Annotated[list[list[str]], msgspec.Meta(min_length=1)]
-    tree_edges: list[tuple[int, int]]
-    tables: list[str]
 
 
 NodeDocument = SplitDocument | ProductDocument | TableLeafDocument | TreeLeafDocument
@@ -124,5 +121,4 @@ def _node(
         return TableLeaf(variables, unpacked(entry.values, dims, source, f"{at}.values"))
     if not own:
         raise file_error(source, f"{at}.variables", "a junction tree needs some")
-    part = TreeDocument(entry.cliques, entry.tree_edges, entry.tables)
-    return TreeLeaf(variables, tree_model(part, own, source, at, {}))
+    return TreeLeaf(variables, tree_model(entry, own, source, at, {}))

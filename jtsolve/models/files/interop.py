@@ -45,7 +45,7 @@ def to_networkx(model: JunctionTreeModel) -> nx.Graph:
 
 
 class MbiTree(NamedTuple):
-    """A junction tree in the words of mbi, which is not imported.
+    """A junction tree in the data structures of mbi, which is not imported.
 
     Attributes:
         domain: the number of states of each attribute, in the order of the columns: `mbi.Domain.fromdict`.
@@ -59,12 +59,12 @@ class MbiTree(NamedTuple):
 
 
 def to_mbi(tree: JunctionTree, names: Sequence[str], states: Sequence[int | None]) -> MbiTree:
-    """Returns a junction tree in the words of mbi.
+    """Returns a junction tree in the data structures of mbi.
 
     Args:
         tree: over the variables.
         names: of the variables.
-        states: their numbers of states; None where unknown, as of real numbers.
+        states: their numbers of states; None where unknown, or for real variables.
 
     Raises:
         ChoiceError: a number of states is unknown.
@@ -73,7 +73,10 @@ def to_mbi(tree: JunctionTree, names: Sequence[str], states: Sequence[int | None
 
     domain = dict(zip(names, states, strict=True))
     if unknown := [name for name, count in domain.items() if count is None]:
-        raise ChoiceError(f"mbi has states only, and the number of those of '{unknown[0]}' is not known")
+        raise ChoiceError(
+            f"mbi supports discrete variables only, and the number of states of '{unknown[0]}' is not known; "
+            "learn from a discrete table"
+        )
     cliques = [tuple(names[v] for v in members(clique)) for clique in tree.cliques]
     graph = nx.Graph()
     graph.add_nodes_from(cliques)
@@ -190,7 +193,7 @@ def imported(given: Any) -> Distribution:
     """Returns the distribution of an object of pyAgrum, pgmpy or networkx; see `from_networkx`.
 
     Raises:
-        ChoiceError: it is none.
+        ChoiceError: it is not a supported object.
     """
     readers: dict[str, Callable[[Any], Distribution]] = {
         "pyagrum": from_pyagrum,
@@ -202,7 +205,7 @@ def imported(given: Any) -> Distribution:
         if name in readers:
             return readers[name](given)
     raise ChoiceError(
-        f"a value of type {type(given).__name__} is no model; give a pyagrum.BayesNet, a "
+        f"a value of type {type(given).__name__} is not a model; give a pyagrum.BayesNet, a "
         "pgmpy.models.DiscreteBayesianNetwork, or a networkx.Graph as `Model.to_networkx` returns it"
     )
 

@@ -1,4 +1,4 @@
-"""Models and networks in files, by suffix, and the texts that other programs read."""
+"""Models and networks in files, by suffix, and as text for other programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from jtsolve.models.protocol import Distribution
 
 _TEXT_PER_CELL = 60
-"""Bytes for each cell of a table while the text is put together."""
+"""Bytes for each cell of a table during the export."""
 
 
 def open_model(path: str | Path) -> Distribution:
-    """Returns the model or Bayesian network in a file; UAI is triangulated.
+    """Returns the model or Bayesian network in a file; UAI networks are triangulated.
 
-    The suffix names the format (`formats.MODEL`); of any other name, the first word of the content.
+    The suffix names the format (`formats.MODEL`); for any other name, the first word of the content does.
 
     Raises:
         InputError: the file cannot be read, does not match its suffix, or holds no model.
@@ -61,7 +61,7 @@ def write_model(model: Distribution, path: str | Path) -> None:
     """Writes a model atomically, in the format that the suffix names; gzipped if it ends in .gz.
 
     Raises:
-        ChoiceError: there is no such format, or it does not suit the model.
+        ChoiceError: there is no such format, or it does not support the model.
         InputError: the file cannot be written.
         LimitError: see `exported`.
     """
@@ -69,7 +69,7 @@ def write_model(model: Distribution, path: str | Path) -> None:
 
 
 def exported(model: Distribution, to: str, root: int = 0) -> str:
-    """Returns a model in our format, or one of other programs.
+    """Returns a model as text, in the format of jtsolve or of another program.
 
     Args:
         model: the distribution.
@@ -77,9 +77,9 @@ def exported(model: Distribution, to: str, root: int = 0) -> str:
         root: the root clique of bif and bifxml, by its position.
 
     Raises:
-        ChoiceError: there is no such format, or it does not suit the model.
-        LimitError: the format needs a junction tree, or a text, too large for the memory; raised before any
-            work.
+        ChoiceError: there is no such format, or it does not support the model.
+        LimitError: the format needs a junction tree, or a text, that does not fit in memory; raised before
+            any work.
     """
     MODEL.require(to)
     if to == "td":

@@ -1,4 +1,4 @@
-"""What the kinds of model files share: columns, the tables of a junction tree, arrays as base64."""
+"""The common parts of model files: columns, the tables of a junction tree, and arrays as base64."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ColumnDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
 
 class ModelHead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What every model file has beside its kind."""
+    """The fields of every model file besides its kind."""
 
     format: Literal["jtsolve-model"]
     version: Literal[1]
@@ -65,7 +65,7 @@ def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> t
     Args:
         variables: of the file.
         source: the file, for errors.
-        at: where the model is in it, as a JSON path.
+        at: the place of the model in the file, as a JSON path.
 
     Raises:
         InputError: states are missing or invalid.
@@ -85,77 +85,49 @@ def columns_from(variables: Sequence[ColumnDocument], source: str, at: str) -> t
 def tree_model(
     part: TreeDocument, columns: tuple[Column, ...], source: str, at: str, provenance: Mapping[str, Any]
 ) -> JunctionTreeModel:
-    """Returns the discrete model at a place in the file.
+    """Returns the discrete junction tree at a place in the file.
 
     Args:
         part: the tree and its tables.
         columns: of the model.
         source: the file, for errors.
-        at: where the model is in it, as a JSON path.
+        at: the place of the model in the file, as a JSON path.
         provenance: of the model.
 
     Raises:
-        InputError: the tree or a table is invalid.
+        InputError: a name is unknown or repeated, the cliques do not form a junction tree, or a table is
+            invalid.
         LimitError: the tables do not fit in memory.
     """
-    names = [column.name for column in columns]
-    tree = tree_from(part, names, source, at)
-    arities = tuple(column.arity for column in columns)
-    require_room(table_cells(tree, arities), source, "more memory, or a model of smaller treewidth")
-    tables = []
-    for i, position in enumerate(file_order(part, names, tree)):
-        dims = tuple(arities[v] for v in members(tree.cliques[i]))
-        tables.append(unpacked(part.tables[position], dims, source, f"{at}.tables[{position}]"))
-    try:
-        return JunctionTreeModel(columns, tree, tuple(tables), MappingProxyType(dict(provenance)))
-    except ValueError as error:
-        raise file_error(source, f"{at}.tables", str(error)) from None
-
-
-def tree_from(part: TreeDocument, names: Sequence[str], source: str, at: str) -> JunctionTree:
-    """Returns a tree of the file.
-
-    Args:
-        part: the tree.
-        names: of the variables.
-        source: the file, for errors.
-        at: where the tree is in it, as a JSON path.
-
-    Raises:
-        InputError: a name is unknown or repeated, the cliques do not form a junction tree, or a table is
-            missing.
-    """
-    index = {name: v for v, name in enumerate(names)}
-    if len(index) < len(names):
+    index = {column.name: v for v, column in enumerate(columns)}
+    if len(index) < len(columns):
         raise file_error(source, "$.variables", "a name occurs twice")
-    for i, clique in enumerate(part.cliques):
-        places = [index.get(name, -1) for name in clique]
+    for i, listed in enumerate(part.cliques):
+        places = [index.get(name, -1) for name in listed]
         if -1 in places or sorted(set(places)) != places:
-            raise file_error(
-                source, f"{at}.cliques[{i}]", "its members are not variables in increasing order"
-            )
+            reason = "its members are not variables in increasing order"
+            raise file_error(source, f"{at}.cliques[{i}]", reason)
     cliques = tuple(varset(index[name] for name in clique) for clique in part.cliques)
     if len(set(cliques)) < len(cliques):
         raise file_error(source, f"{at}.cliques", "a clique occurs twice")
     if len(part.tables) != len(cliques):
         raise file_error(source, f"{at}.tables", f"{len(cliques)} cliques need as many tables")
     try:
-        return JunctionTree(len(names), cliques, tuple(part.tree_edges))
+        tree = JunctionTree(len(columns), cliques, tuple(part.tree_edges))
     except ValueError as error:
         raise file_error(source, f"{at}.cliques", str(error)) from None
-
-
-def file_order(part: TreeDocument, names: Sequence[str], tree: JunctionTree) -> Sequence[int]:
-    """Returns for each clique of the tree its position in the file.
-
-    Args:
-        part: the tree in the file.
-        names: of the variables.
-        tree: the same tree.
-    """
-    index = {name: v for v, name in enumerate(names)}
-    position = {varset(index[name] for name in clique): i for i, clique in enumerate(part.cliques)}
-    return [position[clique] for clique in tree.cliques]
+    arities = tuple(column.arity for column in columns)
+    require_room(table_cells(tree, arities), source, "more memory, or a model of smaller treewidth")
+    place = {clique: i for i, clique in enumerate(cliques)}
+    tables = []
+    for clique in tree.cliques:
+        position = place[clique]
+        dims = tuple(arities[v] for v in members(clique))
+        tables.append(unpacked(part.tables[position], dims, source, f"{at}.tables[{position}]"))
+    try:
+        return JunctionTreeModel(columns, tree, tuple(tables), MappingProxyType(dict(provenance)))
+    except ValueError as error:
+        raise file_error(source, f"{at}.tables", str(error)) from None
 
 
 def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArray[np.float64]:
@@ -165,7 +137,7 @@ def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArr
         text: base64.
         dims: the shape.
         source: the file, for errors.
-        place: where the array is in it, as a JSON path.
+        place: that of the array in the file, as a JSON path.
 
     Raises:
         InputError: the text is not base64, or of another size.
@@ -176,7 +148,7 @@ def unpacked(text: str, dims: tuple[int, ...], source: str, place: str) -> NDArr
         raise file_error(source, place, "it is not base64") from None
     cells = int(np.prod(dims, dtype=np.float64))
     if len(data) != 8 * cells:
-        raise file_error(source, place, f"it holds {len(data)} bytes, but {cells} numbers take {8 * cells}")
+        raise file_error(source, place, f"it holds {len(data)} bytes, but {cells} numbers need {8 * cells}")
     return np.frombuffer(data, dtype="<f8").astype(np.float64).reshape(dims)
 
 
@@ -185,7 +157,7 @@ def file_error(source: str, place: str, reason: str) -> InputError:
 
     Args:
         source: the file.
-        place: where the fault is in it, as a JSON path.
+        place: that of the fault in the file, as a JSON path.
         reason: the fault.
     """
     return InputError(source, place, reason, "write the file again with jtsolve")

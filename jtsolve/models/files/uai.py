@@ -69,7 +69,8 @@ def read_uai(path: str | Path) -> JunctionTreeModel:
         dims = [arities[v] for v in scope]
         cells = prod(dims)
         if numbers.whole(f"the number of cells of factor {f}", 0, LARGEST_TABLE) != cells:
-            raise numbers.error(f"factor {f} has {cells} cells, but declares another number", "correct it")
+            reason = f"factor {f} has {cells} cells, but declares another number"
+            raise numbers.error(reason, "correct the number")
         table = np.array([numbers.real(f"a cell of factor {f}") for _ in range(cells)])
         factors.append(Factor(scope, table.reshape(dims)))
     numbers.end()
@@ -83,18 +84,18 @@ def read_evidence(path: str | Path, model: Distribution) -> dict[str, str]:
     the number of such sets came first; it has to be 1.
 
     Raises:
-        InputError: the file cannot be read, or does not suit the model.
-        ChoiceError: the model is of real numbers.
+        InputError: the file cannot be read, or does not match the model.
+        ChoiceError: the model has real variables.
     """
     if model.is_continuous:
-        raise ChoiceError(f"{path}: it names states, and the model is of real numbers; give their values")
+        raise ChoiceError(f"{path}: it has states only, and the model has real variables; give their values")
     numbers = _Numbers(path)
     first = numbers.whole("the number of observed variables", 0, MOST_VARIABLES)
     if numbers.left != 2 * first:
         count = numbers.whole("the number of observed variables", 0, MOST_VARIABLES) if numbers.left else -1
         if first != 1 or numbers.left != 2 * count:
-            reason = f"it holds {first} sets of evidence, or another number of pairs than it states"
-            raise numbers.error(reason, "give one set: a number of pairs, then variables and states")
+            reason = f"it has {first} sets of evidence, or a number of pairs that differs from the first word"
+            raise numbers.error(reason, "give one set: the number of pairs, then variables and states")
         first = count
     found: dict[str, str] = {}
     for _ in range(first):
@@ -146,7 +147,7 @@ class _Numbers:
 
     @property
     def left(self) -> int:
-        """The number of words that are left."""
+        """The number of words left."""
         return len(self._words) - self._place
 
     def end(self) -> None:

@@ -1,8 +1,8 @@
 """Conditioning on evidence: the result is again a model, so that every query applies to it.
 
 Hard evidence fixes the state of a variable. Soft evidence is virtual evidence (J. Pearl, Probabilistic
-Reasoning in Intelligent Systems, 1988, section 2.2.2): a likelihood of each state, defined up to a factor, by
-which the distribution is multiplied. Time and memory: linear in the cells of the tables.
+Reasoning in Intelligent Systems, 1988, section 2.2.2): the distribution is multiplied by a likelihood of each
+state, defined up to a factor. Time and memory: linear in the cells of the tables.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ def with_evidence(tables: CliqueTables, evidence: Evidence) -> tuple[NDArray[np.
 
 
 def likelihoods(columns: Sequence[Column], evidence: Evidence) -> dict[int, NDArray[np.float64]]:
-    """Returns the likelihood of each state, shape (states,), of variables with evidence, by position."""
+    """Returns the likelihood of each state, shape (states,), for each variable with evidence, by position."""
     names = [column.name for column in columns]
     at = {position(names, name): what for name, what in evidence.items()}
     return {v: state_likelihoods(columns[v], what) for v, what in at.items()}
 
 
 def state_likelihoods(column: Column, what: str | Sequence[float]) -> NDArray[np.float64]:
-    """Returns the likelihood of each state of a variable, shape (states,); of an observed one, 0 or 1.
+    """Returns the likelihood of each state of a variable, shape (states,); 0 or 1 if it is observed.
 
     Raises:
-        InputError: there is no such state, or the numbers are no likelihood of its states.
+        InputError: there is no such state, or the numbers are not a likelihood of its states.
     """
     if isinstance(what, str):
         weight = np.zeros(column.arity)
@@ -83,18 +83,18 @@ def impossible(
     weights: Mapping[int, NDArray[np.float64]],
     evidence: Evidence,
 ) -> InputError:
-    """Returns the error for evidence of probability 0; names the variables that are impossible alone.
+    """Returns the error for evidence of probability 0; it names the observations that are impossible alone.
 
     Args:
         columns: the variables.
-        single: the marginal of each one, shape (states,).
-        weights: the likelihood of each state, of the variables with evidence.
+        single: the marginal of each variable, shape (states,).
+        weights: the likelihood of each state, for each variable with evidence.
         evidence: as the user gave it.
     """
     alone = [columns[v].name for v, weight in weights.items() if not (weight @ single[v] > 0)]
     listed = ", ".join(f"{name} = {evidence[name]}" for name in alone or evidence)
     reason = f"{listed} is impossible: the model gives it probability 0"
     if not alone:
-        reason = f"{listed} are possible singly, but impossible together: their probability is 0"
+        reason = f"{listed} are possible singly, but impossible together: the model gives them probability 0"
     remedy = "check it; with a prior (ess above 0), a fitted model has no impossible states"
     return InputError("evidence", "", reason, remedy)

@@ -36,8 +36,8 @@ class EdgeInformation(NamedTuple):
 
     Attributes:
         separator: H(S), which is the mutual information of the two sides, each including S.
-        neighbours: I(A; B) of the members A and B of the two cliques outside S, with S unobserved; None if it
-            needs too large a table.
+        neighbours: I(A; B) of the members A and B of the two cliques outside S, with S unobserved; None if
+            its table is too large.
     """
 
     separator: float
@@ -50,12 +50,12 @@ def across_separators(model: CliqueTables, *, most_cells: int = 1 << 20) -> list
     for (i, j), separator in zip(model.tree.edges, model.tree.separators, strict=True):
         left, right = (list(members(model.tree.cliques[c] & ~separator)) for c in (i, j))
         inner = list(members(separator))
-        table = _onto(model, i, inner)
+        table = clique_marginal(model, i, inner)
         arities = [model.columns[v].arity for v in (*left, *right, *inner)]
         information = None
         if np.prod(arities, dtype=np.float64) <= most_cells:
-            a = _onto(model, i, left + inner).reshape(-1, table.size)
-            b = _onto(model, j, right + inner).reshape(-1, table.size)
+            a = clique_marginal(model, i, left + inner).reshape(-1, table.size)
+            b = clique_marginal(model, j, right + inner).reshape(-1, table.size)
             with np.errstate(divide="ignore", invalid="ignore"):
                 joint = a @ np.where(table.ravel() > 0, b / table.ravel(), 0.0).T
             information = max(0.0, _entropy(a.sum(1)) + _entropy(b.sum(1)) - _entropy(joint))
@@ -63,8 +63,14 @@ def across_separators(model: CliqueTables, *, most_cells: int = 1 << 20) -> list
     return found
 
 
-def _onto(model: CliqueTables, clique: int, variables: list[int]) -> NDArray[np.float64]:
-    """Returns the marginal of some members of a clique, in this order."""
+def clique_marginal(model: CliqueTables, clique: int, variables: Sequence[int]) -> NDArray[np.float64]:
+    """Returns the joint marginal of some members of a clique, shape (states, …), in the given order.
+
+    Args:
+        model: the distribution.
+        clique: index in `model.tree.cliques`.
+        variables: members of the clique.
+    """
     inside = list(members(model.tree.cliques[clique]))
     axes = tuple(k for k, v in enumerate(inside) if v not in variables)
     left = [v for v in inside if v in variables]
@@ -77,7 +83,7 @@ def _entropy(table: NDArray[np.float64]) -> float:
 
 
 def described(model: CliqueTables) -> Description:
-    """Returns sizes, and the information at each separator, for people."""
+    """Returns sizes, and the information across each separator, for people."""
     edges: list[dict[str, Any]] = []
     texts = []
     across = across_separators(model)

@@ -1,9 +1,9 @@
 """Log-likelihoods of rows, complete or with missing values.
 
-ln P(x) = Σ_C ln P(x_C) - ln P(x_S), S the separator to the parent. Missing values are summed out by messages
-towards the root over the cells consistent with the row (`kernels.rows`). Time for a row: Σ |C|, plus the
-consistent cells if values are missing. In a tree of treewidth 1, hidden Chow–Liu trees among them, messages
-are matrix products over many rows.
+ln P(x) = Σ_C (ln P(x_C) - ln P(x_S)), S the separator of C to its parent. Messages towards the root, over the
+cells consistent with the row, sum out missing values (`kernels.rows`). Time for a row: Σ |C|, plus the
+consistent cells if values are missing. At treewidth 1, as in hidden Chow–Liu trees, messages are matrix
+products over many rows.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 22
-"""Entries of messages alive at a time, states × rows."""
+"""Entries of the messages computed at a time, states × rows."""
 _SMALL = 1e-250
-"""Above this, terms that are too small for 64 bits make no difference to a sum."""
+"""Sums above this are exact to rounding even if some of their terms underflow."""
 
 
 def log_likelihood(model: CliqueTables, rows: DataTable | Codes) -> NDArray[np.float64]:
@@ -71,21 +71,21 @@ def log_likelihood(model: CliqueTables, rows: DataTable | Codes) -> NDArray[np.f
 def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
     """Returns ln P(observed values) of rows with missing values, for a model of treewidth 1.
 
-    Messages are those of `kernels.rows.partial_rows`, without logarithms: one matrix product for all rows.
+    The messages of `kernels.rows.partial_rows` as one matrix product for all rows, without logarithms.
 
     Args:
         model: the distribution.
         codes: shape (variables, rows), negative for missing values.
 
     Returns:
-        Shape (rows,); NaN where a probability is 0, or too small beside others.
+        Shape (rows,); NaN where a probability is 0, or too small relative to others.
     """
     layout = model.layout
     out = np.zeros(codes.shape[1])
     block = max(1, _BLOCK // sum(layout.arities))
     for start in range(0, len(out), block):
         own, logs = codes[:, start : start + block], out[start : start + block]
-        # P(values below v | v), up to a factor that goes to `logs`; 0 for states that the row does not have.
+        # P(values below v | v), up to a factor that `logs` accounts for; 0 for states excluded by the row.
         below = [
             ((row == np.arange(arity)[:, None]) | (row < 0)).astype(np.float64)
             for row, arity in zip(own, layout.arities, strict=True)
@@ -114,13 +114,13 @@ def forest_rows(model: CliqueTables, codes: Codes) -> NDArray[np.float64]:
 
 
 def _log(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns the logarithms of positive numbers; NaN for numbers that are too small."""
+    """Returns the logarithms of numbers, NaN for those that are too small."""
     logs: NDArray[np.float64] = np.log(np.where(values > _SMALL, values, np.nan))
     return logs
 
 
 def gaps_of(columns: Sequence[Column], codes: Codes) -> NDArray[np.bool_]:
-    """Returns which rows have a missing value.
+    """Returns whether each row has a missing value.
 
     Raises:
         InputError: the codes have a wrong shape or type, or one is out of range.

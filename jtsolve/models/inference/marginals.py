@@ -1,8 +1,8 @@
 """Marginals of single variables, and of sets of variables anywhere in the tree.
 
-The marginal of a set Q is computed on the smallest subtree whose cliques cover Q. Messages go to its root,
-each a table over the separator and the members of Q behind it, so that a clique C needs a table over C ∪ (Q
-behind C), whose size is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal
+The marginal of a set Q is computed on the smallest subtree whose cliques cover Q. A message towards its root
+is a table over the separator and the members of Q below it, so that a clique C needs a table over C ∪ (Q
+below C), whose size is known before anything is allocated (S. L. Lauritzen and D. J. Spiegelhalter, Journal
 of the Royal Statistical Society B 50, 1988; section 4.5 for marginals across cliques).
 """
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from jtsolve.errors import InputError, LimitError
 from jtsolve.models.columns import position
+from jtsolve.models.layout import spread
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,8 @@ def targets_of(names: Sequence[str], columns: Sequence[Column | RealColumn]) -> 
     known = [column.name for column in columns]
     targets = tuple(position(known, name) for name in names)
     if not targets or len(set(targets)) < len(targets):
-        raise InputError("query", "variables", "there are none, or one is named twice", "name each one once")
+        reason = "there are none, or one is named twice"
+        raise InputError("query", "variables", reason, "name at least one, and each once")
     return targets
 
 
@@ -124,7 +126,7 @@ class _QuerySubtree:
         children: dict[int, list[int]] = {place: [] for place in kept}
         query = set(wanted)
         for place in range(len(layout.order) - 1, 0, -1):
-            # A leaf whose members of Q are all in its parent is not needed.
+            # A leaf whose members of Q all belong to its parent is not needed.
             if not children[place] and query.intersection(layout.cliques[place]) <= set(
                 layout.separators[place]
             ):
@@ -138,12 +140,12 @@ class _QuerySubtree:
             kept.remove(root)
             root = children[root][0]
         places = tuple(sorted(kept))
-        behind: dict[int, set[int]] = {}
+        covered: dict[int, set[int]] = {}
         cells = prod(layout.arities[v] for v in wanted)
         for place in reversed(places):
-            below = set[int]().union(*(behind[child] for child in children[place]))
+            below = set[int]().union(*(covered[child] for child in children[place]))
             cells = max(cells, prod(layout.arities[v] for v in below | set(layout.cliques[place])))
-            behind[place] = below | query.intersection(layout.cliques[place])
+            covered[place] = below | query.intersection(layout.cliques[place])
         parent = {place: -1 if place == root else layout.parent[place] for place in places}
         return cls(places, parent, {place: children[place] for place in places}, cells)
 
@@ -168,7 +170,4 @@ def _product(
     """Returns the product of two tables, over the variables of both."""
     new = tuple(v for v in others if v not in variables)
     joint = variables + new
-    order = sorted(range(len(others)), key=lambda k: joint.index(others[k]))
-    dims = dict(zip(others, other.shape, strict=True))
-    shape = [dims.get(v, 1) for v in joint]
-    return joint, table.reshape(table.shape + (1,) * len(new)) * np.transpose(other, order).reshape(shape)
+    return joint, table.reshape(table.shape + (1,) * len(new)) * spread(other, others, joint)

@@ -2,11 +2,11 @@
 
     ln p(x) = Σ over cliques of ln p(d_R | d_S) + ln N(y_R; α(d) + B(d) y_S, Ω(d)),
 
-where S is the separator of a clique to its parent, R the rest of it, d its discrete and y its real members; R
-is real or S is discrete. Messages to the root are exact and merge no normal distributions: real members of R
-are integrated out in each cell, then, where S is discrete, the discrete ones are summed out. Towards the
-leaves go the exact means and covariances of each cell. Observed real members are masked by zeros, so that all
-rows take one pass with any gaps.
+where S is the separator of a clique to its parent, R the rest of the clique, d its discrete and y its real
+members; R is real or S is discrete. Messages to the root are exact and never merge normal distributions: in
+each cell, the real members of R are integrated out; then, if S is discrete, the discrete members of R are
+summed out. The exact means and covariances of each cell are passed towards the leaves. Zeros mask the
+observed real members, so that one pass serves all rows, whatever their gaps.
 
 Time: rows × cells × |C|³ for each clique.
 
@@ -25,13 +25,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jtsolve.models.messages import log_sum
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-_BLOCK = 1 << 21
-"""Numbers in the largest temporary array."""
+_BLOCK, _ALL_CLIQUES = 1 << 21, 1 << 25
+"""Numbers in the largest temporary array, and in those of all cliques that are alive at a time."""
 
 
 @dataclass(frozen=True, slots=False, eq=False)
@@ -43,7 +45,7 @@ class Place:
         real: members, those outside the separator first.
         shared: the number of discrete members of the separator.
         free: the number of real members outside it.
-        parent: position of the parent, before this one; -1 at the root.
+        parent: position of the parent, which comes first; -1 at the root.
         dims: the numbers of states of `discrete`.
     """
 
@@ -111,14 +113,14 @@ class MixedClique(Place):
 
 
 class Message(NamedTuple):
-    """What a clique keeps of the messages through it, for each row.
+    """The messages through a clique, for each row.
 
     Attributes:
         own: ln P(d_R | d_S, the evidence below and in the clique), shape (rows, cells).
         shift: of the mean of y_R, shape (rows, cells, free).
         slope: of that mean on y_S, shape (rows, cells, free, others).
-        spread: the covariance of y_R given y_S; zero where observed.
-        gaps: where real members are missing, shape (rows, members).
+        spread: the covariance of y_R given y_S; zero where a member is observed.
+        gaps: whether each real member is missing, shape (rows, members).
     """
 
     own: NDArray[np.float64]
@@ -129,9 +131,9 @@ class Message(NamedTuple):
 
 
 def blocks(cliques: Sequence[MixedClique], rows: int) -> Iterator[slice]:
-    """Yields slices of rows that need little memory each."""
-    widest = max(clique.cells * max(1, len(clique.real)) ** 2 for clique in cliques)
-    size = max(1, _BLOCK // widest)
+    """Yields slices of rows whose temporary arrays are small."""
+    sizes = [clique.cells * max(1, len(clique.real)) ** 2 for clique in cliques]
+    size = max(1, min(_BLOCK // max(sizes), _ALL_CLIQUES // sum(sizes)))
     for start in range(0, rows, size):
         yield slice(start, min(start + size, rows))
 
@@ -235,7 +237,7 @@ def collect(
         message, own = g, np.zeros_like(g)
         if k == r:  # the separator is discrete
             parts = g.reshape(count, clique.shared_cells, -1)
-            message = parts.max(axis=2) if maximum else _log_sum(parts)
+            message = parts.max(axis=2) if maximum else log_sum(parts, axis=2)
             safe = np.where(np.isfinite(message), message, 0.0)
             own = (parts - safe[:, :, None]).reshape(count, q)
         kept.append(Message(own, shift, slope, spread, gaps))
@@ -264,7 +266,7 @@ def _potential(
     rows: NDArray[np.float64],
     likelihoods: Sequence[NDArray[np.float64] | None],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Returns the canonical form of a clique in each row, with the row's observations, and its gaps."""
+    """Returns the canonical form of a clique given the observations of each row, and the gaps."""
     form = clique.form
     g = np.broadcast_to(form[0], (rows.shape[1], clique.cells)).copy()
     for at, v in enumerate(clique.discrete):
@@ -284,16 +286,8 @@ def _potential(
     return g, h, matrix, gaps
 
 
-def _log_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns ln Σ exp over the last axis."""
-    most = values.max(axis=-1, keepdims=True)
-    safe = np.where(np.isfinite(most), most, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(np.exp(values - safe).sum(axis=-1)) + safe[..., 0])
-
-
 def above_of(cliques: Sequence[MixedClique], i: int) -> NDArray[np.int64]:
-    """Returns the separator's cell of each cell of the parent of a clique, shape (cells of the parent,)."""
+    """Returns the cell of a clique's separator for each cell of its parent, shape (cells of the parent,)."""
     clique = cliques[i]
     parent = cliques[clique.parent]
     cell = np.zeros(parent.cells, dtype=np.int64)
@@ -317,7 +311,7 @@ def moments(
 
     Args:
         cliques: of the model, from the root down.
-        kept: of `collect`.
+        kept: the messages of `collect`.
         rows: shape (n, rows), NaN where missing.
     """
     found: list[CliqueMoments] = []
@@ -360,19 +354,18 @@ def components_of(
     rows: NDArray[np.float64],
     v: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Returns the distribution of a real variable in each row as a mixture of normal ones.
+    """Returns the distribution of a real variable in each row as a mixture of normal distributions.
 
-    Weights, means and variances have the shape (rows, components).
-
-    On the way up to a clique with a discrete separator, each clique has all discrete members of the one
-    below: given a cell of the last, the variable is normal.
+    Weights, means and variances have shape (rows, components). On the path up to the first clique with a
+    discrete separator, each clique has all discrete members of the one below. Given a cell of this clique,
+    the variable is therefore normal.
 
     Args:
         cliques: of the model.
-        kept: of `collect`.
-        given: of `moments`.
+        kept: the messages of `collect`.
+        given: the moments of `moments`.
         rows: shape (n, rows), NaN where missing.
-        v: a variable, missing in all rows.
+        v: the variable, missing in all rows.
     """
     i = next(i for i, clique in enumerate(cliques) if v in clique.real[: clique.free])
     at = cliques[i].real.index(v)
@@ -401,8 +394,9 @@ def completed(
 
     Args:
         cliques: of the model.
-        kept: of `collect`; by maximum, if nothing is drawn. Of one row, which represents all, or of each.
-        rows: possible ones, see `log_densities`.
+        kept: the messages of `collect`, by maximum unless values are drawn; of each row, or of one row for
+            all.
+        rows: see `log_densities`; possible ones.
         generator: draws the missing values given the others; None for the most probable ones.
     """
     filled = rows.copy()
@@ -439,13 +433,28 @@ def completed(
     return filled
 
 
+def maximised(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns rows with their most probable missing values, shape (n, rows); impossible rows are unchanged.
+
+    Args:
+        cliques: of the model, from the root down.
+        rows: see `log_densities`.
+    """
+    found = rows.copy()
+    for part in blocks(cliques, rows.shape[1]):
+        total, kept = collect(cliques, rows[:, part], maximum=True)
+        filled = completed(cliques, kept, rows[:, part], None)
+        found[:, part] = np.where(np.isfinite(total), filled, rows[:, part])
+    return found
+
+
 def covariance_and_precision(
     cliques: Sequence[MixedClique], n: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Returns Σ and K = Σ⁻¹ of real variables alone, each exact up to rounding: no large matrix is inverted.
+    """Returns Σ and K = Σ⁻¹ of real variables, each exact up to rounding: no large matrix is inverted.
 
-    With L = (I, −B) over (R, S), K = Σ over cliques of Lᵀ Ω⁻¹ L; it is 0 for every pair that is in no clique.
-    Down the tree, Σ(R, ·) = B Σ(S, ·) over all variables above, and Σ(R, R) = Ω + B Σ(S, S) Bᵀ.
+    With L = (I, −B) over (R, S), K is the sum of Lᵀ Ω⁻¹ L over the cliques; it is 0 for every pair within no
+    clique. Down the tree, Σ(R, ·) = B Σ(S, ·) over all variables above, and Σ(R, R) = Ω + B Σ(S, S) Bᵀ.
 
     Args:
         cliques: from the root down, without discrete members.

@@ -1,4 +1,4 @@
-"""Queries of any distribution of states, by its likelihoods and marginals."""
+"""Queries of any distribution by its likelihoods: posteriors of groups, and predictions of a variable."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.models.inference.marginals import require_small, targets_of
+from jtsolve.models.inference.marginals import MOST_CELLS, require_small, targets_of
 from jtsolve.models.layout import require_room
 from jtsolve.models.messages import log_sum
-from jtsolve.models.protocol import MixedPosterior, Normals, RealPosterior, StatePosterior
+from jtsolve.models.protocol import Normals, Posterior
 from jtsolve.tables.raw import GAP
 
 if TYPE_CHECKING:
@@ -20,28 +20,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.protocol import Distribution, Evidence, Rows, StateDistribution
-    from jtsolve.tables.table import Codes
+    from jtsolve.models.protocol import Distribution, Evidence, Rows
 
 WITH_EVIDENCE = ("the tables with the evidence", "a smaller model")
-"""What needs memory, and the way out, for `require_room`."""
+"""Arguments of `require_room`: the tables, and the remedy."""
 _BLOCK = 1 << 18
 """Likelihoods, rows × states, computed at a time."""
+_ROWS = 1 << 14
+"""Rows, one for each cell of a joint table, whose likelihoods are computed at a time."""
 
 
 def group_posteriors(
-    model: StateDistribution,
+    model: Any,
     groups: Sequence[Sequence[str]],
     evidence: Evidence,
     *,
     memory: int | None,
     run: Run | None,
-) -> StatePosterior:
+) -> Posterior:
     """Returns the joint distribution of each group of variables; see `protocol.Distribution.posterior`.
 
     Args:
-        model: of states.
-        groups: names of variables, for each joint distribution.
+        model: a discrete junction tree or feature tree.
+        groups: the names in each group.
         evidence: hard or soft.
         memory: limit in bytes.
         run: receives progress.
@@ -59,10 +60,41 @@ def group_posteriors(
         for group, targets in zip(groups, wanted, strict=True)
     ]
     columns = tuple(tuple(model.columns[v] for v in targets) for targets in wanted)
-    return StatePosterior(columns, tuple(tables), known.log_probability)
+    return Posterior(known.log_probability, columns=columns, tables=tuple(tables))
 
 
-def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability: float) -> Any:
+def joint_table(
+    model: Distribution, targets: Sequence[int], most_cells: int = MOST_CELLS
+) -> NDArray[np.float64]:
+    """Returns the joint distribution of discrete variables, shape (states, …), axes in the given order.
+
+    Each cell is the probability of a row in which the other variables are missing, so that no table larger
+    than the result is needed.
+
+    Args:
+        model: the distribution.
+        targets: positions of the variables.
+        most_cells: largest table allowed.
+
+    Raises:
+        LimitError: the table would be larger.
+    """
+    dims = [len(model.columns[v].states or ()) for v in targets]
+    cells = prod(dims)
+    require_small(cells, len(targets), most_cells)
+    out = np.empty(cells)
+    for start in range(0, cells, _ROWS):
+        at = np.arange(start, min(start + _ROWS, cells))
+        if model.is_continuous:
+            rows: Rows = np.full((model.n, at.size), np.nan)
+        else:
+            rows = np.full((model.n, at.size), GAP, dtype=np.int32)
+        rows[list(targets)] = np.unravel_index(at, dims)
+        out[at] = np.exp(model.log_likelihood(rows))
+    return out.reshape(dims)
+
+
+def averaged(weights: NDArray[np.float64], each: Sequence[Posterior], log_probability: float) -> Posterior:
     """Returns the posterior of a mixture from those of its components, for the same groups.
 
     Args:
@@ -70,20 +102,11 @@ def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability:
         each: the posteriors of the components.
         log_probability: ln P(evidence).
     """
-    first = each[0]
-    if isinstance(first, MixedPosterior):
-        parts = [
-            averaged(weights, [getattr(one, part) for one in each], log_probability)
-            for part in ("states", "numbers")
-        ]
-        return MixedPosterior(*parts)
 
     def over(name: str) -> list[NDArray[np.float64]]:
         groups = zip(*(getattr(one, name) for one in each), strict=True)
         return [np.tensordot(weights, np.array(own), axes=1) for own in groups]
 
-    if isinstance(first, StatePosterior):
-        return replace(first, tables=tuple(over("tables")), log_probability=log_probability)
     means, matrices = over("means"), over("covariances")
     for k, mean in enumerate(means):
         steps = np.array([one.means[k] for one in each]) - mean
@@ -100,7 +123,14 @@ def averaged(weights: NDArray[np.float64], each: Sequence[Any], log_probability:
         )
         for group in zip(*(one.margins for one in each), strict=True)
     )
-    return RealPosterior(first.groups, tuple(means), tuple(matrices), log_probability, margins)
+    return replace(
+        each[0],
+        log_probability=log_probability,
+        tables=tuple(over("tables")),
+        means=tuple(means),
+        covariances=tuple(matrices),
+        margins=margins,
+    )
 
 
 def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[np.float64]:
@@ -108,8 +138,8 @@ def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[
 
     Args:
         model: the distribution.
-        rows: codes as for `log_likelihood`; those of v do not count.
-        v: the position of a variable of states.
+        rows: as for `log_likelihood`; the values of v are ignored.
+        v: the position of a discrete variable.
     """
     states = len(model.columns[v].states or ())
     out = np.empty((rows.shape[1], states))
@@ -124,15 +154,16 @@ def state_log_probabilities(model: Distribution, rows: Rows, v: int) -> NDArray[
     return out
 
 
-def predicted(model: StateDistribution, rows: Codes, v: int) -> Codes:
+def predicted(model: Distribution, rows: Rows, v: int) -> Rows:
     """Returns the most probable state of a variable given the rest of each row, shape (rows,).
 
-    -1 where the rest is impossible.
+    It is missing (-1, or NaN if there are real variables) where the rest is impossible.
 
     Args:
-        model: of states.
-        rows: codes, shape (n, rows).
-        v: the variable.
+        model: the distribution.
+        rows: shape (n, rows).
+        v: the position of a discrete variable.
     """
     logs = state_log_probabilities(model, rows, v)
-    return np.where(np.isnan(logs).any(axis=1), GAP, np.argmax(logs, axis=1))
+    missing = np.nan if model.is_continuous else GAP
+    return np.where(np.isnan(logs).any(axis=1), missing, np.argmax(logs, axis=1))

@@ -1,7 +1,7 @@
 """Exact sampling: the root first, then each clique given its separator.
 
-To sample given evidence, condition the model first. Time for a row: one binary search for each clique;
-memory: a copy of the tables, and a block of random numbers.
+For samples given evidence, condition the model first. Time for a row: one binary search for each clique.
+Memory: a copy of the tables, and a block of random numbers.
 """
 
 from __future__ import annotations
@@ -60,17 +60,16 @@ def sample(model: CliqueTables, rows: int, seed: int = 0) -> Codes:
 def _cumulative(
     model: CliqueTables,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Returns arguments of `kernels.rows.draw`: cumulative sums, members separator first, separator sizes."""
+    """Returns arguments of `kernels.rows.draw`: cumulative sums, members, and sizes of separators."""
     layout = model.layout
     sums = np.empty(layout.cells)
     member = np.full_like(layout.shape.member, -1)
     own = np.array([len(separator) for separator in layout.separators], dtype=np.int64)
     for place, clique in enumerate(layout.cliques):
-        inner = set(layout.separators[place])
-        axes = sorted(range(len(clique)), key=lambda k: (clique[k] not in inner, k))
+        axes = layout.separator_first(place)
         member[place, : len(clique)] = [clique[k] for k in axes]
         table = np.transpose(layout.table(model.values, place), axes)
-        rows = np.cumsum(table.reshape(prod(table.shape[: len(inner)]), -1), axis=1)
+        rows = np.cumsum(table.reshape(prod(table.shape[: own[place]]), -1), axis=1)
         # Normalised to end at exactly 1, so that a last state of probability 0 is never drawn.
         totals = rows[:, -1:]
         np.divide(rows, totals, out=rows, where=totals > 0)

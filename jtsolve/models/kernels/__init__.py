@@ -1,1 +1,1 @@
-"""Compiled message passing between cliques, likelihoods of rows, and sampling."""
+"""Compiled message passing between cliques, likelihoods of rows, and sampling of rows."""

@@ -1,7 +1,7 @@
-"""`models.messages` for many small cliques, where the overhead of numpy's calls dominates.
+"""`models.messages` for many small cliques, where the overhead of calls of numpy dominates.
 
-Loops over a table carry an odometer of the members' states and the matching cell of a separator, so that no
-index map is stored. For the layout of the tables, see `layout.LayoutArrays`.
+Loops over a table advance an odometer of the members' states and the corresponding cell of a separator, so
+that no index map is stored. For the layout of the tables, see `layout.LayoutArrays`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Log-likelihoods of rows of states, and sampling of rows.
 
-Tables: see `layout.LayoutArrays`. codes[v, r] is the state of variable v in row r. Complete
-rows are processed in blocks, clique by clique, so that the inner loops run along the rows.
+For the tables, see `layout.LayoutArrays`. codes[v, r] is the state of variable v in row r. Complete rows are
+processed in blocks, clique by clique, so that the inner loops run along the rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def first_consistent(codes, r, shape, i, s, cell, steps, free):
 
 @kernel
 def next_consistent(shape, i, s, steps, digits, free, gaps, cell, place):
-    """Advances the odometer of the gaps; returns the cell, its position, and whether it exists."""
+    """Advances the odometer of the gaps; returns the next cell, its position, and whether there is one."""
     for j in range(gaps - 1, -1, -1):
         k = free[j]
         digits[j] += 1
@@ -78,8 +78,8 @@ def complete_rows(codes, families, shape, out):
 def partial_rows(codes, families, shape, out):
     """Writes ln P(observed values) to `out` for rows with missing values, which are negative codes.
 
-    Messages go up as in `cliques.propagate`, but only over cells consistent with the row. A fully observed
-    clique has one such cell; a clique with a fully observed separator sends no message, only a constant.
+    Messages go up as in `messages.propagate`, but only over cells consistent with the row. A fully observed
+    clique has one such cell; a clique with a fully observed separator sends a constant.
     """
     count = shape.parent.size
     widest = shape.member.shape[1]

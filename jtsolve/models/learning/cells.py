@@ -1,16 +1,16 @@
 """The cliques of conditional Gaussian models from the moments of their cells, in closed form or by EM.
 
-On a strongly decomposable graph, the estimates of each clique are those of its own table: the probabilities
-are (n_i + a/q)/(N + a), as for states; cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance (S_i +
-2W)/(n_i + 2) + diag(h²/12), as in the score `cg`, from which the regressions follow. With a score of a common
-covariance, W + diag(h²/12) replaces it. Without discrete members, the covariances are those of the data,
-times N/(N + a); variances stay, but for diag(h²/12) where rows differ in weight, as in a mixture, whose
-components could otherwise end on equal values.
+On a strongly decomposable graph, each clique is estimated from its own table. The probabilities are
+(n_i + a/q)/(N + a), as for discrete models. Cell i has the mean (Σ x + κ x̄)/(n_i + κ) and the covariance
+(S_i + 2W)/(n_i + 2) + diag(h²/12), as in the score `cg`; the regressions follow from them. With a common
+covariance, it is W + diag(h²/12). Without discrete members, the covariances are those of the data times
+N/(N + a), and the variances those of the data. Where rows differ in weight, as in a mixture, diag(h²/12) is
+added, since a component could otherwise shrink to equal values.
 
 Expectation-maximisation (EM) replaces the moments of rows with gaps by their expectations given the observed
-cells. It begins with the rows that are complete on each clique, and ends once the log-likelihood of the
-observed cells, plus that of the prior of the probabilities, gains less than `_GAIN` nats a row. Without
-smoothed covariances no step can lower this sum; with them, EM ends with the last step before a fall.
+values. It begins with the rows that are complete on each clique, and ends once the log-likelihood of the
+observed values, plus that of the prior of the probabilities, gains less than `_GAIN` nats per row. Without
+smoothed covariances, no step can lower this sum; with them, EM ends with the last step before a decrease.
 
 References:
     S. L. Lauritzen, Graphical Models, Oxford 1996, chapter 6. S. L. Lauritzen, The EM algorithm for graphical
@@ -51,20 +51,20 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 _MEAN = 0.5
-"""Rows with the overall mean that each cell has besides its own, κ."""
+"""Rows with the overall mean that smooth the mean of each cell, κ."""
 _GAIN = 1e-5
-"""Nats a row below which EM ends."""
+"""Gain in nats per row below which EM ends."""
 _MOST_STEPS = 200
 _LEAST_ROWS = 20
-"""Minimum number of rows, complete on a clique, with which EM begins; with fewer, it uses filled-in rows."""
+"""Minimum number of rows, complete on a clique, with which EM begins; otherwise, it uses imputed rows."""
 
 
 class CellSums(NamedTuple):
-    """Rows by cells of a clique.
+    """The sums over the rows in each cell of a clique.
 
     Attributes:
         counts: shape (cells,): the sums of their weights.
-        means: shape (cells, real members); anything where no row is.
+        means: shape (cells, real members); arbitrary in empty cells.
         scatter: shape (cells, real members, real members): Σ (x − mean)(x − mean)ᵀ.
     """
 
@@ -78,10 +78,10 @@ class Estimates(NamedTuple):
 
     Attributes:
         cliques: from the root down.
-        sums: from which they are estimated, observed or expected.
-        trace: of each step of EM, the log-likelihood of the observed cells plus that of the prior, in nats;
+        sums: the observed or expected sums from which they are estimated.
+        trace: for each step of EM, the log-likelihood of the observed values plus that of the prior, in nats;
             empty without gaps.
-        log_likelihood: of the observed cells in the last step; 0 without gaps.
+        log_likelihood: of the observed values in the last step; 0 without gaps.
     """
 
     cliques: tuple[MixedClique, ...]
@@ -91,7 +91,7 @@ class Estimates(NamedTuple):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """How EM ended, for the provenance of a model; empty without gaps."""
+        """The number of steps of EM and its result, for the provenance of a model; empty without gaps."""
         if not self.trace:
             return {}
         return {"em": {"steps": len(self.trace), "log_likelihood": self.log_likelihood}}
@@ -111,8 +111,8 @@ def strongly_rooted_tree(tree: JunctionTree, states: Sequence[int]) -> list[Plac
         root, *others = strongly_rooted(tree, varset(v for v, count in enumerate(states) if not count))
     except ValueError:
         raise ChoiceError(
-            "the graph of the tree is not strongly decomposable: real variables join discrete ones that are "
-            "not adjacent; learn a tree from the table"
+            "the graph of the tree is not strongly decomposable: a path of real variables connects discrete "
+            "ones that are not adjacent; learn a tree from the table"
         ) from None
     places = []
     for clique, separator, parent in (root._replace(parent=-1), *others):
@@ -134,16 +134,16 @@ def estimate_parameters(
     steps: int = _MOST_STEPS,
     weights: NDArray[np.float64] | None = None,
 ) -> Estimates:
-    """Returns the parameters of a tree, by EM if the table has gaps; `weights` has shape (rows,).
+    """Returns the parameters of a tree, by EM if the table has gaps.
 
     Args:
         tree: over the columns.
         table: the data.
         ess: see `mixed_tree.fit_mixed`.
         score: see `mixed_tree.fit_mixed`.
-        run: its end ends EM; None for no end.
+        run: its end ends EM; None for no limit.
         steps: maximum number of steps of EM.
-        weights: see `mixed_tree.fit_mixed`.
+        weights: shape (rows,); see `mixed_tree.fit_mixed`.
 
     Raises:
         ChoiceError: the graph is not strongly decomposable.
@@ -158,7 +158,7 @@ def estimate_parameters(
         weights = weights * own * getattr(table, "unit", 1.0)
     observed = rows if gaps is None else np.where(gaps, np.nan, rows)
     with np.errstate(over="ignore"):
-        rounding = np.array([_least_gap(column) for column in observed]) ** 2 / 12
+        rounding = np.array([_resolution(column) for column in observed]) ** 2 / 12
     floor = rounding if weights.min() < weights.max() else np.zeros(table.n)
 
     def parameters(sums: Sequence[CellSums], prior: float) -> tuple[MixedClique, ...]:
@@ -192,7 +192,7 @@ def estimate_parameters(
 def cells_with_drawn_gaps(
     cliques: Sequence[MixedClique], table: Table, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Returns the cells of a table, shape (n, rows); gaps are drawn given the rest of their row.
+    """Returns the values of a table, shape (n, rows); gaps are drawn given the rest of their row.
 
     Args:
         cliques: of the model, from the root down.
@@ -209,8 +209,8 @@ def cells_with_drawn_gaps(
     return found
 
 
-def _least_gap(column: NDArray[np.float64]) -> float:
-    """Returns the least gap between two values of a column, NaN for missing ones."""
+def _resolution(column: NDArray[np.float64]) -> float:
+    """Returns the smallest difference between two values of a column; NaN values are missing."""
     return float(np.diff(np.unique(column[~np.isnan(column)])).min(initial=inf))
 
 
@@ -233,7 +233,7 @@ def _observed(place: Place, rows: NDArray[np.float64], weights: NDArray[np.float
 def _complete(
     place: Place, rows: NDArray[np.float64], gaps: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> CellSums:
-    """Returns the sums of the rows that are complete on a clique, in proportion to all."""
+    """Returns the sums of the rows that are complete on a clique, scaled to the weight of all rows."""
     full: NDArray[np.bool_] = np.logical_not(gaps[list(place.members)].any(axis=0))
     if full.sum() < _LEAST_ROWS:
         full[:] = True
@@ -248,7 +248,7 @@ def _expected(
     weights: NDArray[np.float64],
     origin: NDArray[np.float64],
 ) -> tuple[float, tuple[CellSums, ...]]:
-    """Returns the log-likelihood of rows with gaps, and the expected sums; E-step."""
+    """Returns the log-likelihood of rows with gaps, and the expected sums: the E-step."""
     total = 0.0
     counts = [np.zeros(clique.cells) for clique in cliques]
     firsts = [np.zeros((clique.cells, len(clique.real))) for clique in cliques]
@@ -276,7 +276,7 @@ def _expected(
 def _parameters(
     place: Place, sums: CellSums, rounding: NDArray[np.float64], ess: float, score: ConditionalGaussian
 ) -> MixedClique:
-    """Returns a clique with the estimates from the moments of its cells; M-step."""
+    """Returns a clique estimated from the moments of its cells: the M-step."""
     least = np.diag(rounding[list(place.real)])
     counts, own, scatter = sums
     q, k, free, rows = counts.size, len(place.real), place.free, counts.sum()

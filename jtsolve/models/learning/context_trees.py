@@ -1,19 +1,19 @@
 """Context trees: feature trees of single literals, with junction trees at the leaves, grown by a score.
 
 The score of a feature tree is its log-likelihood less λ ln N for each parameter (N rows; λ = ½ is BIC). The
-tree begins as one leaf, the junction tree of all data, so that it never scores less than that. A leaf is
-split on the literal that gains most with Chow–Liu forests on both sides, a junction tree is learned on either
-side, and the split stays if it pays. Where none does, a junction tree that is not connected is a product,
-whose parts are split each by themselves. Where rows choose λ, the tree is grown under the largest one first,
-and continues there under the next. What was grown is pruned from below, as in L. Breiman, J. Friedman, R.
-Olshen and C. Stone, Classification and regression trees, 1984: the best pruning for a λ is found in one pass.
+tree begins as one leaf, the junction tree of all data, and never scores less than that. A leaf is split on
+the literal that gains most with Chow–Liu forests on both sides; a junction tree is learned on each side, and
+the split stays if the score increases. Otherwise, a disconnected junction tree becomes a product, whose parts
+are split separately. If validation rows choose λ, the tree is grown under the largest λ first, then further
+under each smaller one. The grown tree is pruned from below, as in L. Breiman, J. Friedman, R. Olshen and C.
+Stone, Classification and regression trees, 1984: one pass finds the best pruning for a λ.
 
-It is the hybrid of LEM (V. Gogate, W. A. Webb and P. Domingos, NIPS 2010) with trees of bounded treewidth;
+This is the hybrid of LEM (V. Gogate, W. A. Webb and P. Domingos, NIPS 2010) with trees of bounded treewidth;
 with Chow–Liu trees as leaves it is a cutset network (T. Rahman, P. Kothalkar and V. Gogate, ECML 2014; N. Di
 Mauro, A. Vergari and F. Esposito, AI*IA 2015, who grow it by a penalised likelihood).
 
-Time: rows × variables² for the counts of pairs at each node, and two calls of the learner for each split for
-which the forests alone would pay.
+Time: rows × variables² for the counts of pairs at each node, and two calls of the learner for each split that
+increases the score with forests alone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ from jtsolve.models.inference.likelihood import gaps_of
 from jtsolve.models.learning.fit import Counts, count
 from jtsolve.models.learning.leaves import codes_in, context_rows, held_out, max_likelihood, pieces, tree_on
 from jtsolve.models.learning.validation import PRIORS, Best
-from jtsolve.options import SMOOTHING
 from jtsolve.scoring.scores.aic import Aic
 from jtsolve.tables.distinct import distinct_rows
 
@@ -55,19 +54,16 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes, DataTable
 
 PENALTIES = (0.5, 0.35, 0.25, 0.18)
-"""Values of λ tried with rows for validation; ½ is BIC."""
-
-
+"""Values of λ among which validation rows choose; ½ is BIC."""
 _EFFORT = 2e8
 """Rows × variables² × literals evaluated for one split: about a fifth of a second."""
-
 _ROUNDING = 1e-9
-"""Equal scores, summed in different orders, differ by less than this share of themselves."""
+"""Relative difference of equal scores that are summed in different orders."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextTrees:
-    """A feature tree that branches where the data pay for it, with junction trees at the leaves.
+    """A feature tree that branches where a penalised likelihood increases, with junction trees at the leaves.
 
     Args:
         penalty: λ, at least 0: each parameter costs λ ln N; validation rows choose it.
@@ -90,25 +86,23 @@ class ContextTrees:
             raise ChoiceError(f"the support is {self.support}; give at least 1 row")
 
     def fit(self, task: FitTask, run: Run) -> FeatureTree:
-        """Returns the context tree of a table; it begins with the task's junction tree, if that has one.
+        """Returns the context tree of a table; it begins with the junction tree of the task, if there is one.
 
-        Of validation rows, λ, the price of a split, is tried from the largest on, until one is no better than
-        the last. The score of the junction trees, the price of an edge, is the task's at the largest λ, in at
-        most half of the time, then AIC, the cheapest, at all; the task's goes on if it was the better
-        of the two. The provenance has under "stop" why the growth ended.
+        Validation rows choose λ, the price of a split: values are tried from the largest on, until one is no
+        better than the last. They also choose the score of the junction trees, the price of an edge: that of
+        the task with the largest λ, in at most half of the time, then AIC, the cheapest, with every λ; the
+        former continues if it was better. The provenance has the reason for the end of the growth under
+        "stop".
 
         Raises:
-            ChoiceError: no treewidth is given, or the prior is none.
+            ChoiceError: no treewidth is given, or there is no prior.
             InputError: the task's junction tree does not match the table.
             LimitError: the run ended before the junction tree of the root.
             StoppedError: the run was interrupted before it.
         """
         table, _ = task.states(self.name)
         learner = task.learner(self.name)
-        if task.ess <= 0:
-            raise ChoiceError(
-                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
-            )
+        task.require_prior("a feature tree")
         if task.validation is None:
             growth = _Growth(table, self, learner, task.tree, run)
             growth.grow(self.penalty)
@@ -120,8 +114,8 @@ class ContextTrees:
         return replace(found, provenance=MappingProxyType({**found.provenance, **facts}))
 
     def _chosen(self, table: DataTable, learner: Learner, task: FitTask, run: Run) -> FeatureTree:
-        """Returns the context tree by the penalties and the prior for which validation rows are likeliest."""
-        assert task.validation is not None, "asked of a task with validation rows"
+        """Returns the context tree of the penalty and the prior under which validation rows are likeliest."""
+        assert task.validation is not None, "called with validation rows"
         first, *others = sorted(PENALTIES, reverse=True)
         best = own = _Trials(
             _Growth(table, self, learner, task.tree, run.part(run.left / 2)), task.validation
@@ -139,7 +133,7 @@ class ContextTrees:
                 if run.stop is None:
                     raise
         if best is own and run.stop is None:
-            if own.growth.stop is not Stop.FINISHED:  # the first penalty was tried on half of a growth
+            if own.growth.stop is not Stop.FINISHED:  # the first penalty was tried on a partial growth
                 own.best, others = Best(), [first, *others]
             own.growth.run = run
             own.run(others)
@@ -163,18 +157,18 @@ class _Part:
     Attributes:
         context: the open variables and their states.
         rows: positions of the rows on the path.
-        counts: of the leaf's junction tree.
-        log_likelihood: of the rows, with the leaf's tables at their maximum.
-        parameters: of the leaf.
+        counts: of the leaf's junction tree; None without open variables.
         total: the weight of the rows.
-        feature: of the split that gains most; () if none was searched, or found.
+        log_likelihood: of the rows under the maximum likelihood tables of the leaf.
+        parameters: of the leaf.
+        feature: of the best split; () before the search, or if there is none.
         sides: positions of the kids of that split; () for none.
         pieces: positions of the parts of a product; () for none.
     """
 
     context: Context
     rows: NDArray[np.int64]
-    counts: Counts | None  # None without open variables
+    counts: Counts | None
     total: float
     log_likelihood: float = 0.0
     parameters: int = 0
@@ -184,11 +178,11 @@ class _Part:
 
 
 class _Growth:
-    """Grows a context tree: all candidate splits; `pruned` chooses the best for a penalty.
+    """Grows a context tree of all candidate splits; `pruned` chooses the best ones for a penalty.
 
     Attributes:
         parts: the nodes, the root first, kids later than their parents.
-        stop: why the growth ended.
+        stop: the reason for the end of the growth.
     """
 
     def __init__(
@@ -207,13 +201,13 @@ class _Growth:
         self.unpaid: list[int] = []
 
     def grow(self, penalty: float) -> None:
-        """Splits leaves, those of most rows first, until no split pays or the run ends.
+        """Splits leaves, those with most rows first, until no split pays or the run ends.
 
-        A smaller penalty than the last one continues from there.
+        With a smaller penalty than before, the growth continues.
         """
         self.price, self.stop = penalty * log(self.rows), Stop.FINISHED
-        dear, self.unpaid = self.unpaid, []
-        for i in dear:
+        rejected, self.unpaid = self.unpaid, []
+        for i in rejected:
             if not self.enter(i):
                 self.wait((i,))
         while self.waiting:
@@ -239,13 +233,14 @@ class _Growth:
         if self.enter(i):
             return
         self.unpaid.append(i)  # for a smaller price
-        # Pieces come after splits: a variable may be independent of all others, and tell of their edges.
+        # Pieces come after splits: the edges of other variables may depend on a variable that is independent
+        # of each of them.
         if not part.pieces:
             part.pieces = self.added(self.pieces(part))
             self.wait(part.pieces)
 
     def enter(self, i: int) -> bool:
-        """Returns whether the split of a leaf pays; its sides wait then."""
+        """Returns whether the split of a leaf pays; if so, its sides join the queue."""
         part = self.parts[i]
         if not part.sides:
             return False
@@ -284,10 +279,10 @@ class _Growth:
         ]
 
     def literal(self, part: _Part) -> Feature | None:
-        """Returns the literal that gains most with Chow–Liu forests on its sides, of those with enough rows.
+        """Returns the literal that gains most with Chow–Liu forests on its sides; None without a gain.
 
-        Forests are compared for as many literals as `_EFFORT` allows, those first that tell most of the other
-        variables one by one.
+        Both sides need enough rows. Forests are compared for as many literals as `_EFFORT` allows, in
+        decreasing order of their mutual information with the other variables, one by one.
         """
         from jtsolve.models.features.kernels.counts import literal_gains, pair_counts
         from jtsolve.models.features.kernels.forests import forest_gains
@@ -306,11 +301,11 @@ class _Growth:
             if part.context.domains[v].bit_count() == 2:  # noqa: PLR2004 - its two literals are one feature
                 is_open[first[k] + part.context.allowed(v)[0]] = False
         order = np.argsort(np.where(is_open, -gains, inf), kind="stable")[: is_open.sum()]
-        looked = order[: max(1, int(_EFFORT / (len(part.rows) * len(variables) ** 2)))]
-        if not looked.size:
+        tried = order[: max(1, int(_EFFORT / (len(part.rows) * len(variables) ** 2)))]
+        if not tried.size:
             return None
-        run_kernel(self.run, forest_gains, codes, weights, first, counts, looked, self.price, gains)
-        at = int(looked[np.argmax(gains[looked])])
+        run_kernel(self.run, forest_gains, codes, weights, first, counts, tried, self.price, gains)
+        at = int(tried[np.argmax(gains[tried])])
         if gains[at] <= 0:
             return None
         v = int(np.searchsorted(first, at, side="right")) - 1
@@ -392,7 +387,7 @@ class _Growth:
                 value = sum(best[kid] for kid in part.sides) + self.term(part)
                 if _pays(value, best[i]):
                     best[i], kept[i] = value, part.sides
-            # A product scores as its leaf does, up to rounding: it is kept for a split below it.
+            # A product scores as its leaf, up to rounding: it is kept for the sake of a split below it.
             value = sum(best[kid] for kid in part.pieces)
             if any(kept[kid] for kid in part.pieces) and _pays(value, best[i]):
                 best[i], kept[i] = value, part.pieces
@@ -425,9 +420,9 @@ class _Trials:
 
 
 class _HeldOut:
-    """Rows for validation, and their log-likelihood under prunings of a growth and several priors.
+    """Validation rows, and their log-likelihood under prunings of a growth and several priors.
 
-    Complete rows need only counts in each leaf. Others go through the feature tree.
+    For complete rows, the counts in each leaf suffice. Others need the feature tree.
     """
 
     def __init__(self, growth: _Growth, codes: Codes) -> None:
@@ -475,13 +470,13 @@ class _HeldOut:
         if i not in self.found:
             part, rows = self.growth.parts[i], self.inside[i]
             assert part.counts is not None, "a leaf with open variables"
-            codes = codes_in(self.codes[:, rows], self.growth.columns, part.context)
+            codes = codes_in(self.codes, rows, self.growth.columns, part.context)
             self.found[i] = held_out(part.counts, codes)
         return self.found[i]
 
 
 def _pays(value: float, leaf: float) -> bool:
-    """Returns whether a split scores more than its leaf beyond rounding: ties keep the smaller tree."""
+    """Returns whether a split scores more than its leaf, beyond rounding: ties keep the smaller tree."""
     return value > leaf + _ROUNDING * abs(leaf)
 
 

@@ -1,9 +1,9 @@
 """Fits the tables of a given junction tree in closed form, by maximum likelihood or with a prior.
 
-Maximum likelihood is P(C) = N(C) / N (S. L. Lauritzen, Graphical Models, 1996, theorem 4.8 ff.). The
-posterior mean under a uniform Dirichlet prior of equivalent sample size a, the prior of BDeu, is
-P(C) = (N(C) + a / cells(C)) / (N + a). Its sum over a separator has the same form (hyper-Markov priors:
-A. P. Dawid and S. L. Lauritzen, Annals of Statistics 21, 1993), so that the tables of neighbours agree.
+The maximum likelihood estimate is P(C) = N(C) / N (S. L. Lauritzen, Graphical Models, 1996, theorem 4.8 ff.).
+The posterior mean under a uniform Dirichlet prior of equivalent sample size a, the prior of BDeu, is
+P(C) = (N(C) + a / cells(C)) / (N + a). Its sum over a separator has the same form (hyper-Markov priors: A. P.
+Dawid and S. L. Lauritzen, Annals of Statistics 21, 1993), so that the tables of neighbours agree.
 Time: rows × Σ |C|.
 """
 
@@ -41,7 +41,7 @@ class Counts:
     Attributes:
         columns: of the data.
         tree: the junction tree.
-        cells: the counts, side by side as in `Layout`.
+        cells: the counts in one array, as in `Layout`.
         total: sum of the weights.
         provenance: of the data.
     """
@@ -58,9 +58,9 @@ class Counts:
         Raises:
             ChoiceError: the size is negative or not finite, or both it and the counts are 0.
         """
-        _require_ess(ess)
+        require_ess(ess)
         if self.total + ess <= 0:
-            raise ChoiceError("no row has a positive weight; give a prior (ess above 0)")
+            raise ChoiceError("no row has a positive weight; give a prior (ess above 0), or other weights")
         layout = table_layout(self.tree, tuple(column.arity for column in self.columns))
         sizes = np.diff(layout.offset)
         values = (self.cells + np.repeat(ess / sizes, sizes)) / (self.total + ess)
@@ -73,20 +73,20 @@ def count(
     weights: ArrayLike | None = None,
     run: Run | None = None,
 ) -> Counts:
-    """Returns the counts in the cells of the cliques; those that EM expects if the table has gaps.
+    """Returns the counts in the cells of the cliques; the expected counts of EM if the table has gaps.
 
     Args:
         tree: over the columns of the table, in their order.
-        table: the data, with its weights; partitions are counted where they lie.
+        table: the data, with its weights; partitions are counted by the workers that hold them.
         weights: shape (rows,), additional non-negative weights; None for 1, as for partitions. With weights,
             the values in gaps count as observed.
-        run: its end ends EM; None for no end.
+        run: its end ends EM; None for no limit.
 
     Raises:
         InputError: the tree does not match the table, or the weights are invalid.
         LimitError: the tables do not fit in memory.
     """
-    _require_match(tree, table)
+    require_match(tree, table)
     if isinstance(table, PartitionedTable):
         return _by_partitions(tree, table)
     columns = columns_of(table)
@@ -106,7 +106,7 @@ def count(
 
 
 def _by_partitions(tree: JunctionTree, table: PartitionedTable) -> Counts:
-    """Returns the counts of all partitions: whole numbers below 2^53, so that their order does not matter."""
+    """Returns the counts of all partitions, whole numbers below 2^53: any order of the sum is exact."""
     with table.cluster.connected() as workers:
         shared = workers.share(tree)
         cells = workers.result(workers.total(table.each(workers, _cells, shared), _added))
@@ -119,7 +119,7 @@ def _cells(table: DataTable, tree: JunctionTree) -> NDArray[np.float64]:
 
 
 def _added(several: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    """Returns the sum of counts; None stands for those of no rows."""
+    """Returns the sum of counts; None stands for no rows."""
     present = [one for one in several if one is not None]
     return np.sum(present, axis=0) if present else None
 
@@ -155,30 +155,27 @@ def fit(
     return count(tree, table, weights, run).model(ess)
 
 
-def _require_match(tree: JunctionTree, table: AnyTable) -> None:
+def require_match(tree: JunctionTree, table: AnyTable) -> None:
+    """Raises InputError unless the tree has as many variables as the table."""
     if tree.n != table.n:
         reason = f"it has {tree.n} variables, but the table has {table.n} columns"
         raise InputError("tree", "", reason, "give the tree of this table")
 
 
-def _require_ess(ess: float) -> None:
+def require_ess(ess: float) -> None:
+    """Raises ChoiceError unless the equivalent sample size of a prior is valid."""
     if not (np.isfinite(ess) and ess >= 0):
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
 
 
-def _checked_weights(weights: ArrayLike, rows: int) -> NDArray[np.float64]:
-    given = np.asarray(weights, dtype=np.float64)
-    if given.shape != (rows,) or not np.isfinite(given).all() or given.min() < 0:
-        reason = f"they are not {rows} finite non-negative numbers"
-        raise InputError("weights", "", reason, "give one for each row")
-    return given
-
-
 def _row_weights(table: DataTable, weights: ArrayLike | None) -> NDArray[np.float64] | None:
-    """Returns the product of the table's and the additional weights, or None for 1."""
+    """Returns the product of the weights of the table and the additional ones, or None for 1."""
     if weights is None:
         return None if table.weights is None else table.weights.astype(np.float64) * table.unit
-    given = _checked_weights(weights, table.rows)
+    given = np.asarray(weights, dtype=np.float64)
+    if given.shape != (table.rows,) or not np.isfinite(given).all() or given.min() < 0:
+        reason = f"they are not {table.rows} finite non-negative numbers"
+        raise InputError("weights", "", reason, "give one for each row")
     return given if table.weights is None else given * table.weights * table.unit
 
 

@@ -4,18 +4,19 @@ Each variable x_v has a hidden one z_v above it, and the hidden ones form the Ch
 
     P(x) = Σ_z Π_v P(z_v | z_parent(v)) P(x_v | z_v).
 
-The value is a `JunctionTreeModel` of treewidth 1 over the columns of the data and as many hidden ones, which
-every query sums over in rows without them. EM processes the rows in small batches: expected counts move
-towards those of a batch by a step that shrinks as 1 / batches^0.6 to a constant, and the tables follow. Once
-rows for validation (or the data) are no likelier, the constant is cut, so that the counts average over more
-batches; the best tables are kept. Several trees of other first tables may be mixed, with equal weights.
+The result is a `JunctionTreeModel` of treewidth 1 over the columns of the data and as many hidden ones, which
+queries of rows without them sum out. EM processes the rows in small batches: the expected counts move towards
+those of a batch by a step that shrinks as 1 / batches^0.6 down to a constant, and the tables follow. When the
+validation rows (or the data) are no likelier than before, the constant is cut, so that the counts average
+over more batches; the best tables are kept. Several trees from different initial tables may be mixed, with
+equal weights.
 
 References: Chow–Liu trees over hidden variables: A. Liu and G. Van den Broeck, Tractable regularization of
 probabilistic circuits, NeurIPS 2021. Steps: O. Cappé and E. Moulines, On-line expectation-maximization
 algorithm for latent data models, Journal of the Royal Statistical Society B 71, 2009.
 
-Time: rows · n · k² multiplications, three times, for one pass over the data with k hidden states. Messages
-are matrix products over the rows of a batch, in 32-bit floats; the tables returned are of 64 bits.
+Time: 3 · rows · n · k² multiplications for one pass over the data with k hidden states. Messages are matrix
+products over the rows of a batch, in 32-bit floats; the tables returned have 64 bits.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ import numpy as np
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.result import Stop
 from jtsolve.core.scores import StoppedError
-from jtsolve.core.triangulation import triangulated
-from jtsolve.core.varset import members, varset
+from jtsolve.core.varset import members
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.columns import Column, codes_of, columns_of
@@ -39,8 +39,8 @@ from jtsolve.models.layout import require_room
 from jtsolve.models.learning.learner import Learner
 from jtsolve.models.learning.validation import Best
 from jtsolve.models.mixture import Mixture
-from jtsolve.models.triangulation import Factor, calibrated_on
-from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.models.triangulation import Factor, calibrated
+from jtsolve.options import VALIDATE
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable
 
@@ -60,22 +60,22 @@ if TYPE_CHECKING:
 _DECAY = 0.6
 """Steps shrink as batches to this power, above ½ for convergence."""
 _STEP = 0.1
-"""The least step before it is cut."""
+"""The constant step before the first cut."""
 _CUT = 0.3
-"""The constant step is multiplied by this when rows are no likelier."""
+"""Factor of a cut of the constant step."""
 _CUTS = 3
 """Cuts of the step before EM ends."""
 _PATIENCE = 2
-"""Passes over the data that may be no likelier before a cut."""
+"""Passes over the data without a gain before a cut."""
 _GAIN = 1e-4
-"""Nats per row that count as likelier."""
+"""Smallest gain, in nats per row."""
 _WIDE = 1024
-"""Rows of a batch where likelihoods alone are computed."""
+"""Rows of a batch if only likelihoods are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenTrees:
-    """A hidden Chow–Liu tree: above each column a variable of hidden states, these joined by the best forest.
+    """A hidden Chow–Liu tree: a hidden variable above each column, joined by the best forest.
 
     Args:
         states: numbers of hidden states, at least 2, tried in this order until one is no better;
@@ -102,10 +102,10 @@ class HiddenTrees:
             raise ChoiceError("a batch must have at least one row, and at least one tree be mixed")
 
     def fit(self, task: FitTask, run: Run) -> JunctionTreeModel | Mixture:
-        """Returns the hidden tree, or a mixture of several; of column "a" the hidden one is "hidden a".
+        """Returns the hidden tree, or a mixture of several; the hidden variable of column "a" is "hidden a".
 
-        It ends when the validation rows, or else the data, are no likelier. The provenance has under "stop"
-        why it ended, and under "hidden_tree" the candidates tried.
+        EM ends when the validation rows, or else the data, are no likelier than before. The provenance has
+        the reason under "stop", and the candidates tried under "hidden_tree".
 
         Raises:
             ChoiceError: several numbers of hidden states and no validation rows, or a column has the name
@@ -118,10 +118,7 @@ class HiddenTrees:
             raise ChoiceError(
                 f"several numbers of hidden states need validation rows that choose one; give {VALIDATE}"
             )
-        if task.ess <= 0:
-            raise ChoiceError(
-                f"a hidden tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
-            )
+        task.require_prior("a hidden tree")
         columns = columns_of(table)
         if clash := {_hidden(column.name) for column in columns}.intersection(table.names):
             raise ChoiceError(f"column '{min(clash)}' has the name of a hidden variable; rename it")
@@ -184,7 +181,7 @@ class _Forest(NamedTuple):
 
     @staticmethod
     def of(tree: JunctionTree) -> _Forest:
-        """Returns the forest of a junction tree of treewidth 1, each part rooted where it branches most."""
+        """Returns the forest of a junction tree of treewidth 1; the roots have the highest degrees."""
         near: list[list[int]] = [[] for _ in range(tree.n)]
         for u, v in (members(clique) for clique in tree.cliques if clique.bit_count() > 1):
             near[u].append(v)
@@ -226,7 +223,7 @@ class _Rows(NamedTuple):
         return _Rows(rows.astype(np.int32), each.astype(np.float32), arities)
 
     def indicators(self, chosen: slice | NDArray[np.int64]) -> Floats:
-        """Returns which states some rows may have, shape (variables, states, rows)."""
+        """Returns the states that some rows allow, as 0 or 1, shape (variables, states, rows)."""
         codes = self.codes[:, None, chosen]
         states = np.arange(max(self.arities), dtype=np.int32)[:, None]
         ones: Floats = ((codes == states) | (codes < 0)).astype(np.float32)
@@ -250,7 +247,7 @@ class _Tables(NamedTuple):
         return len(self.step[0])
 
     def model(self, forest: _Forest, columns: tuple[Column, ...]) -> JunctionTreeModel:
-        """Returns the model over the columns, then their hidden ones."""
+        """Returns the model over the columns, followed by their hidden variables."""
         n = len(columns)
         labels = tuple(map(str, range(self.states)))
         every = (*columns, *(Column(_hidden(one.name), labels, hidden=True) for one in columns))
@@ -259,9 +256,7 @@ class _Tables(NamedTuple):
             p = forest.parent[v]
             own = Factor((n + v,), self.step[v][0]) if p < 0 else Factor((n + p, n + v), self.step[v])
             factors += [own, Factor((n + v, v), self.shown[v, :, : column.arity])]
-        scopes = [varset(factor.variables) for factor in factors]
-        tree = triangulated([column.arity for column in every], scopes)
-        return calibrated_on(tree, every, factors).model
+        return calibrated(every, factors).model
 
 
 class _Em:
@@ -372,8 +367,8 @@ class _Em:
             ones: see `_Rows.indicators`.
 
         Returns:
-            For each variable and row, P(rows below | z_v) up to a factor, and P(rows below | z_parent) up to
-            the same, each of shape (n, k, rows); and ln P(row).
+            P(values below v | z_v) and P(values below v | z_parent(v)) for each variable v and row, up to a
+            common factor, of shape (n, k, rows) each; and ln P(row).
         """
         below = self.shown @ ones
         above = np.empty_like(below)
@@ -384,7 +379,7 @@ class _Em:
             if p < 0:
                 logs += np.log(above[v][0])
                 continue
-            # A factor that keeps the product of many messages from underflow.
+            # Scaling keeps the product of many messages from underflow.
             own = below[p]
             own *= above[v]
             largest = own.max(axis=0)

@@ -1,8 +1,8 @@
-"""Structure from tables with missing cells: imputation under a denser tree.
+"""Structure from tables with missing values: imputation under a denser tree.
 
 Structural EM (N. Friedman, The Bayesian structural EM algorithm, UAI 1998) imputes independence where its
-tree has no edge, and so confirms the tree. Here gaps are drawn under trees learned by AIC, which have more
-edges than those by BIC; the caller learns from the last draw by its own score.
+tree has no edge, and thereby confirms the tree. Here, gaps are drawn under trees learned by AIC, which have
+more edges than those learned by BIC; the caller learns from the last draw with its own score.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 _ROUNDS = 6
-"""Trees learned, one after another."""
+"""Number of trees learned in turn."""
 _STEPS = 6
 """Steps of EM on each."""
 _SECONDS = 5.0
-"""The longest search for one of them. Greedy searches ended 200 to 300 nats lower on tables of the networks
+"""Limit of the search for each tree. Greedy searches ended 200 to 300 nats lower on tables of the networks
 alarm and insurance, and imputed worse: held-out rows lost up to 0.25 nats each."""
 _DRAWS = 100
-"""The most draws of the gaps of a row; they share its weight."""
+"""Maximum number of draws of the gaps of a row, which share its weight."""
 _BYTES_PER_CELL = 32
 """Bytes per cell of a table with its draws."""
 
 
 def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Table:
-    """Returns a table whose gaps are drawn given the observed cells of their row.
+    """Returns a table whose gaps are drawn given the observed values of their row.
 
-    A row that counts several times has as many draws, up to a hundred.
+    A row with a weight has as many draws, up to a hundred.
 
     Args:
-        table: the data; gaps hold values to begin with.
-        score: by which the caller learns.
+        table: the data; gaps hold initial values.
+        score: that of the caller.
         treewidth: of the trees.
-        run: its end or interruption ends the rounds; its seed determines the draw.
+        run: its end or interruption ends the rounds; its seed determines the draws.
 
     Raises:
         InputError: columns are linearly dependent.
-        LimitError: the run ended before there was a tree, or the draws need more memory.
+        LimitError: the run ended before there was a tree, or the draws do not fit in memory.
     """
     columns = score.columns if is_mixed(score) else "raw"
     learner = Learner(ConditionalGaussian("aic", columns=columns), None, treewidth)
@@ -64,7 +64,7 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
             tree = learner(found, run.part(seconds, silent=True))
         except StoppedError:
             break
-        if step and run.stop is Stop.INTERRUPTED:  # the last draw stands
+        if step and run.stop is Stop.INTERRUPTED:  # keep the last draw
             break
         estimates = estimate_parameters(tree, table, ess=1.0, run=run.part(silent=True), steps=_STEPS)
         found = with_cells(table, cells_with_drawn_gaps(estimates.cliques, table, generator))
@@ -74,7 +74,7 @@ def imputed(table: Table, score: ScoreFunction, treewidth: int, run: Run) -> Tab
 
 
 def _apart(table: Table, run: Run) -> Table:
-    """Returns the table with a copy of each row that has gaps for each of its draws."""
+    """Returns the table with one copy of each row with gaps for each of its draws."""
     if not isinstance(table, DataTable) or table.gaps is None or table.weights is None or table.unit != 1:
         return table
     copies = np.where(table.gaps.any(axis=0), np.clip(table.weights, 1, _DRAWS), 1)

@@ -1,6 +1,6 @@
 """A learner of junction trees: a score, a backend and constraints, called with a table and a run.
 
-Mixtures, feature trees, bootstraps and estimators learn the trees of many tables with one such value.
+Mixtures, feature trees, bootstraps and estimators learn the trees of many tables with one learner.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ class Learner:
         Args:
             table: the data.
             run: see `search`.
-            start: a tree to begin with, for a backend that begins with trees.
+            start: an initial tree, for backends that use one.
         """
         return require_tree(self.search(table, run, start))
 
     def search(self, table: AnyTable, run: Run, start: JunctionTree | None = None) -> Result:
-        """Returns the result of the search for the best tree; it has one.
+        """Returns the result of the search, which has a tree.
 
         Args:
             table: the data.
-            run: its end, or its interruption, ends the search with the best tree so far.
+            run: its end or interruption ends the search with the best tree so far.
             start: see `__call__`.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The leaves of context trees: their rows, log-likelihoods on training and other rows, and parts."""
+"""The leaves of context trees: their rows, log-likelihoods on training and held-out rows, and pieces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def max_likelihood(counts: Counts) -> tuple[float, int]:
-    """Returns the largest log-likelihood of a junction tree, and its number of parameters."""
+    """Returns the maximum log-likelihood of a junction tree, and its number of parameters."""
     layout = table_layout(counts.tree, tuple(column.arity for column in counts.columns))
     value = _entropy_sum(counts.cells) - _entropy_sum(_separators(counts.cells, layout))
     return value, layout.cells - layout.separator_cells
@@ -65,21 +65,19 @@ def _entropy_sum(counts: NDArray[np.float64]) -> float:
     return float(positive @ np.log(positive))
 
 
-def codes_in(codes: Codes, columns: Sequence[Column], context: Context) -> Codes:
-    """Returns rows that meet a context, coded by the states that it leaves to its open variables.
+def codes_in(codes: Codes, rows: NDArray[np.int64], columns: Sequence[Column], context: Context) -> Codes:
+    """Returns rows of a context, coded by the states left to its open variables, shape (variables, m).
 
     Args:
         codes: shape (n, rows).
+        rows: positions of the rows in the context, shape (m,).
         columns: of the table.
-        context: the states that are left.
+        context: the states left.
     """
     variables = sorted(context.domains)
-    out = np.empty((len(variables), codes.shape[1]), dtype=codes.dtype)
+    out = np.empty((len(variables), rows.size), dtype=codes.dtype)
     for k, v in enumerate(variables):
-        rank = np.zeros(columns[v].arity, dtype=codes.dtype)
-        allowed = context.allowed(v)
-        rank[allowed] = np.arange(len(allowed))
-        out[k] = rank[codes[v]]
+        out[k] = context.ranks(v, columns[v].arity)[codes[v, rows]]
     return out
 
 
@@ -91,17 +89,17 @@ def context_rows(
     Args:
         table: the data.
         columns: of the table.
-        context: the states that are left.
-        rows: positions, shape (m,).
+        context: the states left.
+        rows: positions of its rows, shape (m,).
     """
     own = leaf_columns(tuple(columns), tuple(sorted(context.domains)), context)
     weights = None if table.weights is None else table.weights[rows]
     names, states = tuple(column.name for column in own), tuple(column.states for column in own)
-    return DataTable(names, states, codes_in(table.codes[:, rows], columns, context), weights)
+    return DataTable(names, states, codes_in(table.codes, rows, columns, context), weights)
 
 
 def pieces(tree: JunctionTree) -> list[tuple[list[int], JunctionTree]]:
-    """Returns the connected components, each with its variables; none if there is only one."""
+    """Returns the variables and the junction tree of each connected component; none if there is only one."""
     found: list[int] = []
     for clique in tree.cliques:
         apart = [component for component in found if not component & clique]

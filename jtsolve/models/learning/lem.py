@@ -1,24 +1,23 @@
 """LEM: feature trees grown by the independences that hold where a feature fails, and where it holds.
 
-LMIP partitions the variables in the rows of a context: they begin apart, and every set A of at most q
-variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins the components that it meets. A
-feature scores 1 / Σ over the parts Q of their joint states where it fails, plus the same where it holds; the
-best one becomes a split, and each part continues alone. Features grow greedily, literal by literal, while
-the score improves (section 4). `PUBLISHED` are the paper's settings; the defaults test independence by a G
-test.
+LMIP partitions the variables in the rows of a context: each begins as a component of its own, and every set A
+of at most q variables with min over ∅ ⊊ X ⊊ A of I(X; A∖X | context) above δ joins the components that it
+meets. The score of a feature is 1 / Σ over the parts Q of their numbers of joint states where it fails, plus
+the same where it holds. The best feature becomes a split, and each part continues alone. Features grow
+greedily, literal by literal, while the score improves (section 4). `PUBLISHED` are the settings of the paper;
+the defaults test independence by a G test.
 
-Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. What it
-leaves open is decided as follows.
+Reference: V. Gogate, W. A. Webb and P. Domingos, Learning efficient Markov networks, NIPS 2010. Choices that
+the paper leaves open:
 
-- Parts are closed under the clauses of failed features before anything else joins them: the paper's recursion
-  is wrong where a clause ties two parts together.
-- δ is in nats. Rows are "too few" below `min_rows`, and a split needs `support` rows on both sides, the
-  constant c of Definition 6 as a number; without it, features that hold in hardly any rows score best.
-- A δ that does not depend on the number of rows finds everything independent, or nothing; a G test stands in
-  its place.
-- Scores are flat where nothing decomposes. Ties go to the most balanced feature (the paper's), or to the one
-  with most information about the single variables.
-- A leaf is a table of the open variables, or of each group that clauses tie together, if rows are too few.
+- Variables tied by clauses of failed features begin in one part: the recursion of the paper is wrong where a
+  clause ties two parts together.
+- δ is in nats. Rows are "too few" below `min_rows`. A split needs `support` rows on both sides (the constant
+  c of Definition 6, as a number); without it, features that hold in hardly any rows score best.
+- With many rows, a fixed δ finds everything independent, or nothing; a G test replaces it.
+- Scores are equal where nothing decomposes. Ties go to the most balanced feature (as in the paper), or to the
+  one with most information about the single variables.
+- A leaf is a table of the open variables or, if rows are too few, of each group that clauses tie together.
 
 Time: k · n calls of LMIP for a split, each rows × n^q.
 """
@@ -40,11 +39,10 @@ from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError, LimitError
 from jtsolve.models.columns import columns_of
 from jtsolve.models.features.context import Context, Feature, feature_of
-from jtsolve.models.features.nodes import Product
+from jtsolve.models.features.nodes import Product, Split, TableLeaf
 from jtsolve.models.features.tree import FeatureTree
-from jtsolve.models.learning.counted_tree import CountedLeaf, CountedSplit, probabilities, with_prior
+from jtsolve.models.learning.leaves import codes_in
 from jtsolve.models.learning.validation import PRIORS, Best
-from jtsolve.options import SMOOTHING
 from jtsolve.tables.distinct import distinct_rows
 
 if TYPE_CHECKING:
@@ -53,13 +51,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.core.run import Run
-    from jtsolve.models.learning.counted_tree import CountedNode
     from jtsolve.models.learning.task import FitTask
-    from jtsolve.tables.table import Codes, DataTable
+    from jtsolve.tables.table import DataTable
 
 _EQUAL = 1e-12
 """Differences of ln scores that count as ties."""
 _LEAST_ROWS = 1.0
+"""Least weight of the rows of a context that may be split, and of each side of a split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +70,11 @@ class Lem:
         delta: mutual information in nats above which sets are dependent, above 0; None for a G test.
         alpha: level of the G test, between 0 and 1.
         balanced: whether ties go to the most balanced feature, otherwise to the most informative one.
-        min_rows: weight of rows below which LMIP finds nothing.
-        support: weight of rows that a split needs on both sides, at least 1.
-        small: most variables of a context that becomes a table without further splits.
-        max_cells: most cells of a table.
-        thresholds: values of δ, or levels, among which validation rows choose; none for the usual ones.
+        min_rows: weight of the rows below which a context is not split.
+        support: weight of the rows that a split needs on both sides, at least 1.
+        small: largest number of variables of a context that becomes a table without further splits.
+        max_cells: largest number of cells of a table.
+        thresholds: values of δ, or levels, among which validation rows choose; empty for the usual ones.
 
     Raises:
         ChoiceError: a setting is out of range.
@@ -121,18 +119,15 @@ class Lem:
         """Returns the feature tree of a table.
 
         Validation rows choose the threshold of the test and the prior: thresholds are tried in order,
-        each with every prior, until one is no better. At the end of the run every context that is left
-        becomes a leaf; the provenance has under "stop" why it ended.
+        each with every prior, until one is no better. When the run ends, each remaining context becomes a
+        leaf; the provenance has the reason under "stop".
 
         Raises:
-            ChoiceError: features are to be longer than there are variables, or there is no prior.
+            ChoiceError: `length` is above the number of variables, or there is no prior.
             LimitError: a set of q variables has more than `max_cells` joint states.
         """
         table, _ = task.states(self.name)
-        if task.ess <= 0:
-            raise ChoiceError(
-                f"a feature tree needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
-            )
+        task.require_prior("a feature tree")
         if task.validation is None:
             growth = _Growth(table, self, run)
             growth.grow()
@@ -142,7 +137,7 @@ class Lem:
         def learn(threshold: float) -> tuple[tuple[_Growth, float], float]:
             growth = _Growth(table, self.at(threshold), run)
             growth.grow()
-            means = _means(growth, codes, PRIORS)
+            means = [float(growth.tree(ess, {}).log_likelihood(codes).mean()) for ess in PRIORS]
             k = int(np.argmax(means))
             return (growth, PRIORS[k]), means[k]
 
@@ -174,14 +169,33 @@ class Lem:
 PUBLISHED = Lem(length=3, q=3, delta=0.05, balanced=True, min_rows=50, support=1, small=4)
 """The settings of sections 4 and 5: q = 3, δ = 0.05, tables below 5 variables. The length is not stated."""
 _DELTAS, _LEVELS = (0.002, 0.005, 0.01, 0.02, 0.05), (0.05, 0.01, 0.001)
-"""Among which validation rows choose: values of δ in nats, or levels."""
+"""Values of δ in nats, and levels, among which validation rows choose."""
 
 
-def _means(growth: _Growth, rows: Codes, candidates: Sequence[float]) -> list[float]:
-    """Returns the mean log-likelihood of rows under each prior; one circuit serves all of them."""
-    with np.errstate(divide="ignore"):
-        logs = [np.log(found) for found in probabilities(growth.nodes, candidates)]
-    return [float(one.mean()) for one in growth.tree(candidates[0], {}).log_likelihoods(rows, logs)]
+class _CountedSplit(NamedTuple):
+    """A split before its probability: the weight of the rows on the path, and of those where it holds."""
+
+    feature: Feature
+    total: float
+    holds: float
+    kids: tuple[int, int]
+
+    def node(self, ess: float) -> Split:
+        """Returns the split with its probability for a prior."""
+        return Split(self.feature, (self.holds + ess / 2) / (self.total + ess), self.kids)
+
+
+class _CountedLeaf(NamedTuple):
+    """A table before its probabilities: the weights of its cells, and which of them clauses allow."""
+
+    variables: tuple[int, ...]
+    counts: NDArray[np.float64]
+    mask: NDArray[np.bool_]
+
+    def node(self, ess: float) -> TableLeaf:
+        """Returns the leaf with its probabilities for a prior."""
+        prior = ess * (self.mask / self.mask.sum())
+        return TableLeaf(self.variables, (self.counts + prior) / (self.counts.sum() + ess))
 
 
 class _Candidate(NamedTuple):
@@ -190,7 +204,7 @@ class _Candidate(NamedTuple):
     Attributes:
         value: ln of its score.
         rank: decides between equal scores; the larger is better.
-        feature: it.
+        feature: the feature.
         parts: the parts of the context where it fails, and where it holds.
     """
 
@@ -210,7 +224,10 @@ class _Growth:
         arities = [column.arity for column in self.columns]
         self.root = Context.of(arities)
         if how.length > table.n:
-            raise ChoiceError(f"features of {how.length} literals need as many variables, not {table.n}")
+            raise ChoiceError(
+                f"features of {how.length} literals need as many variables, and there are {table.n}; give a "
+                "smaller length"
+            )
         cells = prod(sorted(arities)[-how.q :])
         if cells > how.max_cells:
             raise LimitError(
@@ -219,7 +236,7 @@ class _Growth:
             )
         self.codes = self.table.codes.astype(np.int32)
         self.weights = np.ones(self.table.rows) if self.table.weights is None else self.table.weights * 1.0
-        self.nodes: list[CountedNode] = []
+        self.nodes: list[Product | _CountedSplit | _CountedLeaf] = []
         self.waiting: list[tuple[int, Context, NDArray[np.int64]]] = []
         self.stop = Stop.FINISHED
 
@@ -229,7 +246,7 @@ class _Growth:
         variables = sorted(self.root.domains)
         self.place(self.root, rows, [variables] if variables else [])
         while self.waiting:
-            # Every context that is left when the run ends becomes a leaf.
+            # Once the run ends, each remaining context becomes a leaf.
             self.stop = self.run.stop or Stop.FINISHED
             at, context, inside = self.waiting.pop()
             try:
@@ -249,10 +266,11 @@ class _Growth:
             "stop": self.stop.value,
             **facts,
         }
-        return FeatureTree(self.columns, with_prior(self.nodes, ess), MappingProxyType(remarks))
+        nodes = tuple(one if isinstance(one, Product) else one.node(ess) for one in self.nodes)
+        return FeatureTree(self.columns, nodes, MappingProxyType(remarks))
 
     def place(self, context: Context, rows: NDArray[np.int64], parts: Sequence[Sequence[int]]) -> int:
-        """Appends an A-node, its parts to be filled later; returns its position."""
+        """Appends an A-node whose parts are filled later; returns its position."""
         at = len(self.nodes)
         self.nodes.append(Product(()))
         if len(parts) == 1:
@@ -288,7 +306,7 @@ class _Growth:
             after = context.assume(found.feature, holds=truth)[0]
             kids.append(self.place(after, rows[holds == truth], found.parts[truth]))
         met = float(self.weights[rows[holds]].sum())
-        self.nodes[at] = CountedSplit(found.feature, float(total), met, (kids[0], kids[1]))
+        self.nodes[at] = _CountedSplit(found.feature, float(total), met, (kids[0], kids[1]))
 
     def close(self, at: int, context: Context, rows: NDArray[np.int64]) -> None:
         """Makes a leaf: a table for each group of variables that clauses tie together."""
@@ -297,18 +315,13 @@ class _Growth:
         self.nodes[at] = Product(kids)
         self.nodes += [self.leaf(context.restricted_to(group), rows) for group in groups]
 
-    def leaf(self, context: Context, rows: NDArray[np.int64]) -> CountedLeaf:
+    def leaf(self, context: Context, rows: NDArray[np.int64]) -> _CountedLeaf:
         """Returns the table of a context's open variables."""
         variables = tuple(sorted(context.domains))
         dims = context.dims(variables)
-        cells = np.zeros(len(rows), dtype=np.int64)
-        for v in variables:
-            rank = np.zeros(self.columns[v].arity, dtype=np.int64)
-            allowed = context.allowed(v)
-            rank[allowed] = np.arange(len(allowed))
-            cells = cells * len(allowed) + rank[self.codes[v, rows]]
+        cells = np.ravel_multi_index(tuple(codes_in(self.codes, rows, self.columns, context)), dims)
         counts = np.bincount(cells, self.weights[rows], minlength=prod(dims)).reshape(dims)
-        return CountedLeaf(variables, counts.astype(np.float64), context.is_allowed(variables))
+        return _CountedLeaf(variables, counts.astype(np.float64), context.is_allowed(variables))
 
     def inside(
         self, context: Context, rows: NDArray[np.int64]
@@ -320,7 +333,7 @@ class _Growth:
         return variables, np.ascontiguousarray(self.codes[variables][:, rows]), first
 
     def best_feature(self, context: Context, rows: NDArray[np.int64]) -> _Candidate | None:
-        """Returns the feature of the best score; None if none has enough rows on both sides."""
+        """Returns the feature with the best score; None if no feature has enough rows on both sides."""
         variables, codes, first = self.inside(context, rows)
         best: _Candidate | None = None
         prefix: Feature = ()
@@ -386,9 +399,9 @@ class _Growth:
     def sides(
         self, context: Context, feature: Feature, variables: list[int]
     ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]] | None:
-        """Returns the components to begin with and states left, if a feature fails and if it holds.
+        """Returns the initial components and the states left, where a feature fails and where it holds.
 
-        None if clauses tie more joint states together than a table holds.
+        The result is None if clauses tie together more joint states than a table may have.
         """
         found = []
         for holds in (False, True):
@@ -403,12 +416,12 @@ class _Growth:
 def _sides(
     context: Context, variables: Sequence[int], groups: Sequence[frozenset[int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns the label of the group, and the number of states left, of each variable; -1 and 1 if fixed.
+    """Returns the group label and the number of states left of each variable; -1 and 1 if it is fixed.
 
     Args:
         context: the states left.
         variables: increasing.
-        groups: those of two variables or more that clauses tie together.
+        groups: sets of two or more variables that clauses tie together.
     """
     masks = [context.domains.get(v, 0) for v in variables]
     labels = [k if mask else -1 for k, mask in enumerate(masks)]

@@ -1,4 +1,4 @@
-"""Fits conditional Gaussian models of a given tree: the estimates are those of `cells`."""
+"""Fits conditional Gaussian models of a given tree, by the estimates of `cells`, and chooses margins."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jtsolve.errors import ChoiceError, InputError
+from jtsolve.errors import InputError
 from jtsolve.models.columns import RealColumn, variables_of
 from jtsolve.models.learning.cells import estimate_parameters
+from jtsolve.models.learning.fit import require_ess, require_match
 from jtsolve.models.mixed import MixedTreeModel
 from jtsolve.scoring.score import is_mixed
 from jtsolve.scoring.scores.cg import ConditionalGaussian
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Columns = tuple[Column | RealColumn, ...]
 
 _SEGMENTS = tuple(1 << k for k in range(9))
-"""Of margins, among which BIC chooses."""
+"""Numbers of segments of the margins, among which BIC chooses."""
 
 
 def with_margins(
@@ -38,10 +39,10 @@ def with_margins(
     score: ScoreFunction | None,
     fitted: Callable[[Columns], Any],
 ) -> Columns:
-    """Returns the columns of a table, the real ones with margins if a score takes their normal scores.
+    """Returns the columns of a table, the real ones with margins if the score uses normal scores.
 
-    The number of knots, the same of all columns, has the best BIC; without any, the numbers are normal. A
-    table without states has none, whatever its score: its model is the multivariate normal distribution.
+    BIC chooses the number of knots, which is the same for all columns, or no margins: the numbers are normal
+    then. A table without discrete columns has no margins: its model is the multivariate normal distribution.
 
     Args:
         table: the data.
@@ -64,7 +65,7 @@ def with_margins(
             )
             with np.errstate(over="ignore", invalid="ignore"):  # squares of raw numbers
                 model = fitted(columns)
-        except (InputError, ValueError):  # without a better choice, the fit itself says why
+        except (InputError, ValueError):  # if no choice can be fitted, the final fit raises the error
             continue
         value = float(model.log_likelihood(rows).sum()) - log(table.rows) / 2 * model.parameters
         if value > most:
@@ -111,10 +112,10 @@ def fit_mixed(
     Args:
         tree: over the columns of the table, in their order; its graph is strongly decomposable.
         table: the data.
-        ess: equivalent sample size of the prior of the probabilities, and of covariances without discrete
-            members, under which the variables are independent; 0 for maximum likelihood.
-        score: says whether cells have covariances of their own; None for that.
-        run: its end ends EM; None for no end.
+        ess: equivalent sample size of the prior of the probabilities, and of the covariances of cliques
+            without discrete members, under which the variables are independent; 0 for maximum likelihood.
+        score: decides whether cells have covariances of their own; None if they do.
+        run: its end ends EM; None for no limit.
         weights: shape (rows,), non-negative weights of the rows, whose values in gaps count as observed; None
             for 1.
         columns: of the model; None for those of the table, without margins.
@@ -123,14 +124,11 @@ def fit_mixed(
         InputError: the tree does not match the table, or columns are linearly dependent.
         ChoiceError: `ess` is negative or not finite, or the graph is not strongly decomposable.
     """
-    if tree.n != table.n:
-        reason = f"it has {tree.n} variables, but the table has {table.n} columns"
-        raise InputError("tree", "", reason, "give the tree of this table")
-    if not (np.isfinite(ess) and ess >= 0):
-        raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
+    require_match(tree, table)
+    require_ess(ess)
     if isinstance(table, ContinuousTable):
         table = MixedTable(table.names, None, table, table.provenance)
-    if table.real.behind is not None:  # its points share the rows
+    if table.real.behind is not None:  # the points of a covariance share the rows behind it
         weights = np.full(table.rows, table.real.behind / table.rows)
     try:
         columns = columns or variables_of(table)
@@ -148,12 +146,12 @@ def fit_mixed(
 
 
 def _of(score: ScoreFunction | None) -> ConditionalGaussian | None:
-    """Returns the score that says how covariances are estimated; None for its default."""
+    """Returns the score if it decides on the covariances, otherwise None."""
     return score if isinstance(score, ConditionalGaussian) else None
 
 
 def _scored(table: ContinuousTable | MixedTable, columns: Columns) -> ContinuousTable | MixedTable:
-    """Returns a table with the scores of columns with margins; gaps keep what stands in them."""
+    """Returns a table with the scores of columns with margins in place of their values."""
     cells = stacked_columns(table)
     if all(getattr(column, "margin", None) is None for column in columns):
         return table

@@ -1,10 +1,9 @@
-"""Structural expectation-maximisation (EM) for mixtures of junction trees.
+"""Structural expectation-maximisation (EM) for mixtures of junction trees, discrete or mixed.
 
-The trees may be conditional Gaussian ones, of mixed tables.
-
-E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the tables of P_k are
-fitted to the rows weighted by r_k. Once the gain per row is small, each component's tree is learned again,
-from rows sampled by their r_k since scores need whole counts, and replaces the old one only if it increases
+E-step: the responsibilities r_k(x) ∝ w_k P_k(x). M-step: w_k is the mean of r_k, and the parameters of P_k
+are fitted to the rows weighted by r_k. Once the gain per row is small, the tree of each component is learned
+again, from rows sampled with probabilities r_k since scores need whole counts. It replaces the old one only
+if it increases
 
     Σ_x r_k(x) ln P_k(x) − ½ ln N_k · (parameters of P_k),     N_k = Σ_x r_k(x).
 
@@ -14,7 +13,8 @@ trees the likelihood does not decrease, up to the effect of the prior.
 References: A. P. Dempster, N. M. Laird and D. B. Rubin, Journal of the Royal Statistical Society B 39, 1977;
 N. Friedman, The Bayesian structural EM algorithm, UAI 1998; M. Meilă and M. I. Jordan, Journal of Machine
 Learning Research 1, 2000. Initial components: D. Arthur and S. Vassilvitskii, k-means++, SODA 2007, with the
-distance of J. C. Gower, A general coefficient of similarity, Biometrics 27, 1971: of states, that of Hamming.
+distance of J. C. Gower, A general coefficient of similarity, Biometrics 27, 1971; without real columns, that
+of Hamming.
 
 Time: an iteration costs rows × Σ |C| for each component; each round adds one call of the learner per
 component.
@@ -39,7 +39,7 @@ from jtsolve.models.learning.refit import by_prior
 from jtsolve.models.learning.validation import PRIORS, Best
 from jtsolve.models.messages import log_sum
 from jtsolve.models.mixture import Mixture
-from jtsolve.options import SMOOTHING, VALIDATE
+from jtsolve.options import VALIDATE
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.tables.distinct import distinct_rows
 from jtsolve.tables.table import DataTable, MixedTable, rows_at, stacked_columns
@@ -61,7 +61,7 @@ _FIRST_SHARE = 0.9
 _ITERATIONS, _GAIN = 100, 1e-4
 """Maximum number of EM iterations between two rounds, and the gain in nats per row below which they end."""
 _SHARE_TABLES = 5
-"""Arrays of components × rows alive at a time: responsibilities, two of logarithms, two temporaries."""
+"""Arrays of shape (components, rows) alive at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class Mixtures:
     def fit(self, task: FitTask, run: Run) -> Component | Mixture:
         """Returns the fitted mixture; a mixture of one component is that component.
 
-        Of validation rows, numbers of components are tried in order until one is no better. Then narrower
-        trees are tried, from the best number on, until a treewidth is no better than the last.
+        Validation rows choose among numbers of components, tried in order until one is no better; then among
+        smaller treewidths, from the best number on, until one is no better than the last.
 
         Raises:
             ChoiceError: several numbers and no validation rows, or more components than distinct rows.
@@ -112,10 +112,8 @@ class Mixtures:
                 f"several numbers of components need validation rows that choose one; give {VALIDATE}"
             )
         states = table.discrete if isinstance(table, MixedTable) else table
-        if task.ess <= 0 and isinstance(states, DataTable):
-            raise ChoiceError(
-                f"a mixture needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
-            )
+        if isinstance(states, DataTable):
+            task.require_prior("a mixture")
         run.require_memory(
             8 * _SHARE_TABLES * self.components[0] * table.rows,
             "the responsibilities need",
@@ -133,14 +131,15 @@ class Mixtures:
     def em(self, task: FitTask, components: int, run: Run) -> Mixture:
         """Returns the likeliest mixture of a number of components over the restarts.
 
-        The provenance records under "stop" why EM ended: "finished", "time" or "interrupted".
-
-        Raises: see `fit`.
+        The provenance has the reason for the end of EM under "stop": "finished", "time" or "interrupted".
 
         Args:
             task: the data and the prior.
             components: their number.
             run: limits, seed and progress.
+
+        Raises:
+            ChoiceError, LimitError, StoppedError: see `fit`.
         """
         rows, times = _distinct(task.rows(self.name))
         if components > rows.rows:
@@ -168,7 +167,7 @@ class Mixtures:
     def _chosen(self, task: FitTask, run: Run) -> Mixture:
         """Returns the mixture under which the validation rows are likeliest."""
         table, rows = task.rows(self.name), task.validation
-        assert rows is not None, "asked of a task with validation rows"
+        assert rows is not None, "called with validation rows"
         best: Best[Mixture] = Best()
         widths: list[int | None] = [None]
         if task.treewidth is not None:
@@ -202,7 +201,7 @@ class Mixtures:
 
 
 def _distinct(table: Table) -> tuple[Table, NDArray[np.float64]]:
-    """Returns the distinct rows and their counts; those of real numbers as they are."""
+    """Returns the distinct rows of a discrete table, or all rows of another, and their counts."""
     if not isinstance(table, DataTable):
         return table, np.ones(table.rows)
     rows = distinct_rows(table)
@@ -297,7 +296,7 @@ class _EmRun:
         return shares
 
     def distance(self, row: int) -> NDArray[np.float64]:
-        """Returns the distance of each row to one: columns of other states, and differences by the range."""
+        """Returns the distance of each row to one: the number of different states, and scaled differences."""
         rows, out = self.rows, np.zeros(self.rows.rows)
         states = rows if isinstance(rows, DataTable) else getattr(rows, "discrete", None)
         for column in () if states is None else states.codes:
@@ -310,9 +309,9 @@ class _EmRun:
     def learn(
         self, k: int, share: NDArray[np.float64], old: JunctionTree | None, known: JunctionTree | None
     ) -> JunctionTree:
-        """Returns the new structure of a component, or the old one if that is no worse.
+        """Returns the new tree of a component, or the old one if that is no worse.
 
-        The search begins at the old one. If the time ends within it, the answer is one that is known.
+        The search begins at the old tree; if the run ends first, a known tree is the answer.
         """
         if self.k == 1:
             return old or self.searched(self.rows, None)
@@ -332,7 +331,7 @@ class _EmRun:
             if known is None or self.run.stop is None:
                 raise
             return known
-        except InputError:  # numbers of a few rows have no covariance: their component has a tree of others
+        except InputError:  # a covariance of few rows is singular: use the tree of another component
             if isinstance(rows, DataTable):
                 raise
             return known or self.searched(rows, None)
@@ -341,34 +340,34 @@ class _EmRun:
         return old
 
     def searched(self, table: Table, old: JunctionTree | None) -> JunctionTree:
-        """Returns the model that the learner fits to some rows."""
+        """Returns the tree that the learner finds for some rows."""
         return self.task.learner(self.kind.name)(table, self.run.part(silent=True), old)
 
-    def expected_score(self, structure: JunctionTree, share: NDArray[np.float64]) -> float:
-        """Returns the expected log-likelihood of a structure, less the penalty, in nats."""
-        model: Any = self.fitted(structure, share)
+    def expected_score(self, tree: JunctionTree, share: NDArray[np.float64]) -> float:
+        """Returns the expected log-likelihood of a tree less the penalty, in nats."""
+        model: Any = self.fitted(tree, share)
         belongs = share * self.times
         size = max(float(belongs.sum()), 1.0)
         logs = model.log_likelihood(self.cells)
         return float(belongs @ logs - 0.5 * log(size) * model.parameters)
 
-    def fitted(self, structure: JunctionTree, share: NDArray[np.float64]) -> Component:
-        """Returns the component of a structure: its part of the M-step."""
-        model = by_prior(structure, self.rows, self.task.score, share, columns=self.columns)
+    def fitted(self, tree: JunctionTree, share: NDArray[np.float64]) -> Component:
+        """Returns the component of a tree, fitted to its responsibilities."""
+        model = by_prior(tree, self.rows, self.task.score, share, columns=self.columns)
         return model(self.task.ess)
 
-    def maximised(self, structures: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
-        """Returns the mixture with tables and weights fitted to the responsibilities: the M-step."""
+    def maximised(self, trees: Sequence[JunctionTree], shares: NDArray[np.float64]) -> Mixture:
+        """Returns the mixture with parameters and weights fitted to the responsibilities: the M-step."""
         weights = shares @ self.times
-        models = tuple(self.fitted(one, share) for one, share in zip(structures, shares, strict=True))
+        models = tuple(self.fitted(one, share) for one, share in zip(trees, shares, strict=True))
         return Mixture(weights / weights.sum(), models)
 
     def with_columns(
-        self, structures: Sequence[JunctionTree], shares: NDArray[np.float64], columns: Columns
+        self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], columns: Columns
     ) -> Mixture:
-        """Returns the mixture of an M-step with other columns, and keeps these."""
+        """Returns the mixture of an M-step with other columns, which it keeps."""
         self.columns = columns
-        return self.maximised(structures, shares)
+        return self.maximised(trees, shares)
 
     def iterate(
         self, trees: Sequence[JunctionTree], shares: NDArray[np.float64], turn: int

@@ -42,15 +42,16 @@ def by_prior(
     Args:
         tree: over the columns of the table, in their order.
         table: the data, with their weights, if any.
-        score: says whether cells of real numbers have covariances of their own, and whether real columns
-            have margins; None for the former alone.
+        score: decides whether cells have covariances of their own, and whether real columns have margins;
+            None for separate covariances and no margins.
         weights: shape (rows,), additional non-negative weights; None for 1. With weights, the values in gaps
             count as observed.
-        run: its end ends EM; None for no end.
-        columns: of a model with real numbers; None to choose their margins.
+        run: its end ends EM; None for no limit.
+        columns: of a model with real variables; None to choose their margins.
 
     Raises:
-        InputError, ChoiceError, LimitError: as `fit` and `fit_mixed`; of real numbers, where a model is made.
+        InputError, ChoiceError, LimitError: as `fit`; with real variables, as `fit_mixed`, by the returned
+            function.
     """
     if isinstance(table, ContinuousTable | MixedTable):
         own = columns or columns_for(tree, table, score, weights)
@@ -66,14 +67,14 @@ def fit_validated(
     score: ScoreFunction | None = None,
     run: Run | None = None,
 ) -> Any:
-    """Returns the model with the prior, of `PRIORS`, that maximises the likelihood of validation rows.
+    """Returns the model with the prior, among `PRIORS`, that maximises the likelihood of validation rows.
 
-    Ties go to the smallest. The choice is in the model's provenance.
+    Ties go to the smallest prior. The provenance of the model has the choice.
 
     Args:
         tree: see `by_prior`.
         table: the training data.
-        validation: other rows of the same columns: a table of states, or codes and numbers of shape (columns,
+        validation: other rows of the same columns: a discrete table, or codes and numbers of shape (columns,
             rows); see `protocol.Distribution`.
         score: see `by_prior`.
         run: see `by_prior`.

@@ -1,7 +1,7 @@
-"""What every kind of model is fitted to, and the protocol of the kinds: `kind.fit(task, run)`.
+"""The task of a fit, and the protocol of the kinds of models: `kind.fit(task, run)`.
 
 A kind of model (`tree`, `mixture`, `hidden`, `features`, `lem`, `average`) is a frozen value whose fields are
-its options. The data, the prior and the search, which all kinds share, are the task.
+its options. The task holds what all kinds share: data, prior and search.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from jtsolve.core.problem import Constraints
 from jtsolve.core.version import __version__
 from jtsolve.errors import ChoiceError
 from jtsolve.models.learning.learner import Learner
-from jtsolve.options import EXECUTOR, TREEWIDTH
+from jtsolve.options import EXECUTOR, SMOOTHING, TREEWIDTH
 from jtsolve.scoring.problem import problem_from_table
 from jtsolve.scoring.score import is_discrete
 from jtsolve.tables.options import DISCRETISE
@@ -39,11 +39,11 @@ class FitTask:
     Args:
         table: the training data, with their weights and provenance.
         score: by which trees are learned.
-        treewidth: of the trees; None where none is given.
+        treewidth: of the trees; None if unset.
         backend: learns the trees; None for the default of the kind.
         constraints: on every tree.
-        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for
-            that of the score, else 1 for states and 0 for real numbers.
+        smoothing: equivalent sample size of the prior of all tables, 0 for maximum likelihood; None for that
+            of the score, if it has one, else 1 for discrete variables and 0 for real ones.
         validation: codes and numbers of rows that choose among candidates, shape (columns, rows); or None.
         tree: the junction tree to fit, or to begin with; None to search for one.
     """
@@ -67,16 +67,23 @@ class FitTask:
             return 0.0
         return getattr(self.score, "ess", 1.0)
 
+    def require_prior(self, model: str) -> None:
+        """Raises ChoiceError unless there is a prior; `model` names what needs it."""
+        if self.ess <= 0:
+            raise ChoiceError(
+                f"{model} needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
+            )
+
     def states(self, kind: str) -> tuple[DataTable, DiscreteScore]:
-        """Returns the table and the score of a kind of model that is for states, in one place.
+        """Returns the table and the score for a kind of discrete model.
 
         Raises:
-            ChoiceError: the columns are numbers, lie in partitions, or rows weigh fractions.
+            ChoiceError: there are real columns, the table is partitioned, or weights are fractions.
         """
         if not is_discrete(self.score):
             raise ChoiceError(
-                f"the model '{kind}' is of states, and the score '{self.score.name}' is of real numbers; "
-                f"use another, such as bic, with {DISCRETISE} where columns are continuous"
+                f"the model '{kind}' is discrete, and the score '{self.score.name}' is for real numbers; use "
+                f"another score, such as bic, with {DISCRETISE} for continuous columns"
             )
         if not isinstance(self.table, DataTable):
             raise ChoiceError(f"the model '{kind}' needs all rows in one place; leave out {EXECUTOR}")
@@ -84,9 +91,10 @@ class FitTask:
         return self.table, self.score
 
     def rows(self, kind: str) -> Table:
-        """Returns the table of a kind of model of junction trees, of states or real numbers, in one place.
+        """Returns the table for a kind of junction tree model, discrete or mixed.
 
-        Raises: see `states`; or ChoiceError, if there is a covariance only.
+        Raises:
+            ChoiceError: see `states`; or there is only a covariance.
         """
         table = self.table
         if isinstance(table, ContinuousTable | MixedTable):
@@ -95,22 +103,22 @@ class FitTask:
         return self.states(kind)[0]
 
     def width(self, kind: str) -> int:
-        """Returns the treewidth of a kind that learns trees.
+        """Returns the treewidth, for a kind that learns trees.
 
         Raises:
-            ChoiceError: none is given.
+            ChoiceError: it is unset.
         """
         if self.treewidth is None:
             raise ChoiceError(f"the model '{kind}' learns its trees; give {TREEWIDTH}")
         return self.treewidth
 
     def learner(self, kind: str) -> Learner:
-        """Returns the learner of the trees of a kind that learns many, by default with `forward`."""
+        """Returns the learner for a kind that learns many trees, by default with `forward`."""
         of = Learner(self.score, treewidth=self.width(kind), constraints=self.constraints)
         return of if self.backend is None else Learner(self.score, self.backend, of.treewidth, of.constraints)
 
     def problem(self, run: Run, tabulation: Tabulation | None = None) -> Problem:
-        """Returns the problem of the table, scored by a rule; None for that of the backend."""
+        """Returns the problem of the table, tabulated by a rule; None for the rule of the backend."""
         return problem_from_table(
             self.table,
             self.score,
@@ -141,11 +149,11 @@ class ModelKind(Protocol):
 
     @property
     def uses(self) -> frozenset[str]:
-        """The choices of a task that have a meaning: among treewidth, backend, constraints and tree."""
+        """The fields of a task that the kind uses, among treewidth, backend, constraints and tree."""
         ...
 
     def fit(self, task: FitTask, run: Run) -> AnyModel:
-        """Returns the fitted model; its provenance names the options, and why the fit ended.
+        """Returns the fitted model; its provenance has the options, and the reason for the end of the fit.
 
         An interruption or the end of the run ends the fit with the best model so far.
 

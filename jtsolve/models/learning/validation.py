@@ -24,12 +24,12 @@ rows."""
 
 @dataclass(slots=True)
 class Best(Generic[Model]):
-    """The model under which validation rows are likeliest, among those tried.
+    """The model under which validation rows are likeliest, among those tried so far.
 
     Attributes:
         model: the model; None before the first trial.
         mean: its mean log-likelihood per validation row, in nats.
-        tried: the facts of every trial and its mean, in order, as JSON values.
+        tried: the facts and the mean of every trial, in order, as JSON values.
     """
 
     model: Model | None = None

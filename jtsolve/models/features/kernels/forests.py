@@ -12,8 +12,8 @@ from jtsolve.models.features.kernels.counts import informations, pair_counts
 def forest_gains(codes, weights, first, counts, literals, price, gains, halt):
     """Writes the gains of splits on some literals over no split, with the best forests at the leaves.
 
-    The log-likelihood of a Chow–Liu forest is that of independent variables and N I(X; Y) for each edge, less
-    `price` for each parameter. C. Chow and C. Liu, IEEE Transactions on Information Theory 14, 1968.
+    The log-likelihood of a Chow–Liu forest is that of independent variables plus N I(X; Y) for each edge;
+    each parameter costs `price`. C. Chow and C. Liu, IEEE Transactions on Information Theory 14, 1968.
 
     Args:
         codes: (variables, rows), the rows of the context.
@@ -22,7 +22,8 @@ def forest_gains(codes, weights, first, counts, literals, price, gains, halt):
         counts: see `counts.pair_counts`.
         literals: of the splits to evaluate.
         price: of a parameter, in nats.
-        gains: (literals,), the log-likelihood that splits on them gain with independent variables.
+        gains: (literals,), the gain in log-likelihood of each split with independent variables; receives that
+            with forests.
         halt: see `threads.run_kernel`.
     """
     total = weights.sum()
@@ -45,7 +46,7 @@ def forest_gains(codes, weights, first, counts, literals, price, gains, halt):
 
 @kernel
 def _forest(counts, total, first, split, price):
-    """Returns the weight of a maximum spanning forest without one variable; with all, if it is negative."""
+    """Returns the weight of a maximum spanning forest of all variables but `split`, if it is not negative."""
     n = first.size - 1
     strength = informations(counts, total, first)
     best = np.zeros(n)

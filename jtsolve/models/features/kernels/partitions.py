@@ -1,10 +1,10 @@
-"""The inner loops of LMIP: which variables belong together in the rows of a context.
+"""The inner loops of LMIP: components of dependent variables in the rows of a context.
 
-Variables are numbered within the context, literals through its variables (see `counts`). A component has the
-number of its least member; `labels` holds it for each variable, -1 for those that the context fixes.
+Variables are numbered within the context, literals through its variables (see `counts`). The label of a
+component is its least member; `labels` has that of each variable, -1 for those that the context fixes.
 
-A set A joins components if min over ∅ ⊊ X ⊊ A of I(X; A∖X) is above a threshold: δ, or for a G test the
-quantile of χ² with the cut's degrees of freedom, over 2N.
+A set A joins components if min over ∅ ⊊ X ⊊ A of I(X; A∖X) is above a threshold: δ, or for a G test, the
+quantile of χ² with the degrees of freedom of the cut, divided by 2N.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def threshold(g_test, value, degrees, total):
     """Returns the mutual information, in nats, above which two sets are dependent.
 
     Args:
-        g_test: whether it is that of a G test; else δ.
-        value: δ; or the standard normal quantile of the test, from which that of χ² follows by the formula of
-            Wilson and Hilferty (Proceedings of the National Academy of Sciences 17, 1931).
+        g_test: whether it is the threshold of a G test; otherwise δ.
+        value: δ, or the standard normal quantile of the test, which the formula of Wilson and Hilferty
+            (Proceedings of the National Academy of Sciences 17, 1931) turns into that of χ².
         degrees: of freedom.
         total: the weight of the rows.
     """
@@ -37,10 +37,7 @@ def threshold(g_test, value, degrees, total):
 
 @kernel
 def merge_pairs(counts, total, first, states, g_test, value, labels):
-    """Merges the components of every pair of variables that is dependent; see `pair_counts`.
-
-    `states` holds the numbers of states left, for the degrees of freedom.
-    """
+    """Merges the components of every dependent pair of variables; see `partition` for the arguments."""
     n = first.size - 1
     for i in range(n):
         for j in range(i):
@@ -68,10 +65,10 @@ def _join(labels, i, j):
 
 @kernel
 def merge_sets(codes, weights, counts, total, first, states, g_test, value, size, labels, halt):
-    """Merges the components that sets A of one size meet, if every cut of A is dependent.
+    """Merges, for each set A of one size, the components that A meets if every cut of A is dependent.
 
-    A set within one component would merge nothing, and is not tested; a variable with at most the entropy of
-    the threshold of its smallest cut is in no such set.
+    Sets within one component are skipped, since they merge nothing. So are variables whose entropy is at most
+    the threshold of their smallest cut.
     """
     pairs = _pair_gains(counts, total, first)
     able = np.empty(first.size - 1, np.int64)
@@ -88,7 +85,7 @@ def merge_sets(codes, weights, counts, total, first, states, g_test, value, size
     bits, ends, kinds = _bits(codes, weights, first)
     words = ends[-1]
     held = np.empty((2 * rows // words + 1, words), np.uint64)
-    others = np.full(size - 1, -1)  # whose joint states are in `held`
+    others = np.full(size - 1, -1)  # the variables whose joint states are in `held`
     while not halt[0]:
         if not _is_one(labels, A):
             cells = 1
@@ -204,7 +201,7 @@ def _pair_gains(counts, total, first):
 
 @kernel
 def _every_cut(gain, total, states, A, g_test, value):
-    """Tells whether each cut of A is above its threshold."""
+    """Returns whether each cut of A is above its threshold."""
     full = (1 << A.size) - 1
     for x in range(1, 1 << (A.size - 1)):
         left, right = 1.0, 1.0
@@ -311,7 +308,7 @@ def score_features(
         holds: (rows,), whether the feature holds; everywhere for the empty one.
         literals: (candidates, 2), variable and state of the literal to add.
         states: (candidates, 2, variables), the states left if the candidate fails, and if it holds.
-        labels: (candidates, 2, variables), the components to begin with; takes those of LMIP.
+        labels: (candidates, 2, variables), the initial components; receives those of LMIP.
         g_test: see `partition`, like `value`, `q` and `least`.
         value: see `partition`.
         q: see `partition`.
