@@ -163,9 +163,7 @@ class Fold:
             "DL": lambda: self.baseline(induced_features),
         }
 
-    def lem(
-        self, how: Lem, threshold: float, *, must_finish: bool = False
-    ) -> tuple[Any | None, str]:
+    def lem(self, how: Lem, threshold: float, *, must_finish: bool = False) -> tuple[Any | None, str]:
         """LEM; None if it must finish but does not."""
         with limited(self.published if must_finish else 3 * self.seconds):
             task = FitTask(self.train, Bic(), validation=self.tuning.codes)

@@ -184,7 +184,7 @@ def test_the_model_of_a_covariance_has_it_within_cliques(matrix: pd.DataFrame) -
 
 def test_only_one_tree_of_real_variables_has_a_covariance(rows: pd.DataFrame) -> None:
     for data, model in (({"a": [0, 1] * 5, "b": [1, 0] * 5}, "tree"), (rows, "mixture:components=2")):
-        with pytest.raises(ChoiceError, match="of one tree of real variables"):
+        with pytest.raises(ChoiceError, match="for one junction tree of real variables"):
             jt.fit(data, treewidth=1, model=model).precision()
 
 

@@ -204,7 +204,7 @@ def test_a_clause_must_not_straddle_two_parts() -> None:
         feature_tree(clause, Product((3, 4, 5)), ONE, TableLeaf((0,), HALF), TableLeaf((1,), HALF), ONE)
 
 
-def test_a_junction_tree_cannot_heed_a_clause_and_needs_the_states_that_are_left() -> None:
+def test_a_junction_tree_leaf_has_the_states_left_and_no_clause() -> None:
     model = random_model(1, 3)
     leaf = TreeLeaf((0, 1, 2), model)
     with pytest.raises(ValueError, match="not the open variables"):

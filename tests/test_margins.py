@@ -56,7 +56,7 @@ def test_margins_are_monotone_maps_with_a_way_back(seed: int, segments: int) -> 
     assert np.isfinite(margin.log_slopes(scores)).all()
     assert margin.to_scores(np.array([np.nan, 1.0]))[0] != margin.to_scores(np.array([np.nan]))[0]
     assert 2 <= len(margin.values) <= segments + 1
-    # The rows below a knot are those that its score says.
+    # The share of the rows below a knot is the normal probability of its score.
     for value, score in zip(margin.values[1:-1], margin.scores[1:-1], strict=True):
         assert (column < value).mean() == pytest.approx(NormalDist().cdf(score), abs=2 / column.size)
 
@@ -158,7 +158,7 @@ def test_columns_normal_in_their_cells_have_no_margins() -> None:
 def test_density_mean_variance_and_quantiles_agree_with_quadrature(given: dict[str, Any]) -> None:
     model = fitted()
     for name in {"wage", "spare", "mark"} - given.keys():
-        answer: Any = model.posterior([[name]], given)
+        answer = model.posterior([[name]], given)
         normals = answer.margins[0][0]
         own = margin_in(model, name)
         spread = np.sqrt(normals.variances)
@@ -190,7 +190,7 @@ def test_draws_have_the_moments_and_the_entropy_of_the_model() -> None:
     model = fitted()
     group = ["wage", "spare", "mark"]
     rows = model.sample(40_000, 5, {"kind": "b"})
-    answer: Any = model.posterior([group], {"kind": "b"})
+    answer = model.posterior([group], {"kind": "b"})
     drawn = rows[[model.names.index(name) for name in group]]
     errors = drawn.std(axis=1) / 200
     assert np.abs(answer.means[0] - drawn.mean(axis=1)) == pytest.approx(0, abs=float(5 * errors.max()))
@@ -206,7 +206,7 @@ def test_draws_have_the_moments_and_the_entropy_of_the_model() -> None:
 
 def test_covariances_of_pairs_are_their_double_integrals() -> None:
     model = fitted()
-    answer: Any = model.posterior([["wage", "spare"]], {"mark": 0.3})
+    answer = model.posterior([["wage", "spare"]], {"mark": 0.3})
     known = model.condition({"mark": 0.3}).model
     at = [known.names.index(name) for name in ("wage", "spare")]
     # The same by conditioning on one variable at its nodes: E x y = E x E[y | x].

@@ -441,8 +441,8 @@ def test_evidence_of_the_uai_competitions_is_accepted(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("2 0 1", "or another number of pairs than it states"),
-        ("2\n1 0 1\n1 1 0\n", "it holds 2 sets of evidence"),
+        ("2 0 1", "a number of pairs that differs from the first word"),
+        ("2\n1 0 1\n1 1 0\n", "it has 2 sets of evidence"),
         ("1 9 0", "an observed variable is '9'"),
         ("1 0 2", "the state of 'V0' is '2'"),
         ("2 0 1 0 1", "'V0' is observed twice"),

@@ -119,11 +119,6 @@ class Mixture:
         return total, np.exp(np.array(logs) - total), means, spreads
 
 
-def asked(model: MixedTreeModel, groups: list[list[str]], evidence: dict[str, Any]) -> Any:
-    """Returns a posterior of either kind."""
-    return model.posterior(groups, evidence)
-
-
 def rows_with_gaps(model: MixedTreeModel, count: int, seed: int) -> NDArray[np.float64]:
     rows = model.sample(count, seed)
     rows[np.random.default_rng(seed).random(rows.shape) < 0.4] = np.nan
@@ -153,7 +148,7 @@ def test_posteriors_and_predictions_are_those_of_the_mixture(seed: int) -> None:
         }
         left = [v for v in mixture.real if np.isnan(row[v])]
         for at, v in enumerate(left):
-            found = asked(model, [[model.names[v]]], evidence)
+            found = model.posterior([[model.names[v]]], evidence)
             mean = sum(w * m[at] for w, m in zip(weights, means, strict=True))
             square = sum(
                 w * (s[at, at] + m[at] ** 2) for w, m, s in zip(weights, means, spreads, strict=True)
@@ -163,7 +158,7 @@ def test_posteriors_and_predictions_are_those_of_the_mixture(seed: int) -> None:
             assert found.covariances[0][0, 0] == pytest.approx(square - mean**2, abs=1e-7)
             assert model.predict(row[:, None], v) == pytest.approx(mean, abs=1e-8)
         if left:
-            found = asked(model, [[model.names[v] for v in left]], evidence)
+            found = model.posterior([[model.names[v] for v in left]], evidence)
             mean = weights @ np.array(means)
             square = sum(w * (s + np.outer(m, m)) for w, m, s in zip(weights, means, spreads, strict=True))
             assert found.means[0] == pytest.approx(mean, abs=1e-8)
@@ -181,11 +176,11 @@ def test_posteriors_and_predictions_are_those_of_the_mixture(seed: int) -> None:
             expected = np.zeros(len(model.columns[v].states or ()))
             for weight, configuration in zip(weights, mixture.configurations, strict=True):
                 expected[configuration[at]] += weight
-            found = asked(model, [[model.names[v]]], evidence)
+            found = model.posterior([[model.names[v]]], evidence)
             assert found.tables[0] == pytest.approx(expected, abs=1e-9)
             if np.isnan(row[v]):
                 assert model.predict(row[:, None], v)[0] == expected.argmax()
-        everything = asked(model, [[model.names[v] for v in mixture.discrete]], evidence)
+        everything = model.posterior([[model.names[v] for v in mixture.discrete]], evidence)
         assert everything.tables[0].ravel() == pytest.approx(weights, abs=1e-9)
 
 
@@ -232,7 +227,7 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
     for v, column in enumerate(model.columns):
         if model.names[v] in evidence:
             continue
-        answer = asked(model, [[model.names[v]]], evidence)
+        answer = model.posterior([[model.names[v]]], evidence)
         if column.states is None:
             deviation = float(np.sqrt(answer.covariances[0][0, 0]))
             assert rows[v].mean() == pytest.approx(answer.means[0][0], abs=5 * deviation / 200)
@@ -246,9 +241,9 @@ def test_soft_evidence_weighs_states() -> None:
     model = random_model(0)
     v = Mixture(model).discrete[0]
     name = model.names[v]
-    plain = asked(model, [[name]], {}).tables[0]
+    plain = model.posterior([[name]], {}).tables[0]
     likelihood = np.linspace(0.2, 0.9, plain.size)
-    soft = asked(model, [[name]], {name: likelihood.tolist()})
+    soft = model.posterior([[name]], {name: likelihood.tolist()})
     assert soft.tables[0] == pytest.approx(plain * likelihood / (plain @ likelihood))
     assert soft.log_probability == pytest.approx(np.log(plain @ likelihood))
 
@@ -300,7 +295,7 @@ def test_a_mixed_model_refuses_unsupported_questions() -> None:
     for ask, kind in (
         (lambda: model.posterior([[real, discrete]], {}), ChoiceError),
         (lambda: model.posterior([[real, real]], {}), InputError),
-        (lambda: asked(model, [[real]], {}).quantiles([1.0]), ChoiceError),
+        (lambda: model.posterior([[real]], {}).quantiles([1.0]), ChoiceError),
         (lambda: model.explain({}, 2), ChoiceError),
         (lambda: model.junction_tree("bif"), ChoiceError),
         (lambda: model.condition({real: np.inf}), InputError),

@@ -274,7 +274,7 @@ def test_messages_in_numpy_and_in_kernels_agree(seed: int, monkeypatch: pytest.M
 
 
 def test_messages_too_far_apart_for_numbers_are_added_in_logarithms() -> None:
-    # Half of the leaves tell for one state of the hub, 1,000 to 1 each, the other half for the other one.
+    # Half of the leaves support one state of the hub, 1,000 to 1 each, the other half the other one.
     leaves = 3000
     tree = JunctionTree(
         leaves + 1, tuple(1 | 2 << i for i in range(leaves)), tuple((0, i) for i in range(1, leaves))

@@ -253,10 +253,10 @@ def host_cliques(scopes: Sequence[VarSet], cliques: Sequence[VarSet]) -> list[in
     found = []
     for scope in scopes:
         rarest = min((holding[v] for v in members(scope)), key=len, default=[0])
-        place = next((place for place in rarest if is_subset(scope, cliques[place])), None)
-        if place is None:
+        places = [place for place in rarest if is_subset(scope, cliques[place])]
+        if not places:
             raise ValueError(f"no clique contains the variables {list(members(scope))}")
-        found.append(place)
+        found.append(places[0])
     return found
 
 

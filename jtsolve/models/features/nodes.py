@@ -100,7 +100,7 @@ class TableLeaf:
         return -float(positive @ np.log(positive))
 
     def given(self, weights: Mapping[int, NDArray[np.float64]]) -> tuple[TableLeaf, float]:
-        """Returns the leaf given likelihoods of the states left, by variable, and ln P of this evidence.
+        """Returns the leaf given likelihoods, shape (states left,), by variable, and ln P of this evidence.
 
         An impossible leaf is returned unchanged, with -inf.
         """
@@ -156,7 +156,7 @@ class TreeLeaf:
         return self.model.entropy()
 
     def given(self, weights: Mapping[int, NDArray[np.float64]]) -> tuple[TreeLeaf, float]:
-        """Returns the leaf given likelihoods of the states left, by variable; see `TableLeaf.given`."""
+        """Returns the leaf given likelihoods, shape (states left,), by variable; see `TableLeaf.given`."""
         names = dict(zip(self.variables, self.model.names, strict=True))
         try:
             known = self.model.condition({names[v]: weight.tolist() for v, weight in weights.items()})

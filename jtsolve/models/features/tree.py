@@ -179,7 +179,8 @@ class FeatureTree:
             out[start : start + _BLOCK] = self._log_likelihood(codes[:, start : start + _BLOCK])
         return out
 
-    def _log_likelihood(self, codes: NDArray[np.int32]) -> NDArray[np.float64]:
+    def _log_likelihood(self, codes: Codes) -> NDArray[np.float64]:
+        """Returns ln P of each row; a row without the values of a feature reaches both sides."""
         inside = {0: np.arange(codes.shape[1])}  # the rows that may reach a node
         places: dict[int, NDArray[np.int64]] = {}  # of the rows of a side among those of its split
         for i, node in enumerate(self.nodes):
@@ -271,7 +272,7 @@ class FeatureTree:
         return out
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-        """Returns the joint marginal of some variables; see `inference.marginals.marginal`."""
+        """Returns the joint marginal of some variables, shape (states, …), in the given order."""
         return joint_table(self, targets_of(names, self.columns), most_cells)
 
     def posterior(

@@ -156,14 +156,22 @@ def fit(
 
 
 def require_match(tree: JunctionTree, table: AnyTable) -> None:
-    """Raises InputError unless the tree has as many variables as the table."""
+    """Checks that a tree has as many variables as a table.
+
+    Raises:
+        InputError: it has not.
+    """
     if tree.n != table.n:
         reason = f"it has {tree.n} variables, but the table has {table.n} columns"
         raise InputError("tree", "", reason, "give the tree of this table")
 
 
 def require_ess(ess: float) -> None:
-    """Raises ChoiceError unless the equivalent sample size of a prior is valid."""
+    """Checks the equivalent sample size of a prior.
+
+    Raises:
+        ChoiceError: it is negative or not finite.
+    """
     if not (np.isfinite(ess) and ess >= 0):
         raise ChoiceError(f"the equivalent sample size is {ess}; give a number of 0 or more")
 

@@ -68,7 +68,11 @@ class FitTask:
         return getattr(self.score, "ess", 1.0)
 
     def require_prior(self, model: str) -> None:
-        """Raises ChoiceError unless there is a prior; `model` names what needs it."""
+        """Checks that there is a prior; `model` names what needs it.
+
+        Raises:
+            ChoiceError: there is none.
+        """
         if self.ess <= 0:
             raise ChoiceError(
                 f"{model} needs a prior, so that no row is impossible; give {SMOOTHING} above 0"
