@@ -154,7 +154,7 @@ class JunctionTreeModel:
         return marginals(self)
 
     def marginal(self, names: Sequence[str], *, most_cells: int = MOST_CELLS) -> NDArray[np.float64]:
-        """Returns the joint marginal of some variables, shape (states, …); see `inference.marginals.marginal`."""
+        """Returns the joint marginal of variables, shape (states, …); see `inference.marginals.marginal`."""
         return marginal(self, names, most_cells=most_cells)
 
     def posterior(
