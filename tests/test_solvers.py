@@ -104,9 +104,9 @@ def test_proves_that_there_is_no_tree(text: str) -> None:
     assert solve(named(gaussian(0, 5), constraints), REGISTRY.parse(text)).status is Status.INFEASIBLE
 
 
-@pytest.mark.parametrize("text", [f"{name}:{ALONE}" for name in ALL])
+@pytest.mark.parametrize("text", [f"maxsat:{ALONE}", f"ilp:{ALONE}"])
 def test_more_variables_than_a_word_has_bits(text: str) -> None:
-    n = 66
+    n = 65
     table = {0: 0.0} | {1 << v: -1.0 for v in range(n)}
     table |= {3 << v: -2.0 + (v % 3) for v in range(n - 1)}  # a path: every third edge is worth nothing
     problem = named(SparseScores(n, table))
