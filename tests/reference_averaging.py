@@ -1,18 +1,15 @@
-"""Reference averages over decomposable graphs: by enumeration, and in rational numbers."""
+"""Reference averages over decomposable graphs, by enumeration."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from fractions import Fraction
 from math import exp, fsum, log
 from typing import TYPE_CHECKING, NamedTuple
 
 from jtsolve.backends.brute import chordal_trees
-from jtsolve.core.varset import VarSet, is_subset, subsets
+from jtsolve.core.varset import VarSet, is_subset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from jtsolve.core.problem import Problem
     from jtsolve.core.tree import JunctionTree
 
@@ -63,45 +60,3 @@ def enumerated_weights(problem: Problem) -> list[tuple[JunctionTree, float]]:
     highest = max(scores)
     total = fsum(exp(score - highest) for score in scores)
     return [(tree, exp(score - highest) / total) for tree, score in zip(trees, scores, strict=True)]
-
-
-def rational_weight(tree: JunctionTree, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fraction:
-    """Returns Π c(C) / Π s(S)."""
-    weight = Fraction(1)
-    for clique in tree.cliques:
-        weight *= c[clique]
-    for separator in tree.separators:
-        weight /= s[separator]
-    return weight
-
-
-def rational_sum(n: int, c: Sequence[Fraction], s: Sequence[Fraction]) -> Fraction:
-    """Returns Z by the recurrence of `jtsolve.averaging.sums` for any weights c and s > 0 with s(∅) = 1.
-
-    P° is P without full parts: A(S,R) = c P° + s (P − P°) sums the graphs in which S is complete, X = A − B.
-    """
-    everything = (1 << n) - 1
-    f: dict[tuple[VarSet, VarSet], Fraction] = {}
-    link, parts, none, x = dict(f), dict(f), dict(f), dict(f)
-    for r in sorted(range(1 << n), key=int.bit_count):
-        others = everything ^ r
-        low = r & -r
-        for q in subsets(others):
-            if not r:
-                parts[q, r] = none[q, r] = Fraction(1)
-                x[q, r] = c[q]
-                continue
-            full = sum((x[q | d, r ^ d] for d in subsets(r) if d), Fraction(0))
-            x[q, r] = full  # a provisional value
-            inner = [k for k in subsets(r) if k not in (0, r)]
-            f[q, r] = full - sum((f[q, k] * parts[q, r ^ k] for k in inner), Fraction(0))
-        if not r:
-            continue
-        for q in subsets(others):
-            link[q, r] = sum((f[p, r] / s[p] for p in subsets(q)), Fraction(0))
-        for q in subsets(others):
-            firsts = [k | low for k in subsets(r ^ low)]
-            parts[q, r] = sum((link[q, k] * parts[q, r ^ k] for k in firsts), Fraction(0))
-            none[q, r] = sum(((link[q, k] - f[q, k] / s[q]) * none[q, r ^ k] for k in firsts), Fraction(0))
-            x[q, r] = c[q] * none[q, r] + s[q] * (parts[q, r] - none[q, r]) - x[q, r]
-    return parts[0, everything]

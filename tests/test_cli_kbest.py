@@ -91,8 +91,8 @@ def test_no_tree_ends_as_for_one_result(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--backend", "dp", "--k-best", "2"], ["'dp' refuses", "forbidden_graphs", "brute, clutter"]),
-        (["--backend", "dp", "--within", "2"], ["'dp' refuses", "forbidden_graphs", "brute, clutter"]),
+        (["--backend", "lns", "--k-best", "2"], ["'lns' refuses", "forbidden_graphs", "brute, clutter"]),
+        (["--backend", "lns", "--within", "2"], ["'lns' refuses", "forbidden_graphs", "brute, clutter"]),
         (["--within", "-1"], ["within is -1"]),
         (["--within", "nan"], ["within is nan"]),
         (["--k-best", "0"], ["k is 0"]),
@@ -115,4 +115,4 @@ def test_auto_selects_a_capable_backend_and_reports_it(
     instance: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["solve", str(instance), "--k-best", "2"], monotonic()) == 0
-    assert "auto chose 'brute'" in capsys.readouterr().out
+    assert "auto chose 'dp'" in capsys.readouterr().out

@@ -19,6 +19,7 @@ from runs import ReportingRun
 
 from jtsolve.backends.brute import Brute, chordal_trees, meets_constraints
 from jtsolve.backends.clutter.backend import ClutterCuts
+from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.ranking import Ranking, score_of
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
 
 SCHEMA = Path(__file__).parents[1] / "docs" / "schema" / "results.schema.json"
-ABLE: list[Backend] = [Brute(), ClutterCuts()]
+ABLE: list[Backend] = [Brute(), ClutterCuts(), DynamicProgramming()]
 
 
 def true_scores(problem: Problem) -> list[float]:
@@ -99,7 +100,9 @@ def test_fewer_trees_than_requested_are_all_trees(backend: Backend, n: int) -> N
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(problem=small_problems(max_n=3, allowed=ProblemFeature))
 def test_the_same_with_ties_and_constraints(problem: Problem) -> None:
-    agree(problem, ClutterCuts(), 4)
+    for backend in ClutterCuts(), DynamicProgramming():
+        if not backend.capabilities.objections(problem):
+            agree(problem, backend, 4)
 
 
 def test_an_infeasible_problem_has_no_best_trees() -> None:
@@ -136,8 +139,10 @@ def test_a_number_of_trees_that_makes_no_sense_is_refused(wanted: dict[str, Any]
 
 def test_a_backend_that_cannot_forbid_graphs_is_refused_and_those_that_can_are_named() -> None:
     with pytest.raises(RefusedError) as refusal:
-        k_best(named(gaussian(0, 3)), REGISTRY["dp"], k=2)
+        k_best(named(gaussian(0, 3)), REGISTRY["search"], k=2)
     assert all(word in str(refusal.value) for word in ("forbidden_graphs", "brute", "clutter"))
+    with pytest.raises(RefusedError, match="about 12 variables"):
+        k_best(random_problem(3, 13), REGISTRY["dp"], k=2)
     with pytest.raises(RefusedError, match="at most 5 variables"):
         k_best(named(gaussian(0, 6)), Brute(), k=2)
 

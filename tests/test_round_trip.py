@@ -416,8 +416,8 @@ def test_the_state_for_a_missing_value_is_no_answer(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, dict])
-def test_blanks_around_texts_and_names_do_not_count(make: Any, folder: Path) -> None:
-    columns = {" x": ["yes ", " yes", "no"] * 4, "y": ["u", "u", "v"] * 4}
+def test_blanks_around_texts_and_kinds_of_newlines_do_not_count(make: Any, folder: Path) -> None:
+    columns = {" x": ["yes\r\nsir ", " yes\nsir", "no"] * 4, "y": ["u", "u", "v"] * 4}
     model = jt.fit(make(columns), treewidth=1, smoothing=0)
     pd.DataFrame(columns).to_csv(folder / "data.csv", index=False)
     for asked in (make(columns), folder / "data.csv", pd.read_csv(folder / "data.csv")):

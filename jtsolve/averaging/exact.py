@@ -17,6 +17,7 @@ from jtsolve.averaging.method import Draws, Tabulated
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.posterior import ROUNDING
 from jtsolve.averaging.running import best_tree, require_room
+from jtsolve.averaging.sums import Sums
 from jtsolve.averaging.weights import EXACT, MOST_VARIABLES, ON_DEVICE, set_weights
 from jtsolve.core.cuda import DeviceChoice, choose_device
 from jtsolve.core.varset import members
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from jtsolve.averaging.features import GraphFeatures
     from jtsolve.averaging.method import Query
+    from jtsolve.averaging.plain import PlainSums
     from jtsolve.averaging.posterior import GraphPosterior
-    from jtsolve.averaging.sums import Sums
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Limits, Run
 
@@ -108,7 +109,7 @@ class Exact(Tabulated):
             return None
         began, device = run.elapsed, "cuda" if isinstance(sums, DeviceSums) else "cpu"
         host = on_host(sums) if self.draws else None
-        features = sums.features() if isinstance(sums, DeviceSums) else features_of(sums, run)
+        features = features_of(sums, run) if isinstance(sums, Sums) else sums.features()
         seconds["features"] = run.elapsed - began
         graphs = None if host is None else _drawn(host, self.draws, run)
         del sums, host  # gigabytes
@@ -154,7 +155,7 @@ class Exact(Tabulated):
             raise RefusedError("exact sums", objections)
         return problem
 
-    def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | DeviceSums:
+    def _sums(self, query: Query, problem: Problem, *, drawn: bool = False) -> Sums | PlainSums | DeviceSums:
         """Returns the sums of a problem."""
         weights = set_weights(problem, query.edge_odds)
         plain = not ON_DEVICE.objections(problem)

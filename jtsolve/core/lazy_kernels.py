@@ -10,7 +10,7 @@ piece of work or a million. (Karlin, Manasse, Rudolph, Sleator, Competitive snoo
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _LOADING = 0.3
 """Processor seconds to load the compiler and a few cached kernels."""
@@ -24,6 +24,7 @@ class LazyKernels:
 
     Args:
         module: the full name of the module of kernels; once it is loaded, numpy is not preferred.
+        seconds: of processor time in numpy before the kernels.
 
     >>> kernels = LazyKernels("jtsolve.kernels")
     >>> [kernels.prefer_numpy(seconds) for seconds in (0.1, 0.1, 5.0, 0.1)]
@@ -31,9 +32,9 @@ class LazyKernels:
     """
 
     module: str
-    _left: float = field(default=_LOADING, init=False)
+    seconds: float = _LOADING
 
     def prefer_numpy(self, seconds: float) -> bool:
         """Returns whether to do work of this many predicted seconds in numpy, and counts it."""
-        self._left -= seconds
-        return self._left >= 0 and self.module not in sys.modules
+        self.seconds -= seconds
+        return self.seconds >= 0 and self.module not in sys.modules

@@ -1,4 +1,4 @@
-"""Subsets renamed within a set, by table look-up: so that one loop serves all sets of the same size.
+"""Subsets in arrays, and renamed within a set by table look-up: so that one loop serves all sets of a size.
 
 A mask is cut into pieces of 9 bits. `tables` is any named tuple with the entries of `RenamingTables`
 that a function reads. `kernels.renaming` has `rename` as a kernel.
@@ -7,6 +7,7 @@ that a function reads. `kernels.renaming` has `rename` as a kernel.
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,3 +60,31 @@ def renaming_tables() -> RenamingTables:
         spread |= ((names[:, None] >> place[None, :] & 1) & inside[None, :]) << v
         place += inside
     return RenamingTables(squeeze, spread, place.astype(np.int64))
+
+
+def subsets_of(masks: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Returns the subsets of the first members of sets, shape (2^size, …): ∅ first, and all of them last.
+
+    Args:
+        masks: the sets, of any shape.
+        size: the number of their first members.
+    """
+    found, rest = np.zeros((1, *masks.shape), np.int64), masks
+    for _ in range(size):
+        found, rest = np.concatenate([found, found | rest & -rest]), rest & rest - 1
+    return found
+
+
+def sets_beside(sets: NDArray[np.int64], n: int, size: int) -> NDArray[np.int64]:
+    """Returns the sets of one size outside each of N sets, shape (N, M).
+
+    Args:
+        sets: of equal size, shape (N,).
+        n: the number of variables.
+        size: of the sets returned.
+    """
+    within = n - int(sets[0]).bit_count()
+    outside = np.argsort(sets[:, None] >> np.arange(n) & 1, axis=1, kind="stable")[:, :within]
+    chosen = np.array(list(combinations(range(within), size)))
+    found: NDArray[np.int64] = np.bitwise_or.reduce(1 << outside[:, chosen], axis=2)
+    return found

@@ -80,12 +80,12 @@ def label_of(value: Any) -> str:
 
 
 def text_label(text: str) -> str:
-    """Returns a text without blanks around it; the zero of a float, as programs write it, has no sign.
+    r"""Returns a text without blanks around it, newlines normalised; the zero of a float has no sign.
 
-    >>> [text_label(text) for text in (" a b ", "-0.0", "-0")]
-    ['a b', '0.0', '-0']
+    >>> [text_label(text) for text in (" a b ", "a\r\nb", "-0.0", "-0")]
+    ['a b', 'a\nb', '0.0', '-0']
     """
-    label = text.strip()
+    label = text.strip().replace("\r\n", "\n").replace("\r", "\n")
     return "0.0" if label == "-0.0" else label
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from jtsolve.averaging.device.plan import THREADS, SumsPlan
 from jtsolve.averaging.device.source import ARGUMENTS, source
 from jtsolve.averaging.features import GraphFeatures, ratio, shares_of_total
+from jtsolve.averaging.plain import PlainSums, prefer_plain
 from jtsolve.averaging.plan import LANES as HOST_LANES
 from jtsolve.averaging.plan import TableSizes
 from jtsolve.averaging.sums import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 def summed(
     weights: SetWeights, run: Run, asked: DeviceChoice, *, plain: bool, drawn: bool = False
-) -> Sums | DeviceSums:
+) -> Sums | PlainSums | DeviceSums:
     """Runs the recurrence on the processor or on a device.
 
     Args:
@@ -60,14 +61,18 @@ def summed(
     plans = [SumsPlan(weights.n, weights.width)] if plain else []
     chosen = choose_device(asked, plans, spent, "a smaller treewidth")
     if chosen is None:
+        if not drawn and prefer_plain(weights):
+            require_room(plan, run.limits)
+            return PlainSums(weights, run)
         return compute(weights, run, drawn=drawn)
     device, on_device = chosen
     require_room(plan, run.limits, None if drawn else resident_memory() + on_device.host_memory)
     return DeviceSums(weights, on_device, device, run)
 
 
-def on_host(sums: Sums | DeviceSums) -> Sums:
-    """Returns sums with their tables in the memory of the process."""
+def on_host(sums: Sums | PlainSums | DeviceSums) -> Sums:
+    """Returns sums for draws with their tables in the memory of the process."""
+    assert not isinstance(sums, PlainSums), "never for draws"
     return sums if isinstance(sums, Sums) else sums.on_host()
 
 

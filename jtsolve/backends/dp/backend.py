@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from jtsolve.backends.dp import plain
+from jtsolve.backends.dp import plain, ranking
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
 from jtsolve.backends.dp.device.run import solve_on_device
@@ -103,14 +103,21 @@ class DynamicProgramming:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All local constraints, on a device those that need one table; any n that `forest` accepts."""
-        rules = (lacks_device, not_on_device(_SECOND_TABLE), _lacks_subsets)
+        """All local constraints, on a device those that need one table; any n that `forest` accepts.
+
+        Graphs are forbidden for few variables; see `ranking`.
+        """
+        rules = (
+            lacks_device,
+            not_on_device({*_SECOND_TABLE, ProblemFeature.FORBIDDEN_GRAPHS}),
+            _lacks_subsets,
+        )
         return Capabilities(
-            features=LOCAL_FEATURES,
+            features=LOCAL_FEATURES | {ProblemFeature.FORBIDDEN_GRAPHS},
             exact=True,
             max_variables=MOST if self._wants_device else 28,
             needs_table=True,
-            rules=rules if self._wants_device else (),
+            rules=rules if self._wants_device else (ranking.few_variables,),
             any_size=lambda problem: self._forest_for(problem) is not None,
         )
 
@@ -118,6 +125,8 @@ class DynamicProgramming:
         """Returns the predicted peak memory of the process and the predicted seconds."""
         if (forest := self._forest_for(problem)) is not None:
             return forest.estimate(problem, limits)
+        if problem.constraints.forbidden_graphs:
+            return ranking.estimate(problem)
         plan = _plan(problem)
         held = _memory_at_start()
         if (chosen := self._on_device(plan, held, limits)) is not None:
@@ -132,6 +141,9 @@ class DynamicProgramming:
             outcome = forest.solve(problem, limits, report)
             stats = {**outcome.stats, "handed_over_to": forest.name}
             return Outcome(outcome.tree, outcome.bound, outcome.stop, stats, outcome.seconds)
+        if problem.constraints.forbidden_graphs:
+            self.estimate(problem, limits).require_memory(self.name, limits)
+            return ranking.best_permitted(problem, report)
         plan = _plan(problem)
         held = _memory_at_start()
         precision = None

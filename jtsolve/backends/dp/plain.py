@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jtsolve.backends.dp.plan import LANES
-from jtsolve.core.renaming import rename
+from jtsolve.core.renaming import rename, subsets_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,12 +123,7 @@ def _raise_to_splits(
     best: NDArray[Any], table: NDArray[np.int64], renamed: NDArray[np.int64], size: int, g: NDArray[Any]
 ) -> None:
     """Raises best to max_{∅ ⊊ R ⊊ U} g(C,R) + g(C, U∖R), the largest of the |U| members in R."""
-    parts = np.zeros((1, *best.shape), np.int64)  # U∖R
-    rest = renamed
-    for _ in range(size - 1):
-        parts = np.concatenate([parts, parts | rest & -rest])
-        rest = rest & rest - 1
-    parts = parts[1:]
+    parts = subsets_of(renamed, size - 1)[1:]  # U∖R
     if parts.size:
         splits = g[table + parts * LANES] + g[table + (renamed ^ parts) * LANES]
         np.maximum(best, splits.max(axis=0), out=best)

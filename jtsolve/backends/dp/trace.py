@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jtsolve.core.renaming import subsets_of
 from jtsolve.core.tree import JunctionTree
 from jtsolve.errors import InternalError
 
@@ -119,8 +120,4 @@ def _best(values: NDArray[Any]) -> tuple[Any, int]:
 
 def _subsets(mask: VarSet) -> Sets:
     """Returns all subsets, the empty one first and the whole set last."""
-    found = np.zeros(1, np.int64)
-    while mask:
-        found = np.concatenate([found, found | mask & -mask])
-        mask &= mask - 1
-    return found
+    return subsets_of(np.array(mask, np.int64), mask.bit_count())

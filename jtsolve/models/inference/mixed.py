@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 _BLOCK, _ALL_CLIQUES = 1 << 21, 1 << 25
 """Numbers in the largest temporary array, and in those of all cliques that are alive at a time."""
+_FEW = 200_000
+"""Cells of all rows with gaps up to which numpy is used: 0.06 s, where the kernel compiles for one second."""
 
 
 @dataclass(frozen=True, slots=False, eq=False)
@@ -145,16 +147,47 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
         cliques: of the model, from the root down.
         rows: shape (variables, rows): codes of states and numbers, NaN where missing.
     """
-    found = np.empty(rows.shape[1])
-    complete = ~np.isnan(rows).any(axis=0)
-    if complete.all():
-        return _complete(cliques, rows)
-    if complete.any():
+    found, complete = np.empty(rows.shape[1]), ~np.isnan(rows).any(axis=0)
+    gaps, cells = np.flatnonzero(~complete), sum(clique.cells for clique in cliques)
+    if gaps.size * cells <= _FEW:
         found[complete] = _complete(cliques, rows[:, complete])
-    rest = np.flatnonzero(~complete)
-    for part in blocks(cliques, rest.size):
-        found[rest[part]] = collect(cliques, rows[:, rest[part]])[0]
+        for part in blocks(cliques, gaps.size):
+            found[gaps[part]] = collect(cliques, rows[:, gaps[part]])[0]
+        return found
+    from jtsolve.models.kernels.mixed import sum_rows
+
+    places = _places(cliques)
+    work = [part.copy() for part in places[-3:]]
+    lists = [np.empty(size, np.int64) for size in (cells, len(cliques))]
+    message = np.empty(max(clique.shared_cells for clique in cliques))
+    sum_rows(places, np.ascontiguousarray(rows.T), *work, *lists, message, found)
     return found
+
+
+def _places(cliques: Sequence[MixedClique]) -> Any:
+    """Returns the `kernels.mixed.Places` of cliques."""
+    from jtsolve.models.kernels.mixed import Places
+
+    sizes, positions, above = [], [], []
+    for i, one in enumerate(cliques):
+        r, k, root = one.free, len(one.real), one.parent < 0
+        sizes.append((len(one.discrete), k, r, one.parent, one.cells, one.shared_cells))
+        shared = [] if root else [cliques[one.parent].real.index(v) for v in one.real[r:]]
+        positions.append([0] * r + shared)
+        above.append(np.zeros(0, np.int64) if root else above_of(cliques, i))
+    d, k, _, _, cells, _ = each = np.array(sizes).T
+    lengths = np.stack((d, k, [one.size for one in above], cells, cells * k, cells * k * k))
+    forms = zip(*(one.form for one in cliques), strict=True)
+    return Places(
+        np.ascontiguousarray(each.T),
+        np.ascontiguousarray((np.cumsum(lengths, axis=1) - lengths).T),
+        np.array([v for one in cliques for v in one.discrete], np.int64),
+        np.array([states for one in cliques for states in one.dims], np.int64),
+        np.array([v for one in cliques for v in one.real], np.int64),
+        np.array([place for places in positions for place in places], np.int64),
+        np.concatenate(above),
+        *(np.concatenate([part.ravel() for part in form]) for form in forms),
+    )
 
 
 def conditional_shares(weights: NDArray[Any], shared_cells: int) -> NDArray[np.float64]:
