@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from jtsolve.core.scores import LocalScores
 
-SHORT = Chains(rounds=4000, temperatures=4, hottest=0.3)
+SHORT = Chains(rounds=4000, temperatures=4)
 
 
 def scores_of(problem: Problem) -> ChainScores:
@@ -269,7 +269,6 @@ def test_chains_refuse_unsupported_problems() -> None:
         {"chains": 1},
         {"temperatures": 0},
         {"temperatures": 10_001},
-        {"hottest": 0.0},
         {"rounds": 99},
     ):
         with pytest.raises(ChoiceError):
@@ -507,11 +506,12 @@ def test_temperatures_are_spaced_so_that_all_exchanges_are_rejected_equally_ofte
 
 
 def test_the_scores_say_how_hot_and_how_many_the_temperatures_are() -> None:
-    few = exponents(worths_of(named(gaussian(1, 6, 2))), None, None)
+    few = exponents(worths_of(named(gaussian(1, 6, 2))), None)
     dear = worths_of(named(gaussian(1, 6, 2, scale=1000.0)))
-    assert exponents(dear, 5, 0.1) == pytest.approx(0.1 ** (np.arange(5) / 4))
-    assert exponents(dear, 1, None) == pytest.approx([1.0])
-    many = exponents(dear, None, None)
+    five = exponents(dear, 5)
+    assert five == pytest.approx(five[-1] ** (np.arange(5) / 4))
+    assert exponents(dear, 1) == pytest.approx([1.0])
+    many = exponents(dear, None)
     assert many[-1] * abs(dear).max(axis=1).mean() == pytest.approx(10)
     assert few[-1] == pytest.approx(0.3)
     assert len(few) < len(many)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
-from math import exp
+from math import exp, inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +17,7 @@ from jtsolve.averaging.average import average, draw_trees
 from jtsolve.averaging.certified import CERTIFIABLE
 from jtsolve.averaging.document import posterior_to_json, read_posterior
 from jtsolve.averaging.items import frame_of, sum_exactly
-from jtsolve.averaging.relaxed import Bounds, Forest, Lattice, alone
+from jtsolve.averaging.relaxed import Bounds, Forest, Lattice, Sweep, alone
 from jtsolve.backends.clutter.inequalities import CutRows
 from jtsolve.backends.clutter.subproblem import set_positions
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
@@ -68,8 +69,9 @@ def holds(lattice: Lattice, bounds: Bounds, truth: Averages) -> None:
 
 def sum_agrees(forest: Forest, truth: Averages | None, threshold: float, *, marked: bool) -> None:
     """Compares the sums over sets: equal without a threshold, else within the interval."""
-    vertices = np.arange(forest.lattice.families.n) if marked else np.array([-1])
-    frame = frame_of(forest, RUN, threshold / 10, vertices)
+    vertices = np.arange(forest.lattice.families.n)
+    whole = forest.sums(forest.lattice.cuts, forest.lattice.heights)
+    frame = whole and frame_of(forest, whole, RUN, threshold / 10, vertices, room=inf if marked else 0.0)
     if frame is None:  # beyond the range of floats
         return
     items = sum_exactly(forest, frame, RUN, threshold, 10**6)
@@ -234,7 +236,7 @@ def test_bounds_beyond_the_range_of_floats_hold_and_drop_nothing() -> None:
     for left, bounds in (alone(lattice, RUN, 1), Forest(lattice, thresholds=True, most=1000).improve(RUN, 1)):
         assert bounds.log_total > 900
         assert (bounds.families == np.inf).all()
-        assert left.without(bounds, 1e300) is left
+        assert left.without(left.families.listing(), bounds, 1e300) is left
 
 
 def test_trees_that_exceed_the_memory_are_not_built() -> None:
@@ -261,6 +263,28 @@ def test_more_items_than_there_is_room_for_are_no_sum() -> None:
     lattice, _ = alone(fuzzed(problem, repeatable(1), 0.0), RUN, 20)
     lattice, _ = Forest(lattice, thresholds=True, most=1000).improve(RUN, 1)
     forest = Forest(lattice, thresholds=True, most=1000)
-    frame = frame_of(forest, RUN, 0.0, np.arange(5))
+    whole = forest.sums(lattice.cuts, lattice.heights)
+    assert whole is not None
+    frame = frame_of(forest, whole, RUN, 0.0, np.arange(5))
     assert frame is not None
     assert sum_exactly(forest, frame, RUN, 0.0, 3) is None
+
+
+def test_sums_do_not_depend_on_threads() -> None:
+    lattice, _ = alone(fuzzed(named(gaussian(2, 6)), repeatable(1), 0.0), RUN, 20)
+    forest = Forest(lattice, thresholds=True, most=1000)
+    whole = forest.sums(lattice.cuts, lattice.heights)
+    assert whole is not None
+    with ThreadPoolExecutor(2) as pool:
+        threads = [None, pool]
+        totals = [Sweep(6, forest.states, whole.weights, pool=p, parts=3) for p in threads]
+        one, two = (sweep.adjoints()[0] for sweep in totals)
+        frames = [frame_of(forest, whole, RUN, 0.0, np.arange(6), pool=p) for p in threads]
+        items = [
+            sum_exactly(forest, f, RUN, 0.0, 10**6, pool=p) for f, p in zip(frames, threads, strict=True) if f
+        ]
+    assert totals[0].total == totals[1].total == pytest.approx(whole.total)
+    assert (one == two).all()
+    assert (totals[0].sums.T[0] * one[0]).sum(axis=0) == pytest.approx(whole.mass)
+    found = [(i.log_sum, i.lost, i.uses.tolist()) for i in items if i]
+    assert found[0] == found[1]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jtsolve.core.varset import VarSet
 
 _WIDEST = 12
-"""Members of a clique at most: a family has 2^11 sets of children."""
+"""Maximum size of a clique: a family has up to 2^11 sets of children."""
 
 
 def _is_narrow(problem: Problem) -> str | None:
@@ -57,7 +57,7 @@ CERTIFIABLE = Capabilities(
     rules=(_is_narrow, lambda problem: None if _is_narrow(problem) else has_every_score(problem)),
 )
 """What certified sums support; a set of variables is one word. Other constraints on cliques and separators
-are none on families."""
+do not constrain single families."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,8 +136,6 @@ class Chains(Tabulated):
     Args:
         chains: number of chains, at least 2.
         temperatures: number of temperatures, at most 10,000; 1 for no tempering; none: chosen by the scores.
-        hottest: exponent of the weights at the highest temperature, above 0 and at most 1; none: chosen by
-            the scores.
         rounds: maximum number of rounds, with 100 proposals, or four per variable, at each temperature; none:
             as many as fit into half of the memory, and at most 40,000 without a time limit.
 
@@ -150,7 +148,6 @@ class Chains(Tabulated):
 
     chains: int = 4
     temperatures: int | None = None
-    hottest: float | None = None
     rounds: int | None = None
 
     def __post_init__(self) -> None:
@@ -159,11 +156,6 @@ class Chains(Tabulated):
         if self.temperatures is not None and not 1 <= self.temperatures <= _MOST_TEMPERATURES:
             raise ChoiceError(
                 f"the number of temperatures is {self.temperatures}; give 1 to {_MOST_TEMPERATURES}"
-            )
-        if self.hottest is not None and not 0 < self.hottest <= 1:
-            raise ChoiceError(
-                f"the exponent at the highest temperature is {self.hottest}; "
-                "give a number above 0 and at most 1"
             )
         if self.rounds is not None and self.rounds < _FEWEST:
             raise ChoiceError(f"the number of rounds is {self.rounds}; a comparison needs {_FEWEST} or more")
@@ -342,7 +334,7 @@ class _RunningChains:
         )
         worths = worths_of(problem)
         proposals = proposals_of(worths, constants.branches, constants.exchanges)
-        betas = exponents(worths, how.temperatures, how.hottest)
+        betas = exponents(worths, how.temperatures)
         steps = max(self.constants.steps, 4 * n) if n > 1 else 0  # one variable has no pair
         self.setup = ChainSetup(betas, steps, scores, on_demand, proposals)
         generator = np.random.default_rng(run.seed)

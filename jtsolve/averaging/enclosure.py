@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import exp, expm1, inf, log, sqrt
 from typing import TYPE_CHECKING
@@ -26,9 +28,10 @@ if TYPE_CHECKING:
 _BUDGET = 0.02
 """Share of the tolerance that a round may lose."""
 _STATES = 300_000
-_ALONE, _TREES = (3e6, 10, 100), (1.5e5, 4, 30)
+_ALONE, _TREES, _STATES_OF_TREES = (3e6, 10, 100), (1.5e5, 4, 30), (1.5e5, 1, 30)
 """Families, or slots of trees, times evaluations of a round of L-BFGS; and from and to how many these are.
-The first round over trees has one evaluation: it drops most families."""
+The first round over trees has one evaluation: it drops most families. With thresholds, multipliers are good
+already, and the trees many."""
 _ENOUGH = 0.95
 """Share of the nats above the best tree that a round over vertices alone leaves, or it is the last."""
 _ROUNDS = 16
@@ -84,7 +87,7 @@ class Enclosure:
         mass = _by_pair(lattice, listed, bounds.families)
         mass = (mass + mass.T)[:n, :n] * (1 + 2 * listed.vertex.size * UNIT) + lattice.lost
         self.pairs = np.minimum(self.pairs, mass) if self.pairs.size else mass
-        return lattice.without(bounds, self.budget)
+        return lattice.without(listed, bounds, self.budget)
 
     def sum(self, forest: Forest, items: Items, lost: float) -> None:
         """Records the sums over the graphs that stay, if they leave less than those before.
@@ -154,11 +157,11 @@ def _log_sum(log_mass: float, lost: float) -> float:
 
 def _by_pair(lattice: Lattice, listed: Listing, values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Returns for each vertex and member of its families the sum of their values; once for both orders."""
-    n = lattice.families.n
-    sums = np.zeros((n + 1, n + 1))
+    order = lattice.families.n + 1
+    sums = np.zeros(order**2)
     for column in lattice.families.members[listed.union].T:
-        np.add.at(sums, (listed.vertex, column), values)
-    return sums
+        sums += np.bincount(listed.vertex.astype(np.int64) * order + column, values, order**2)
+    return sums.reshape(order, order)
 
 
 def enclose(start: Start, known: Enclosure, run: Run) -> None:
@@ -169,22 +172,21 @@ def enclose(start: Start, known: Enclosure, run: Run) -> None:
         known: the best tree alone; written.
         run: limits and progress.
     """
-    try:
-        _narrow(start, known, run)
-    except StoppedError:
-        return
+    with ThreadPoolExecutor(run.threads) as pool, suppress(StoppedError):
+        _narrow(start, known, run, pool)
 
 
-def _narrow(start: Start, known: Enclosure, run: Run) -> None:
+def _narrow(start: Start, known: Enclosure, run: Run, pool: ThreadPoolExecutor) -> None:
     lattice, last = start.lattice, inf
     for cuts in start.stages:  # a stage is for the families that those before it leave
-        trial, bounds = alone(replace(lattice, cuts=cuts), run, 1)
+        trial, bounds = alone(replace(lattice, cuts=cuts), run, 1, pool)
         if bounds.log_total > last:
             break
         lattice, last = known.bound(trial, bounds), bounds.log_total
         _proceed(run, known, lattice)
     while True:
-        lattice, bounds = alone(lattice, run, _evaluations(_ALONE, int(lattice.families.allowed.sum())))
+        evaluations = _evaluations(_ALONE, int(lattice.families.allowed.sum()))
+        lattice, bounds = alone(lattice, run, evaluations, pool)
         if not bounds.log_total < _ENOUGH * last - _LEAST_GAIN:
             break
         lattice, last = known.bound(lattice, bounds), bounds.log_total
@@ -197,15 +199,16 @@ def _narrow(start: Start, known: Enclosure, run: Run) -> None:
             if forest.states.family.size == 0:
                 return
             first = turn == 0 and not thresholds
-            evaluations = 1 if first else _evaluations(_TREES, forest.states.first_child.size)
-            lattice, bounds = forest.improve(run, evaluations)
+            limits = _STATES_OF_TREES if thresholds else _TREES
+            evaluations = 1 if first else _evaluations(limits, forest.states.first_child.size)
+            lattice, bounds = forest.improve(run, evaluations, pool)
             lattice = known.bound(lattice, bounds)
             if not first and bounds.gain < _LEAST_GAIN * evaluations:
                 break
     _proceed(run, known, lattice)
     forest = Forest(lattice, thresholds=True, most=_STATES, room=run.memory - resident_memory())
     if forest.states.family.size:
-        _sum(forest, known, run)
+        _sum(forest, known, run, pool)
 
 
 def _evaluations(limits: tuple[float, int, int], size: int) -> int:
@@ -214,24 +217,24 @@ def _evaluations(limits: tuple[float, int, int], size: int) -> int:
     return int(min(max(work / size, fewest), most))
 
 
-def _sum(forest: Forest, known: Enclosure, run: Run) -> None:
+def _sum(forest: Forest, known: Enclosure, run: Run, pool: ThreadPoolExecutor) -> None:
     """Sums exactly, with lower and lower thresholds."""
     room = run.memory - resident_memory()
     most = int(room / 2 / _BYTES_PER_ITEM)
     marked = np.arange(forest.lattice.families.n)
-    if known.high > _TOO_FAR:
+    whole = forest.sums(forest.lattice.cuts, forest.lattice.heights, pool)
+    if known.high > _TOO_FAR or whole is None:
         return
     threshold, last = _FIRST * exp(known.high), inf
     while known.width > known.tolerance:
-        frame = frame_of(forest, run, _LEAST_STATE * threshold, marked, room / 4)
+        frame = frame_of(forest, whole, run, _LEAST_STATE * threshold, marked, room=room / 4, pool=pool)
         if frame is None:
             return
-        if frame.best[0] >= 0:
-            marked = np.concatenate((frame.best, np.setdiff1d(marked, frame.best)))
+        marked = np.array(list(dict.fromkeys([*frame.best, *marked])))
         lost = forest.lattice.lost + frame.lost
         known.high = min(known.high, _log_sum(frame.log_total, lost))
         _proceed(run, known, forest.lattice)
-        items = sum_exactly(forest, frame, run, threshold, most)
+        items = sum_exactly(forest, frame, run, threshold, most, pool=pool)
         if items is None:  # too many: next, between this threshold and the last one
             if last == inf or threshold > last / 4:
                 return

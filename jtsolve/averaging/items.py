@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jtsolve.averaging.relaxed import UNIT, rounding
+from jtsolve.averaging.relaxed import UNIT, Sweep, rounding
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
+
     from numpy.typing import NDArray
 
-    from jtsolve.averaging.relaxed import Forest
+    from jtsolve.averaging.relaxed import Forest, TreeSums
     from jtsolve.core.run import Run
 
 _LOOSE = 1e-3
-_WORK, _FEWEST = 2e9, 8
-"""Slots times n² times marked vertices, some seconds, and vertices that are marked in any case."""
+_WORK, _FEWEST = 1e9, 4
+"""Slots times n² times pairs of marked vertices, some seconds, and pairs that are marked in any case."""
 _SUMMED = 2.0**-20
 """Relative error of a sum of fewer than 2^32 numbers."""
+_PARTS = 16
+"""Of the states, for threads."""
 _LEAST = 2.0**-250
 """What products that underflow lose of all masses at most, with the range of `relaxed`."""
 
@@ -38,7 +43,7 @@ class Frame:
         log_total: ln of the bound of all graphs that are left.
         lost: the mass of those dropped with states.
         outsides: `kernels.items.Outsides`, in multiples of the reference.
-        best: the marked vertices, by decreasing use.
+        best: shape (m,): the marked vertices, by decreasing use.
         error: relative, of the weights and all sums.
     """
 
@@ -81,7 +86,14 @@ class Items:
 
 
 def frame_of(
-    forest: Forest, run: Run, least: float, marked: NDArray[np.int64], room: float = inf
+    forest: Forest,
+    whole: TreeSums,
+    run: Run,
+    least: float,
+    marked: NDArray[np.int64],
+    *,
+    room: float = inf,
+    pool: ThreadPoolExecutor | None = None,
 ) -> Frame | None:
     """Returns the states whose trees may have at least `least` mass, and the outsides of all.
 
@@ -89,21 +101,22 @@ def frame_of(
 
     Args:
         forest: with thresholds, its lattice with the multipliers.
+        whole: its sums with these.
         run: ends it early.
         least: in multiples of the reference.
-        marked: shape (m,), the outsides are of sums in which one of these vertices is introduced exactly
-            once; of as many as there is time for, from the first on.
+        marked: shape (n,): the outsides are of sums in which both vertices of a pair are introduced exactly
+            once; of as many pairs as there is time for, from the first on.
         room: bytes for these; with less, the outsides are of sums without that condition.
+        pool: threads that share the work.
 
     Raises:
         StoppedError: the run has to stop.
     """
     from jtsolve.averaging.kernels.items import Outsides
-    from jtsolve.averaging.kernels.relaxed import inside, outside
 
     lattice = forest.lattice
     n, lost = lattice.families.n, 0.0
-    found = forest.sums(lattice.cuts, lattice.heights)
+    found: TreeSums | None = whole
     for _ in range(2):
         if found is None:
             return None
@@ -114,37 +127,44 @@ def frame_of(
             break
         lost += float(mass[~kept].sum()) * (1 + mass.size * UNIT)
         forest = forest.restricted_to(kept)
-        found = forest.sums(lattice.cuts, lattice.heights)
+        found = forest.sums(lattice.cuts, lattice.heights, pool)
     if found is None:
         return None
     scale = exp(found.offset + found.error)
     states, weights, total = forest.states, found.weights, found.total
     slots = states.first_child.size - 1
-    marked = marked[: max(_FEWEST, int(_WORK / (slots * n * n + 1)))]
-    if 16 * (marked.size + 4 * run.threads) * (n + 1) * (states.family.size + slots) > room:
-        marked = np.array([-1])
-    marks = 1 + (marked[0] >= 0)
-    tops = np.empty((marked.size, marks, n + 1, states.family.size))
-    products = np.empty((marked.size, slots, marks, n + 1))
+    # Of a single vertex, the pair is the vertex; the last pair of an odd number overlaps the one before it.
+    pairs = np.array([marked[max(0, min(at, n - 2)) :][:2] for at in range(0, n, 2)])
+    pairs = pairs[: max(_FEWEST, int(_WORK / (slots * n * n + 1)))]
+    if 32 * (len(pairs) + 5 * run.threads) * (n + 1) * (states.family.size + slots) > room:
+        pairs = np.zeros((1, 0), np.int64)
+    marks = 1 << pairs.shape[1]
+    tops = np.empty((len(pairs), marks, n + 1, states.family.size))
+    products = np.empty((len(pairs), slots, marks, n + 1))
 
     def sweep(place: int) -> float:
         if run.stop is not None:
             raise StoppedError
-        x = int(marked[place])
-        whole, sums, rest = inside(n, states, weights, x)
-        adjoints = outside(n, states, weights, x, sums, rest)
-        for target, adjoint in zip((tops, products), adjoints, strict=True):
+        once = Sweep(n, states, weights, pairs[place])
+        for target, adjoint in zip((tops, products), once.adjoints(), strict=True):
             np.multiply(adjoint, scale, out=target[place])
-        return float(whole)
+        return once.total
 
-    with ThreadPoolExecutor(run.threads) as pool:
-        once = np.array(list(pool.map(sweep, range(marked.size))))
+    once = np.array(list((pool.map if pool else map)(sweep, range(len(pairs)))))
     log_total = log(min(total, once.min()) * exp(found.offset) + lost) + found.error
-    outsides = Outsides(marked, tops, products)
-    return Frame(states, weights, log_total, lost, outsides, marked[np.argsort(once)], found.error)
+    outsides = Outsides(pairs, tops, products)
+    return Frame(states, weights, log_total, lost, outsides, pairs[np.argsort(once)].ravel(), found.error)
 
 
-def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: int) -> Items | None:
+def sum_exactly(
+    forest: Forest,
+    frame: Frame,
+    run: Run,
+    threshold: float,
+    most: int,
+    *,
+    pool: ThreadPoolExecutor | None = None,
+) -> Items | None:
     """Returns the sums over sets, without items of less mass; None if they are more than `most`.
 
     Args:
@@ -153,11 +173,12 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
         run: ends the work.
         threshold: mass below which an item is left out.
         most: largest number of items.
+        pool: threads that share the states.
 
     Raises:
         StoppedError: the run has to stop.
     """
-    from jtsolve.averaging.kernels.items import Blocks, ends, extend, spread_shares, start
+    from jtsolve.averaging.kernels.items import Blocks, append, ends, extend, spread_shares, start
 
     lattice, states = forest.lattice, frame.states
     families, listed = lattice.families, forest.listed
@@ -172,17 +193,38 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
     empty = [np.zeros((size, n + 1, 2), np.int64) for size in (m, slots, slots)]
     blocks = Blocks(empty[0], empty[1], empty[2], np.zeros(slots, np.bool_), np.zeros((slots, n + 1)))
     items, used, lost, longest = start(1 << 12), 1, 0.0, 0
+    # The states of one k are independent; parts of them are fixed, so that sums do not depend on the threads.
+    each: Callable[..., Any] = pool.map if pool else map
+    ranges: list[list[tuple[int, int]]] = []
+    begins: list[int] = []
+
+    def extended(number: int) -> Any:
+        return extend(
+            k, *ranges[k][number], states, frame.weights, logs, within, required, frame.outsides, threshold,
+            _LOOSE, most - used, counts, number, items, blocks,
+        )  # fmt: skip
+
+    def spread_of(of: tuple[int, int]) -> Any:
+        given = np.zeros(begins[k] - begins[k - 1])
+        spread_shares(k, *of, states, items, blocks, share, begins[k - 1], given)
+        return given
+
     for k in range(n):
         if run.stop is not None:
             raise StoppedError
-        items, used, more, terms = extend(
-            k, states, frame.weights, logs, within, required, frame.outsides, threshold, _LOOSE, most,
-            items, used, blocks,
-        )  # fmt: skip
-        if more == inf:
-            return None
-        lost += more
-        longest = max(longest, terms)
+        begins.append(used)
+        work = np.append(0, np.cumsum(blocks.P[:, k - 1, 1] - blocks.P[:, k - 1, 0] + 1))[states.first_slot]
+        cuts = np.searchsorted(work, work[-1] * np.arange(1, _PARTS) / _PARTS)
+        ranges.append(list(pairwise([0, *cuts.tolist(), m + 1])))
+        counts = np.zeros(_PARTS, np.int64)
+        for (low, high), (own, count, more, terms) in zip(
+            ranges[k], list(each(extended, range(_PARTS))), strict=True
+        ):
+            if more == inf or used + count > most:
+                return None
+            items, used = append(k, low, high, states, items, used, own, count, blocks)
+            lost += more
+            longest = max(longest, terms)
     # Logarithms are at most n weights, and each introduction rounds them at every slot.
     steps = n * (int(np.diff(states.first_slot).max()) + 4)
     error = frame.error + rounding(states, n, longest)
@@ -200,14 +242,14 @@ def sum_exactly(forest: Forest, frame: Frame, run: Run, threshold: float, most: 
     np.add.at(share, found[0], np.exp(found[2] - log_sum))
     np.add.at(share, found[1], np.exp(found[2] - log_sum) * (found[1] > 0))
     connected = float(np.exp(found[2][found[1] == 0] - log_sum).sum())
-    spread_shares(n, states, items, blocks, share)
-    uses, bare = np.zeros((2, m))
-    for i in range(m):
-        for first, past in blocks.T[i]:
-            uses[i] += share[first:past].sum()
-            bare[i] += share[first:past] @ items.bare[first:past]
-    uses = np.bincount(states.family, uses, listed.vertex.size).astype(np.float64)
-    bare = np.bincount(states.family, bare, listed.vertex.size).astype(np.float64)
+    for k in range(n - 1, 0, -1):
+        share[begins[k - 1] : begins[k]] += np.sum(list(each(spread_of, ranges[k])), axis=0)
+    kept = blocks.T[..., 0] < blocks.T[..., 1]
+    ends_of_blocks, family = blocks.T[kept].ravel(), states.family[np.nonzero(kept)[0]]
+    uses, bare = (
+        np.bincount(family, np.add.reduceat(values, ends_of_blocks)[::2], listed.vertex.size).astype(float)
+        for values in (np.append(share, 0.0), np.append(share * items.bare[:used], 0.0))
+    )
     return Items(
         states, log_sum + lattice.offset, lost, used, uses, bare, connected, error, items, blocks, found
     )

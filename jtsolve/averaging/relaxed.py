@@ -5,6 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from math import exp, inf, log
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +15,7 @@ from jtsolve.backends.clutter.inequalities import CutRows, RowVector
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import ThreadPoolExecutor
 
     from numpy.typing import NDArray
 
@@ -32,6 +34,10 @@ _RANGE = 2.0**200
 """Sums beyond it, or totals below its reciprocal, count as no bound. Within it, a product that underflows
 loses at most 2^-1022 · 2^200 of a sum, and all of them less than `_LEAST` of the total."""
 _LEAST = 2.0**-500
+_NONE = np.zeros(0, np.int64)
+_SHARED_SLOTS, _SHARED_FAMILIES, _PARTS = 1e7, 5e4, 4
+"""Slots times n² beyond which threads share a sum over trees, families beyond which they share one over
+vertices, and the parts of both."""
 
 
 class Bounds(NamedTuple):
@@ -70,11 +76,13 @@ class Lattice:
     lost: float
     rank: NDArray[np.int64]
 
-    def gains(self, cuts: NDArray[np.float64], listed: Listing) -> NDArray[np.float64]:
-        """Returns w(u,S) + Σ λ of the cuts that each family enters."""
-        t, _ = self.rows.weighted(self.families.values, RowVector(cuts, np.zeros(0)))
-        gains: NDArray[np.float64] = t[listed.union] - t[listed.parents]
-        return gains
+    def weights_of_sets(
+        self, cuts: NDArray[np.float64], pool: ThreadPoolExecutor | None = None
+    ) -> NDArray[np.float64]:
+        """Returns t of shape (sets,): t(S∪u) − t(S) is w(u,S) + Σ λ of the cuts that the family enters."""
+        t: NDArray[np.float64]
+        t, _ = self.rows.weighted(self.families.values, RowVector(cuts, np.zeros(0)), pool)
+        return t
 
     def error(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> float:
         """Returns a bound of the error of ln of the weight of any tree of n introductions, a priori.
@@ -99,7 +107,7 @@ class Lattice:
         """The score of a graph less that of the reference and the sum of its weights, in nats."""
         return self.families.offset - self.reference
 
-    def without(self, bounds: Bounds, budget: float) -> Lattice:
+    def without(self, listed: Listing, bounds: Bounds, budget: float) -> Lattice:
         """Drops the families of least mass, whose bounds sum to at most the budget, and charges them.
 
         A set that no remaining family completes is complete in no remaining graph, and is dropped with its
@@ -111,7 +119,6 @@ class Lattice:
         count = int(np.searchsorted(sums, budget, "right"))
         if count == 0:
             return self
-        listed = self.families.listing()
         allowed = self.families.allowed.copy()
         slots = (self.families.members[listed.union] == listed.vertex[:, None]).argmax(axis=1)
         allowed[listed.union[order[:count]], slots[order[:count]]] = False
@@ -124,7 +131,9 @@ class Lattice:
         )
 
 
-def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds]:
+def alone(
+    lattice: Lattice, run: Run, evaluations: int, pool: ThreadPoolExecutor | None = None
+) -> tuple[Lattice, Bounds]:
     """Returns better multipliers, and the bounds by vertices that choose their families independently.
 
         Z ≤ Π_v Σ_P exp(w(v,P) + Σ λ [enters]) e^(−Σλ)
@@ -136,30 +145,46 @@ def alone(lattice: Lattice, run: Run, evaluations: int) -> tuple[Lattice, Bounds
         lattice: with the multipliers to begin with.
         run: ends it early.
         evaluations: of the bound, at most.
+        pool: threads that share the families.
     """
+    from jtsolve.averaging.kernels.relaxed import choices
+
     listed = lattice.families.listing()
     n, vertex = lattice.families.n, listed.vertex
     union, parents = listed.union.astype(np.int64), listed.parents.astype(np.int64)
+    each = pool.map if pool else map
+    # Parts depend on the number of families alone, so that the threads do not change the sums.
+    count = _PARTS if vertex.size > _SHARED_FAMILIES else 1
+    parts = [slice(*ends) for ends in pairwise([vertex.size * part // count for part in range(count + 1)])]
     best: tuple[float, Any] = (inf, None)
 
     def value(cuts: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         nonlocal best
-        gains = lattice.gains(cuts, listed)
-        top = np.full(n, -inf)
-        np.maximum.at(top, vertex, gains)
-        shares = np.exp(gains - top[vertex])
-        sums = np.bincount(vertex, shares, n)
-        shares /= sums[vertex]
+        t = lattice.weights_of_sets(cuts, pool)
+        shares = np.empty(vertex.size)
+
+        def choose(part: slice) -> Any:
+            return choices(t, union[part], parents[part], vertex[part], n, shares[part])
+
+        def enter(part: slice, factors: NDArray[np.float64]) -> NDArray[np.float64]:
+            shares[part] *= factors[vertex[part]]
+            return 1 - lattice.rows.violation(union[part], parents[part], shares[part]).cuts
+
+        tops, sums = np.array(list(each(choose, parts))).transpose(1, 0, 2)
+        top = tops.max(axis=0)
+        factors = np.exp(tops - top)
+        sums = (sums * factors).sum(axis=0)
+        entered = np.sum(list(each(enter, parts, factors / sums)), axis=0)
         heights = top + np.log(sums)
         total = float(heights.sum() - cuts.sum()) + lattice.offset
         if total < best[0]:
             best = total, (cuts.copy(), heights, shares)
-        return total, -lattice.rows.violation(union, parents, shares).cuts
+        return total, entered - 1
 
     _minimise(value, lattice.cuts, np.zeros(lattice.cuts.size), run, evaluations)
     total, (cuts, heights, shares) = best
-    total += lattice.error(cuts, heights) + n * (vertex.size + 8) * UNIT
-    shares *= 1 + (vertex.size + 8) * UNIT
+    total += lattice.error(cuts, heights) + n * (vertex.size + 16) * UNIT
+    shares *= 1 + (vertex.size + 16) * UNIT
     return replace(lattice, cuts=cuts, heights=heights), _bounds(total, shares)
 
 
@@ -213,7 +238,7 @@ class Forest:
         most *= starts.size > 0
         build = partial(reached, vertex, union, parents, starts, children, masks, lattice.rank, root, tops)
         self.states = build(thresholds, most, entries)
-        sums = 8 * (families.n + 1) * (2 * self.states.family.size + 3 * self.states.first_child.size)
+        sums = 8 * (families.n + 1) * (6 * self.states.family.size + 3 * self.states.first_child.size)
         if sums > min(_MOST, room / 2):
             self.states = build(thresholds, 0, entries)
 
@@ -227,46 +252,60 @@ class Forest:
 
     def weights(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Returns the weight of every state, shape (states,); `cuts` has shape (cuts,), `heights` (n,)."""
-        gains = self.lattice.gains(cuts, self.listed)
+        t = self.lattice.weights_of_sets(cuts)
+        gains = t[self.listed.union] - t[self.listed.parents]
         with np.errstate(over="ignore"):
             weights: NDArray[np.float64] = np.exp(gains - heights[self.listed.vertex])[self.states.family]
         return weights
 
-    def sums(self, cuts: NDArray[np.float64], heights: NDArray[np.float64]) -> TreeSums | None:
+    def sums(
+        self, cuts: NDArray[np.float64], heights: NDArray[np.float64], pool: ThreadPoolExecutor | None = None
+    ) -> TreeSums | None:
         """Returns the sums over trees; None if they are beyond the range.
 
-        `cuts` has shape (cuts,), `heights` (n,).
+        Args:
+            cuts: shape (cuts,).
+            heights: shape (n,).
+            pool: threads that share the states.
         """
-        from jtsolve.averaging.kernels.relaxed import inside, outside
-
         n, weights = self.lattice.families.n, self.weights(cuts, heights)
-        total, found, rest = inside(n, self.states, weights, -1)
-        if not 1 / _RANGE < total < _RANGE:
+        found = self._sweep(weights, pool)
+        if not 1 / _RANGE < found.total < _RANGE:
             return None
-        adjoint, products = outside(n, self.states, weights, -1, found, rest)
-        if not max(x.max(initial=0.0) for x in (weights, found.T, found.P, adjoint, products)) < _RANGE:
+        T, _, P = found.sums
+        adjoints, products = found.adjoints()
+        if not max(x.max(initial=0.0) for x in (weights, T, P, adjoints, products)) < _RANGE:
             return None
-        mass = (found.T[0] * adjoint[0]).sum(axis=0)
+        mass = (T[0] * adjoints[0]).sum(axis=0)
         offset = float(heights.sum() - cuts.sum()) + self.lattice.offset
         error = self.lattice.error(cuts, heights) + rounding(self.states, n)
-        return TreeSums(weights, total, mass, offset, error)
+        return TreeSums(weights, found.total, mass, offset, error)
 
-    def improve(self, run: Run, evaluations: int) -> tuple[Lattice, Bounds]:
+    def _sweep(self, weights: NDArray[np.float64], pool: ThreadPoolExecutor | None) -> Sweep:
+        """Returns the sums over trees; parts depend on the size alone, so that threads do not change them."""
+        n = self.lattice.families.n
+        parts = _PARTS if self.states.first_child.size * n * n > _SHARED_SLOTS else 1
+        return Sweep(n, self.states, weights, pool=pool, parts=parts)
+
+    def improve(
+        self, run: Run, evaluations: int, pool: ThreadPoolExecutor | None = None
+    ) -> tuple[Lattice, Bounds]:
         """Returns better multipliers with the bounds; see `alone`."""
-        from jtsolve.averaging.kernels.relaxed import inside
-
         lattice, listed = self.lattice, self.listed
         n = lattice.families.n
         union, parents = listed.union.astype(np.int64), listed.parents.astype(np.int64)
         best: tuple[float, Any] = (inf, None)
-        first = -inf
-        total, *_ = inside(n, self.states, self.weights(lattice.cuts, lattice.heights), -1)
-        shift = log(total) / n if 0 < total < inf else 0.0
+        first, shift = -inf, 0.0
 
         def value(x: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             nonlocal best, first, shift
             heights, cuts = x[:n] + shift, x[n:]
-            found = self.sums(cuts, heights)
+            found = self.sums(cuts, heights, pool)
+            if found is None and first == -inf:
+                total = self._sweep(self.weights(cuts, heights), pool).total
+                shift = log(total) / n if 0 < total < inf else 0.0
+                heights += shift
+                found = self.sums(cuts, heights, pool)
             if found is None:
                 return 1e9, np.zeros(x.size)
             total = log(found.total) + found.offset
@@ -288,6 +327,76 @@ class Forest:
         return replace(lattice, heights=heights, cuts=cuts), _bounds(total, uses)._replace(gain=first - total)
 
 
+class Sweep:
+    """Sums over trees in which marked vertices are introduced exactly once.
+
+    Attributes:
+        sums: `kernels.relaxed.Sums`.
+        total: R = Σ_k Σ_b T(b,k,root) P(last slot of the forest,all∖b,n − k).
+    """
+
+    def __init__(
+        self,
+        n: int,
+        states: Any,
+        weights: NDArray[np.float64],
+        marked: NDArray[np.int64] = _NONE,
+        *,
+        pool: ThreadPoolExecutor | None = None,
+        parts: int = 1,
+    ) -> None:
+        """Sums by numbers of introductions.
+
+        Args:
+            n: the number of variables, and of introductions.
+            states: `kernels.states.States`.
+            weights: shape (m,): of the introduction of each state.
+            marked: shape (q,).
+            pool: threads that share the parts.
+            parts: of the states.
+        """
+        from jtsolve.averaging.kernels.relaxed import Sums, inside
+
+        m, slots, marks = weights.size, states.first_child.size - 1, 1 << marked.size
+        bits = (states.vertex[:, None] == marked) @ (1 << np.arange(marked.size))
+        self.sums = Sums(np.zeros((marks, n + 1, m)), *np.zeros((2, slots, marks, n + 1)))
+        self.sums.T[bits, 1, np.arange(m)] = weights
+        self.sums.P[:, 0, 0] = 1.0
+        self._given = states, weights, bits, self.sums
+        self._each, self._forest = pool.map if pool else map, int(states.first_slot[m]) < slots
+        cuts = np.searchsorted(states.first_slot, slots * np.arange(1, parts) // parts).tolist()
+        self._parts = list(enumerate(pairwise([0, *cuts, m + 1])))
+        self._steps = list(pairwise([1, *range(2, n if parts > 1 else 2), n]))
+        for begin, end in self._steps:
+            list(self._each(lambda part: inside(begin, end, *part[1], *self._given), self._parts))  # noqa: B023
+        forest = np.zeros((marks, n + 1))
+        forest[0, 0] = 1.0
+        if self._forest:
+            forest = self.sums.P[-1]
+        self._rest = forest[::-1, n - 1 :: -1]
+        self.total = float((self.sums.T[:, 1:, 0] * self._rest).sum())
+
+    def adjoints(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Returns the adjoints of T and P, of their shapes.
+
+        R is the sum over k and b of T times its adjoint, for any one tree.
+        """
+        from jtsolve.averaging.kernels.relaxed import outside
+
+        n = self._rest.shape[1]
+        found, products = np.zeros((len(self._parts), *self.sums.T.shape)), np.zeros_like(self.sums.P)
+        found[0, :, 1:, 0] = self._rest
+        if self._forest:
+            products[-1, :, :n] = self.sums.T[::-1, n:0:-1, 0]
+        for begin, end in reversed(self._steps):
+
+            def leave(part: tuple[int, tuple[int, int]]) -> None:
+                outside(end - 1, begin - 1, *part[1], *self._given, found, part[0], products)  # noqa: B023
+
+            list(self._each(leave, self._parts))
+        return found.sum(axis=0), products
+
+
 def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
     """Returns the bounds; of families, inf where the total is beyond the range of floats."""
     if log_total > _LARGEST:
@@ -299,9 +408,10 @@ def rounding(states: Any, n: int, longest: int = 0) -> float:
     """Returns a bound of the relative error of the sums over trees and their adjoints, a priori.
 
     Each number is a sum of products of positive numbers, in any order; errors of factors add up. Each of n
-    introductions passes through the slots of its state, with a sum over the children and one of n products at
-    each; an adjoint is summed over the slots that the state is a child in, and a mass over n numbers and the
-    states of a family. Each operation has a relative error of 2^-53.
+    introductions passes through the slots of its state, with a sum over the children and one of 4n products
+    at each, n for each set of two marked vertices; an adjoint is summed over the slots that the state is a
+    child in, and a mass over n numbers and the states of a family. Each operation has a relative error of
+    2^-53.
 
     Args:
         states: `kernels.states.States`.
@@ -312,7 +422,7 @@ def rounding(states: Any, n: int, longest: int = 0) -> float:
     children = int(np.diff(states.first_child).max(initial=1))
     parents = int(np.bincount(states.child).max(initial=0))
     copies = int(np.bincount(states.family).max())
-    return 2 * (n + 1) * ((slots + 1) * (children + longest + 2 * n + 8) + parents + copies) * UNIT
+    return 2 * (n + 1) * ((slots + 1) * (children + longest + 4 * n + 8) + parents + copies) * UNIT
 
 
 def _minimise(

@@ -62,23 +62,19 @@ def worths_of(problem: Problem) -> NDArray[np.float64]:
     return worths
 
 
-def exponents(
-    worths: NDArray[np.float64], temperatures: int | None, hottest: float | None
-) -> NDArray[np.float64]:
+def exponents(worths: NDArray[np.float64], temperatures: int | None) -> NDArray[np.float64]:
     """Returns the exponents of the weights, 1 first, in equal ratios.
 
     Args:
         worths: gains of the pairs in nats, shape (n, n).
         temperatures: number of exponents; None for a number by the scores.
-        hottest: the smallest exponent; None for one by the scores.
     """
     n = len(worths)
-    if hottest is None:
-        hottest = min(_WARMEST, _COST / max(1.0, float(np.abs(worths).max(axis=1).mean())))
+    hottest = min(_WARMEST, _COST / max(1.0, float(np.abs(worths).max(axis=1).mean())))
     if temperatures is None:
         temperatures = 1 + ceil(_RUNGS * sqrt(n) * log(1 / hottest))
     last = max(1, temperatures - 1)
-    return np.array([float(hottest) ** (t / last) for t in range(temperatures)], np.float64)
+    return np.array([hottest ** (t / last) for t in range(temperatures)], np.float64)
 
 
 def respaced(betas: NDArray[np.float64], rejections: NDArray[np.float64]) -> NDArray[np.float64]:

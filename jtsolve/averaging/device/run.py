@@ -1,4 +1,4 @@
-"""The sums on a device: which ones run there, their tables, and the results read from them."""
+"""The sums on a device: the choice of the device, the tables, and the results."""
 
 from __future__ import annotations
 

@@ -272,9 +272,9 @@ def _choose(kind, s, r, state, layout, terms, memory):
             # Scans until they have read as many terms as the pair has; then a list pays.
             aim = mantissa(word, layout.bits) * uniform(state) if slots[at, SPENT] < count else -1.0
             scale = exponent_of(word, layout.bits, layout.base)
-            found, looked = _scan(kind, s, r, aim, scale, layout, terms, memory)
+            found, terms_read = _scan(kind, s, r, aim, scale, layout, terms, memory)
             if aim >= 0.0:
-                slots[at, SPENT] += looked
+                slots[at, SPENT] += terms_read
                 return unname(found, _around(kind, s, r, layout), layout)
         slots[at, BEGIN], slots[at, END] = begin, memory.used[1]
     low, high = slots[at, BEGIN], slots[at, END] - 1

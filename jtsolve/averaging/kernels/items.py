@@ -20,8 +20,8 @@ Blocks = namedtuple("Blocks", ("T", "H", "P", "active", "floor"))
 """Begin and end of the items of T(i,k), H(s,k) and P(s,k), shape (·, n + 1, 2); the slots with items; and
 the least weight of products, shape (slots, n + 1)."""
 Outsides = namedtuple("Outsides", ("marked", "T", "P"))
-"""Adjoints of `kernels.relaxed.outside` for marked vertices, or -1 alone: of T, shape
-(marked, marks, n + 1, m), and of P, shape (marked, slots, marks, n + 1)."""
+"""Adjoints of `kernels.relaxed.outside` for sets of q marked vertices, shape (sets, q): of T, shape
+(sets, 2^q, n + 1, m), and of P, shape (sets, slots, 2^q, n + 1)."""
 
 
 @kernel
@@ -45,29 +45,58 @@ def _room(items, size):
 
 
 @kernel
+def _slot(table, masks, mask):
+    """Returns the place of the set in a hash table of positions in `masks`, or the free one for it."""
+    h = mask * 0x2545F4914F6CDD1D
+    h = (h ^ (h >> 32)) & (table.size - 1)
+    while table[h] >= 0 and masks[table[h]] != mask:
+        h = (h + 1) & (table.size - 1)
+    return h
+
+
+@kernel
+def _table(count):
+    """Returns an empty hash table for `count` sets."""
+    size = 4
+    while size < 2 * count:
+        size *= 2
+    return np.full(size, -1, np.int64)
+
+
+@kernel
+def _index(masks, first, past):
+    """Returns a hash table of the positions of the sets masks[first:past]."""
+    table = _table(past - first)
+    for at in range(first, past):
+        table[_slot(table, masks, masks[at])] = at
+    return table
+
+
+@kernel
 def _merged(found, count):
-    """Sums the first `count` items by sets; returns them by decreasing weight, and the longest sum."""
-    order = np.argsort(found.mask[:count])
-    sums = start(max(1, count))
-    at = first = longest = 0
-    while first < count:
-        past, top, weight = first, -inf, 0.0
-        while past < count and found.mask[order[past]] == found.mask[order[first]]:
-            weight += found.weight[order[past]]
-            top = max(top, found.log[order[past]])
-            past += 1
-        total = bare = 0.0
-        for e in order[first:past]:
-            share = exp(found.log[e] - top)
-            total += share
-            bare += share * found.bare[e]
-        sums.mask[at], sums.weight[at] = found.mask[order[first]], weight
-        sums.log[at], sums.bare[at] = top + log(total), bare / total
-        at += 1
-        longest = max(longest, past - first)
-        first = past
-    by = np.argsort(-sums.weight[:at])
-    return Items(sums.mask[by], sums.weight[by], sums.log[by], sums.bare[by], sums.tail[by]), longest
+    """Sums the first `count` items by sets; returns the sums, their number, and the terms of the longest."""
+    table, number, terms = _table(count), np.empty(count, np.int64), np.zeros(count, np.int64)
+    sums, sets = start(max(1, count)), 0
+    for e in range(count):
+        h = _slot(table, sums.mask, found.mask[e])
+        if table[h] < 0:
+            table[h] = sets
+            sums.mask[sets], sums.weight[sets], sums.tail[sets] = found.mask[e], 0.0, -inf
+            sums.log[sets] = sums.bare[sets] = 0.0
+            sets += 1
+        at = number[e] = table[h]
+        sums.weight[at] += found.weight[e]
+        sums.tail[at] = max(sums.tail[at], found.log[e])
+        terms[at] += 1
+    for e in range(count):
+        at = number[e]
+        share = exp(found.log[e] - sums.tail[at])
+        sums.log[at] += share
+        sums.bare[at] += share * found.bare[e]
+    for at in range(sets):
+        sums.bare[at] /= sums.log[at]
+        sums.log[at] = sums.tail[at] + log(sums.log[at])
+    return sums, sets, terms.max()
 
 
 @kernel
@@ -85,21 +114,40 @@ def _sum_tails(items, first, past):
 
 
 @kernel
+def _appended(items, used, sums, count):
+    """Returns the items with a block of the first `count` sums, and the number used."""
+    items, first = _room(items, used + count), used
+    for e in np.argsort(-sums.weight[:count]):
+        _copy(items, used, sums, e)
+        used += 1
+    _sum_tails(items, first, used)
+    return items, used
+
+
+@kernel
 def _least(marked, adjoints, mask):
-    """Returns the least adjoint over the marked vertices, each in the set or outside."""
+    """Returns the least adjoint over the sets of marked vertices, each of these in the set or outside."""
     least = inf
-    for x in range(marked.size):
-        b = 0 if marked[x] < 0 else mask >> marked[x] & 1
+    for x in range(len(marked)):
+        b = 0
+        for place in range(marked.shape[1]):
+            b |= (mask >> marked[x, place] & 1) << place
         least = min(least, adjoints[x, b])
     return least
 
 
 @kernel
-def extend(k, states, weights, logs, within, required, outsides, threshold, loose, most, items, used, blocks):
-    """Adds the items of H(s,k), P(s,k) and T(i,k + 1), from those of fewer introductions.
+def extend(
+    k, low, high, states, weights, logs, within, required, outsides, threshold, loose, most, counts, part,
+    items, blocks,
+):  # fmt: skip
+    """Returns the items of H(s,k), P(s,k) and T(i,k + 1) of some states, from those of fewer introductions.
+
+    Positions in their blocks are those in the returned items until `append` moves them.
 
     Args:
         k: the number of introductions, 0 to n - 1 of n variables.
+        low, high: the states, m for the forest.
         states: `kernels.states.States`.
         weights: shape (m,): of each state, under the multipliers.
         logs: shape (m,): ln of its exact weight.
@@ -108,46 +156,47 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
         outsides: of the relaxed sum.
         threshold: items whose weight times its outside is less are dropped.
         loose: the threshold of products before they are summed, as a share of that.
-        most: number of items at which to stop.
-        items: `Items`; those used are kept.
-        used: their number.
+        most: number of items, terms included, at which to stop.
+        counts: shape (parts,), int64: those of each part of the states; written.
+        part: the number of this part.
+        items: `Items` of fewer introductions.
         blocks: `Blocks`; written.
 
     Returns:
-        The items, the number of those used, the mass of the dropped graphs, inf if it stopped early; and the
-        number of terms of the longest sum.
+        The items, their number, the mass of the dropped graphs, inf if it stopped early; and the number of
+        terms of the longest sum.
     """
     m = weights.size
     T, H, P, active, floors = blocks
     lost, longest = 0.0, 0
-    found, part = start(1024), 0
-    for i in range(m + 1):
+    own, used = start(1024), 0
+    found = start(1024)
+    for i in range(low, high):
         first, past = states.first_slot[i], states.first_slot[i + 1]
         prev = -1
         for s in range(first, past):
             if k == 0:
                 P[s, 0, 0], P[s, 0, 1] = 0, 1
                 continue
-            part = 0
+            counts[part] = used
+            room = most - counts.sum()
+            count = 0
             for c in range(states.first_child[s], states.first_child[s + 1]):
                 a, b = T[states.child[c], k]
-                if part + b - a + used > most:
-                    return items, used, inf, longest
-                found = _room(found, part + b - a)
+                if count + b - a > room:
+                    return own, used, inf, longest
+                found = _room(found, count + b - a)
                 for e in range(a, b):
-                    _copy(found, part, items, e)
-                    found.bare[part] = 0.0 if states.full[c] else 1.0
-                    part += 1
-            if part:
+                    _copy(found, count, items, e)
+                    found.bare[count] = 0.0 if states.full[c] else 1.0
+                    count += 1
+            if count:
                 active[s] = True
-                whole, terms = _merged(found, part)
+                sums, sets, terms = _merged(found, count)
                 longest = max(longest, terms)
-                items = _room(items, used + whole.mask.size)
-                for e in range(whole.mask.size):
-                    _copy(items, used + e, whole, e)
-                H[s, k, 0], H[s, k, 1] = used, used + whole.mask.size
-                used += whole.mask.size
-                _sum_tails(items, H[s, k, 0], used)
+                H[s, k, 0] = used
+                own, used = _appended(own, used, sums, sets)
+                H[s, k, 1] = used
             # A slot without items leaves the product as it is; the first one is a product by itself.
             if prev < 0 or not active[s]:
                 if prev >= 0:
@@ -156,57 +205,64 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
                     P[s, k] = H[s, k]
                 prev = s
                 continue
+            P[s, k] = used
+            count = P[prev, k, 1] - P[prev, k, 0]
+            pairs = 0
+            for j in range(1, k + 1):
+                pairs += (H[s, j, 1] - H[s, j, 0]) * (P[prev, k - j, 1] - P[prev, k - j, 0])
+            if count == pairs == 0:
+                prev = s
+                continue
             adjoints = outsides.P[:, s, :, k].copy()
             plain = inf
-            for x in range(outsides.marked.size):
+            for x in range(len(outsides.marked)):
                 plain = min(plain, adjoints[x].max())
             floor = loose * threshold / plain if plain > 0.0 else inf
             floors[s, k] = floor
-            part = 0
-            for e in range(P[prev, k, 0], P[prev, k, 1]):
-                found = _room(found, part + 1)
-                _copy(found, part, items, e)
-                part += 1
+            found = _room(found, count)
+            for e in range(count):
+                _copy(found, e, own, P[prev, k, 0] + e)
             left = 0.0
             for j in range(1, k + 1):
+                heads = own if j == k else items
                 h0, h1 = H[s, j]
                 p0, p1 = P[prev, k - j]
                 if h0 == h1 or p0 == p1:
                     continue
                 for a in range(h0, h1):
-                    if part + used > most:
-                        return items, used, inf, longest
-                    if items.weight[a] * items.weight[p0] < floor:
-                        left += items.tail[a] * items.tail[p0]
+                    if count > room:
+                        return own, used, inf, longest
+                    if heads.weight[a] * items.weight[p0] < floor:
+                        left += heads.tail[a] * items.tail[p0]
                         break
                     for b in range(p0, p1):
-                        weight = items.weight[a] * items.weight[b]
+                        weight = heads.weight[a] * items.weight[b]
                         if weight < floor:
-                            left += items.weight[a] * items.tail[b]
+                            left += heads.weight[a] * items.tail[b]
                             break
-                        if items.mask[a] & items.mask[b]:
+                        if heads.mask[a] & items.mask[b]:
                             continue
-                        found = _room(found, part + 1)
-                        found.mask[part], found.weight[part] = items.mask[a] | items.mask[b], weight
-                        found.log[part] = items.log[a] + items.log[b]
-                        found.bare[part] = items.bare[a] * items.bare[b]
-                        part += 1
+                        found = _room(found, count + 1)
+                        found.mask[count], found.weight[count] = heads.mask[a] | items.mask[b], weight
+                        found.log[count] = heads.log[a] + items.log[b]
+                        found.bare[count] = heads.bare[a] * items.bare[b]
+                        count += 1
+            counts[part] += count
             if left > 0.0:
                 lost += left * plain
-            begin = used
-            if part:
-                whole, terms = _merged(found, part)
+            if count:
+                sums, sets, terms = _merged(found, count)
                 longest = max(longest, terms)
-                items = _room(items, used + whole.mask.size)
-                for e in range(whole.mask.size):
-                    mass = whole.weight[e] * _least(outsides.marked, adjoints, whole.mask[e])
+                count = 0
+                for e in range(sets):
+                    mass = sums.weight[e] * _least(outsides.marked, adjoints, sums.mask[e])
                     if mass < threshold:
                         lost += mass
                     else:
-                        _copy(items, used, whole, e)
-                        used += 1
-                _sum_tails(items, begin, used)
-            P[s, k, 0], P[s, k, 1] = begin, used
+                        _copy(sums, count, sums, e)
+                        count += 1
+                own, used = _appended(own, used, sums, count)
+                P[s, k, 1] = used
             prev = s
         if i == m:
             continue
@@ -214,26 +270,43 @@ def extend(k, states, weights, logs, within, required, outsides, threshold, loos
         a, b = (0, 1) if k == 0 else (0, 0)
         if k > 0 and past > first:
             a, b = P[past - 1, k]
-        items = _room(items, used + b - a)
-        begin = used
+        products = items if k == 0 else own
+        own = _room(own, used + b - a)
+        T[i, k + 1] = used
+        if a == b:
+            continue
         adjoints = outsides.T[:, :, k + 1, i].copy()
         for e in range(a, b):
-            K = items.mask[e] | np.int64(1) << u
-            if items.mask[e] >> u & 1 or required[u] & ~(K | within[i]):
+            K = products.mask[e] | np.int64(1) << u
+            if products.mask[e] >> u & 1 or required[u] & ~(K | within[i]):
                 continue
-            weight = items.weight[e] * weights[i]
+            weight = products.weight[e] * weights[i]
             mass = weight * _least(outsides.marked, adjoints, K)
             if mass < threshold:
                 lost += mass
             else:
-                items.mask[used], items.weight[used] = K, weight
-                items.log[used], items.bare[used] = items.log[e] + logs[i], items.bare[e]
+                own.mask[used], own.weight[used] = K, weight
+                own.log[used], own.bare[used] = products.log[e] + logs[i], products.bare[e]
                 used += 1
-        T[i, k + 1, 0], T[i, k + 1, 1] = begin, used
-        _sum_tails(items, begin, used)
-        if used > most:
-            return items, used, inf, longest
-    return items, used, lost, longest
+        T[i, k + 1, 1] = used
+        _sum_tails(own, T[i, k + 1, 0], used)
+    counts[part] = used
+    return own, used, lost, longest
+
+
+@kernel
+def append(k, low, high, states, items, used, own, count, blocks):
+    """Appends the items of `extend` for the same states; returns all items, and the number used."""
+    items = _room(items, used + count)
+    for e in range(count):
+        _copy(items, used + e, own, e)
+        items.tail[used + e] = own.tail[e]
+    first, past = states.first_slot[low], states.first_slot[high]
+    blocks.T[low : min(high, blocks.T.shape[0]), k + 1] += used
+    if k > 0:
+        blocks.H[first:past, k] += used
+        blocks.P[first:past, k] += used
+    return items, used + count
 
 
 @kernel
@@ -248,85 +321,75 @@ def ends(n, states, items, blocks):
         a, b = (0, 1) if k == n else (0, 0)
         if k < n and last >= states.first_slot[m]:
             a, b = blocks.P[last, n - k]
-        order = a + np.argsort(items.mask[a:b])
-        masks = items.mask[order]
+        table = _index(items.mask, a, b)
         for e in range(blocks.T[0, k, 0], blocks.T[0, k, 1]):
-            i = np.searchsorted(masks, full ^ items.mask[e])
-            if i < masks.size and masks[i] == full ^ items.mask[e]:
-                root[count], rest[count] = e, order[i]
-                logs[count] = items.log[e] + items.log[order[i]]
+            at = table[_slot(table, items.mask, full ^ items.mask[e])]
+            if at >= 0:
+                root[count], rest[count], logs[count] = e, at, items.log[e] + items.log[at]
                 count += 1
     return root[:count], rest[:count], logs[:count]
 
 
 @kernel
-def _position(order, masks, mask):
-    i = np.searchsorted(masks, mask)
-    return order[i] if i < masks.size and masks[i] == mask else -1
-
-
-@kernel
-def spread_shares(n, states, items, blocks, share):
-    """Spreads the shares of the ends of graphs over the items that make them, in place.
+def spread_shares(k, low, high, states, items, blocks, share, begin, given):
+    """Spreads the shares of some states' items of k introductions over the items that make them, in place.
 
     Args:
-        n: the number of variables.
-        states, items, blocks: see `extend`.
-        share: shape (items,): on entry the probability that a graph ends with each item; on return that its
+        k, low, high, states, items, blocks: see `extend`; k from n - 1 down to 1.
+        share: shape (items,): at first the probability that a graph ends with each item; in the end that its
             tree has the item.
+        begin: the first item that `extend` made for k - 1.
+        given: zeros, one for each such item: the shares that the states' children gain.
     """
     m = states.family.size
     T, H, P, _, floors = blocks
-    for k in range(n - 1, 0, -1):
-        for i in range(m, -1, -1):
-            first, past = states.first_slot[i], states.first_slot[i + 1]
-            if first == past:
+    masks, weights, logs = items.mask, items.weight, items.log
+    for i in range(low, high):
+        first, past = states.first_slot[i], states.first_slot[i + 1]
+        if first == past:
+            continue
+        if i < m and T[i, k + 1, 0] < T[i, k + 1, 1]:
+            table = _index(masks, P[past - 1, k, 0], P[past - 1, k, 1])
+            for e in range(T[i, k + 1, 0], T[i, k + 1, 1]):
+                if share[e] != 0.0:
+                    share[table[_slot(table, masks, masks[e] ^ (np.int64(1) << states.vertex[i]))]] += share[
+                        e
+                    ]
+        for s in range(past - 1, first, -1):
+            a, b = P[s, k]
+            if a == b or (a == P[s - 1, k, 0] and b == P[s - 1, k, 1]):  # that of the slot before it
                 continue
-            if i < m and T[i, k + 1, 0] < T[i, k + 1, 1]:
-                a, b = P[past - 1, k]
-                order = a + np.argsort(items.mask[a:b])
-                masks = items.mask[order]
-                for e in range(T[i, k + 1, 0], T[i, k + 1, 1]):
-                    if share[e] != 0.0:
-                        mask = items.mask[e] ^ (np.int64(1) << states.vertex[i])
-                        share[_position(order, masks, mask)] += share[e]
-            for s in range(past - 1, first, -1):
-                a, b = P[s, k]
-                if a == b or (a == P[s - 1, k, 0] and b == P[s - 1, k, 1]):  # that of the slot before it
-                    continue
-                order = a + np.argsort(items.mask[a:b])
-                masks = items.mask[order]
-                for e in range(P[s - 1, k, 0], P[s - 1, k, 1]):
-                    at = _position(order, masks, items.mask[e])
-                    if at >= 0:
-                        share[e] += share[at] * exp(items.log[e] - items.log[at])
-                for j in range(1, k + 1):
-                    p0, p1 = P[s - 1, k - j]
-                    for e in range(H[s, j, 0], H[s, j, 1]):
-                        if p0 == p1 or items.weight[e] * items.weight[p0] < floors[s, k]:
+            table = _index(masks, a, b)
+            for e in range(P[s - 1, k, 0], P[s - 1, k, 1]):
+                at = table[_slot(table, masks, masks[e])]
+                if at >= 0:
+                    share[e] += share[at] * exp(logs[e] - logs[at])
+            for j in range(1, k + 1):
+                p0, p1 = P[s - 1, k - j]
+                for e in range(H[s, j, 0], H[s, j, 1]):
+                    if p0 == p1 or weights[e] * weights[p0] < floors[s, k]:
+                        break
+                    for g in range(p0, p1):
+                        if weights[e] * weights[g] < floors[s, k]:
                             break
-                        for g in range(p0, p1):
-                            if items.weight[e] * items.weight[g] < floors[s, k]:
-                                break
-                            if items.mask[e] & items.mask[g]:
-                                continue
-                            at = _position(order, masks, items.mask[e] | items.mask[g])
-                            if at >= 0 and share[at] != 0.0:
-                                part = share[at] * exp(items.log[e] + items.log[g] - items.log[at])
-                                share[e] += part
-                                if j < k:
-                                    share[g] += part
-            # H(s,k) is in products of k introductions and more, and all of these are done.
-            for s in range(first, past):
-                a, b = H[s, k]
-                if a == b:
-                    continue
-                order = a + np.argsort(items.mask[a:b])
-                masks = items.mask[order]
-                for c in range(states.first_child[s], states.first_child[s + 1]):
-                    for e in range(T[states.child[c], k, 0], T[states.child[c], k, 1]):
-                        at = _position(order, masks, items.mask[e])
-                        share[e] += share[at] * exp(items.log[e] - items.log[at])
+                        if masks[e] & masks[g]:
+                            continue
+                        at = table[_slot(table, masks, masks[e] | masks[g])]
+                        if at >= 0 and share[at] != 0.0:
+                            part = share[at] * exp(logs[e] + logs[g] - logs[at])
+                            share[e] += part
+                            if j < k:
+                                share[g] += part
+        # H(s,k) is in products of k introductions and more, and all of these are done.
+        for s in range(first, past):
+            a, b = H[s, k]
+            if a == b:
+                continue
+            table = _index(masks, a, b)
+            for c in range(states.first_child[s], states.first_child[s + 1]):
+                for e in range(T[states.child[c], k, 0], T[states.child[c], k, 1]):
+                    at = table[_slot(table, masks, masks[e])]
+                    given[e - begin] += share[at] * exp(logs[e] - logs[at])
 
 
 @kernel
