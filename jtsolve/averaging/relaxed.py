@@ -112,6 +112,11 @@ class Lattice:
 
         A set that no remaining family completes is complete in no remaining graph, and is dropped with its
         supersets (`Families.restricted`).
+
+        Args:
+            listed: its families.
+            bounds: of these.
+            budget: mass.
         """
         order = np.argsort(bounds.families, kind="stable")
         sums = np.cumsum(bounds.families[order])
@@ -290,7 +295,13 @@ class Forest:
     def improve(
         self, run: Run, evaluations: int, pool: ThreadPoolExecutor | None = None
     ) -> tuple[Lattice, Bounds]:
-        """Returns better multipliers with the bounds; see `alone`."""
+        """Returns better multipliers, with the bounds.
+
+        Args:
+            run: ends it early.
+            evaluations: of the bound, at most.
+            pool: threads that share the states.
+        """
         lattice, listed = self.lattice, self.listed
         n = lattice.families.n
         union, parents = listed.union.astype(np.int64), listed.parents.astype(np.int64)
