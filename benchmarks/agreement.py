@@ -147,7 +147,7 @@ def run(seed: int, number: int, problem: Problem, name: str, limit: float, *, wh
         return row
     began, processor = time.perf_counter(), time.process_time()
     try:
-        result = solve(problem, backend, whole.part(limit, threads=1))
+        result = solve(problem, backend, whole.part(limit))
     except InternalError as error:
         return replace(row, outcome="wrong", reason=str(error), seconds=time.perf_counter() - began)
     proved = result.status in (Status.OPTIMAL, Status.INFEASIBLE)
@@ -245,7 +245,7 @@ def main(words: Sequence[str] | None = None) -> int:
     finished = {(one.number, one.backend) for one in runs if one.seed == seed}
     sizes, names = list(map(int, arguments.sizes.split(","))), arguments.backends.split(",")
     index, _, parts = arguments.part.partition("/")
-    whole = core.Run()
+    whole = core.Run(core.Limits(threads=1))
     with whole.interruptible():
         for number in range(int(index) - 1, arguments.count, int(parts)):
             n = size_of(number, sizes)

@@ -81,7 +81,7 @@ def run_once(n: int, width: int, arguments: argparse.Namespace) -> None:
     problem = Problem(tuple(Variable(f"v{i}") for i in range(n)), DenseScores(n, width, values))
     if arguments.scores is not None:
         np.savetxt(arguments.scores, values, fmt="%.9f", header=f"{n} {width}", comments="")
-    backend = REGISTRY.make("dp", {"precision": arguments.precision})
+    backend = REGISTRY.parse(f"dp:precision={arguments.precision}")
     memory = None if arguments.memory_limit is None else int(arguments.memory_limit * 1e9)
     limits = Limits(threads=arguments.threads, memory=memory)
     estimate = backend.estimate(problem, limits)

@@ -47,27 +47,27 @@ from types import MappingProxyType as _MappingProxyType
 from jtsolve.core.notebook import show_with as _show_with
 from jtsolve.core.version import __version__ as __version__
 
-__all__ = [
-    "ChoiceError",
-    "InputError",
-    "JtsolveError",
-    "LimitError",
-    "Model",
-    "NamedTree",
-    "Problem",
-    "Solution",
-    "Solutions",
-    "average",
-    "backends",
-    "example",
-    "fit",
-    "learn",
-    "population",
-    "read",
-    "select",
-    "solve",
-    "triangulate",
-]
+_PLACES = {
+    **dict.fromkeys(("ChoiceError", "InputError", "JtsolveError", "LimitError"), "errors"),
+    "Model": "models.framed",
+    "NamedTree": "study.trees",
+    "Problem": "core.problem",
+    "Solution": "study.solution",
+    "Solutions": "study.solution",
+    "average": "api",
+    "backends": "backends",  # the package itself, which can be called
+    "example": "data.examples",
+    "fit": "study.solution",
+    "learn": "api",
+    "population": "api",
+    "read": "api",
+    "select": "api",
+    "solve": "api",
+    "triangulate": "study.trees",
+}
+"""The module of each public name, imported on first use: `import jtsolve` is instant. Types: the stub."""
+
+__all__ = list(_PLACES)
 
 
 def _drawn(*what) -> str:  # type: ignore[no-untyped-def]  # noqa: ANN002 - as `draw.as_html`
@@ -89,13 +89,13 @@ _pickle(_MappingProxyType, lambda proxy: (_read_only, (dict(proxy),)))  # type: 
 
 
 def __getattr__(name: str) -> object:
-    """Loads a public name on first use, so that `import jtsolve` is instant. Types: the stub."""
-    if name not in __all__:
+    """Returns a public name from its module."""
+    if name not in _PLACES:
         raise AttributeError(f"module 'jtsolve' has no attribute '{name}'")
     from importlib import import_module
 
-    # Reading a model and asking it loads no solver.
-    return getattr(import_module("jtsolve.models.framed" if name == "Model" else "jtsolve.api"), name)
+    module = import_module(f"jtsolve.{_PLACES[name]}")
+    return getattr(module, name, module)
 
 
 def __dir__() -> list[str]:

@@ -1,44 +1,24 @@
 from typing import Any, overload
 
-from jtsolve.api import ChoiceError as ChoiceError
-from jtsolve.api import InputError as InputError
-from jtsolve.api import JtsolveError as JtsolveError
-from jtsolve.api import LimitError as LimitError
-from jtsolve.api import Model as Model
-from jtsolve.api import NamedTree as NamedTree
-from jtsolve.api import Problem as Problem
-from jtsolve.api import Solution as Solution
-from jtsolve.api import Solutions as Solutions
 from jtsolve.api import average as average
-from jtsolve.api import example as example
-from jtsolve.api import fit as fit
 from jtsolve.api import population as population
 from jtsolve.api import read as read
 from jtsolve.api import select as select
-from jtsolve.api import triangulate as triangulate
+from jtsolve.core.problem import Problem as Problem
+from jtsolve.data.examples import example as example
+from jtsolve.errors import ChoiceError as ChoiceError
+from jtsolve.errors import InputError as InputError
+from jtsolve.errors import JtsolveError as JtsolveError
+from jtsolve.errors import LimitError as LimitError
+from jtsolve.models.framed import Model as Model
+from jtsolve.study.solution import Solution as Solution
+from jtsolve.study.solution import Solutions as Solutions
+from jtsolve.study.solution import fit as fit
+from jtsolve.study.trees import NamedTree as NamedTree
+from jtsolve.study.trees import triangulate as triangulate
 
 __version__: str
-__all__ = [
-    "ChoiceError",
-    "InputError",
-    "JtsolveError",
-    "LimitError",
-    "Model",
-    "NamedTree",
-    "Problem",
-    "Solution",
-    "Solutions",
-    "average",
-    "backends",
-    "example",
-    "fit",
-    "learn",
-    "population",
-    "read",
-    "select",
-    "solve",
-    "triangulate",
-]
+__all__: list[str]  # noqa: PYI035 - the names above and below
 
 def backends() -> dict[str, str]: ...
 

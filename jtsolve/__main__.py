@@ -12,7 +12,7 @@ class _Interrupted(KeyboardInterrupt):
 
 
 def _interrupt(number: int, frame: types.FrameType | None) -> None:
-    """Raises a signal as Ctrl-C does, and records it: loading a module may turn it into another error."""
+    """Raises a signal like Ctrl-C, and records it, since module loading may turn it into another error."""
     _signals.append(number)
     while frame is not None:
         if frame.f_code is _again.__code__:  # it would be lost there, too

@@ -1,27 +1,24 @@
-"""What `import jtsolve` offers: thin functions over one study, in the words of the shell.
+"""The functions of `import jtsolve`: thin layers over one study, in the words of the shell.
 
 Data frames come in and go out; variables and values are called by their names.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jtsolve import backends
 from jtsolve.core.outputs import claim_outputs, one_call
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
-from jtsolve.data.examples import example
-from jtsolve.errors import ChoiceError, InputError, JtsolveError, LimitError, at
-from jtsolve.models.framed import Model
+from jtsolve.errors import ChoiceError, at
 from jtsolve.options import Door
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.study.arguments import (
     backend_of,
     chosen,
     data_of,
+    data_score,
     held_cluster,
     run_of,
     score_argument,
@@ -29,13 +26,13 @@ from jtsolve.study.arguments import (
 )
 from jtsolve.study.graphs import graph_in
 from jtsolve.study.restrictions import Restrictions
-from jtsolve.study.solution import Solution, Solutions, fit
+from jtsolve.study.solution import Solution, Solutions
 from jtsolve.study.solving import answer
 from jtsolve.study.study import Study
-from jtsolve.study.trees import NamedTree, triangulate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.population import PopulationPosterior
@@ -47,34 +44,11 @@ if TYPE_CHECKING:
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.selection.framework import Framework, Screen
     from jtsolve.selection.method import SelectionMethod
-    from jtsolve.study.solving import Answer
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
 
     Pairs = Iterable[tuple[str, str]]
     Constraints = Mapping[str, Any] | str | Path | None
-
-__all__ = [
-    "ChoiceError",
-    "InputError",
-    "JtsolveError",
-    "LimitError",
-    "Model",
-    "NamedTree",
-    "Problem",
-    "Solution",
-    "Solutions",
-    "average",
-    "backends",
-    "example",
-    "fit",
-    "learn",
-    "population",
-    "read",
-    "select",
-    "solve",
-    "triangulate",
-]
 
 
 @at(Door.PYTHON)
@@ -104,7 +78,7 @@ def learn(
     Args:
         data: a DataFrame of pandas or polars, an Arrow table, a dictionary of columns, an array of shape
             (rows, columns), the path of a data file, or of a folder of Parquet files; or a Dask DataFrame.
-            None for `covariance`, the matrix of the columns, in any of these forms, with `rows` behind it.
+            None with `covariance`, the matrix of the columns in any of these forms, and its number of `rows`.
         treewidth: the largest clique size minus one; None for any, with up to 26 columns.
         score: a name with options, as in "bdeu:ess=10", or the score itself; `jtsolve scores` lists them;
             None for bic of states, or cg where columns of numbers are real.
@@ -122,7 +96,7 @@ def learn(
         memory: gigabytes; None for 80 % of the free memory.
         threads: None for all cores.
         seed: of everything random.
-        show_progress: on standard error; None for in terminals and notebooks.
+        show_progress: on standard error; None shows it in terminals and notebooks.
         reading: how the data are read: the options of data in docs/commands.md, such as columns, weights,
             missing, discretise.
 
@@ -144,17 +118,12 @@ def learn(
         source = data_of(data, reading, cluster)
         study = Study(
             source,
-            score_argument(score, source.default_score(MIXED_SCORE)),
+            data_score(score, source, MIXED_SCORE),
             treewidth_of(treewidth),
             Restrictions.given(forbid, require, constraints),
             backend_of(backend),
         )
-        table = study.read(run)
-        study = study.settled(table)
-        problem = study.problem(table, run)
-        path = None if certificate is None else Path(certificate)
-        found = answer(problem, run, backend=study.backend, certificate=path, k=k_best, within=within)
-    return _solved(found, problem, study, table)
+        return _solved(study.prepared(run), run, study.backend, certificate, k_best, within)
 
 
 @at(Door.PYTHON)
@@ -210,10 +179,7 @@ def solve(
     claim_outputs(certificate)
     task = Restrictions.given(forbid, require, constraints).on(_problem(problem, run))
     task = task.with_treewidth(treewidth_of(treewidth))
-    path = None if certificate is None else Path(certificate)
-    return _solved(
-        answer(task, run, backend=backend_of(backend), certificate=path, k=k_best, within=within), task
-    )
+    return _solved((task, None, None), run, backend_of(backend), certificate, k_best, within)
 
 
 def _problem(given: Problem | str | Path, run: Run) -> Problem:
@@ -224,12 +190,19 @@ def _problem(given: Problem | str | Path, run: Run) -> Problem:
     return read_problem(given, run)
 
 
-def _solved(
-    found: Answer, problem: Problem, study: Study | None = None, table: AnyTable | None = None
+def _solved(  # noqa: PLR0917 - one for each argument of `answer`
+    task: tuple[Problem, Study | None, AnyTable | None],
+    run: Run,
+    backend: Backend | None,
+    certificate: str | Path | None,
+    k: int | None,
+    within: float | None,
 ) -> Solution | Solutions:
+    """Returns the best tree of a problem with its study and table, or with `k` or `within` the best ones."""
+    found = answer(task[0], run, backend=backend, certificate=certificate, k=k, within=within)
     if isinstance(found.found, Ranking):
-        return Solutions(found.found, problem, study, table, found.uncertified)
-    return Solution(found.found, problem, study, table, found.uncertified)
+        return Solutions(found.found, *task, found.uncertified)
+    return Solution(found.found, *task, found.uncertified)
 
 
 @at(Door.PYTHON)
@@ -243,6 +216,7 @@ def select(
     over: str | Framework | None = None,
     superset: Any = None,
     time: float | None = None,
+    memory: float | None = None,
     seed: int = 0,
     show_progress: bool | None = None,
     **reading: Any,
@@ -254,7 +228,7 @@ def select(
         method: glasso, neighbourhood or pc, with options as in "pc:depth=1,test=bic", or the method itself;
             None for pc if the kind is states, else for glasso.
         kind: gaussian, nonparanormal or states; None for the kind that the method's test needs, else
-        gaussian.
+            gaussian.
         screen: complete, "correlation:R", or pc with options as in "pc:1,level=0.1", or the screen itself;
             None for pc, or for all columns at once complete.
         over: "junction-tree:K", with separators of at most K variables, or "plain": all columns at once; None
@@ -262,15 +236,16 @@ def select(
         superset: a graph that holds all edges, of jtsolve or networkx, or the path of a graph, result or
             posterior; None for a screen.
         time: seconds from start to finish, reading included; None for no limit.
+        memory: gigabytes; None for 80 % of the free memory.
         seed: of everything random.
-        show_progress: on standard error; None for in terminals and notebooks.
+        show_progress: on standard error; None shows it in terminals and notebooks.
         reading: how the data are read; see `learn`.
 
     Raises:
         InputError: the data cannot be read as numbers, or for the kind states as states; columns are
             linearly dependent; or the superset is not a graph over the columns.
-        ChoiceError: a choice or an option of it does not exist.
-        LimitError: the time is over.
+        ChoiceError: a choice, or one of its options, does not exist.
+        LimitError: the time is over, or the memory does not suffice.
 
     >>> import numpy as np
     >>> import jtsolve as jt
@@ -283,7 +258,7 @@ def select(
     from jtsolve.selection.framed import SelectedGraph
     from jtsolve.tables.table import ContinuousTable, DataTable
 
-    run = run_of(time, None, None, seed, show_progress)
+    run = run_of(time, memory, None, seed, show_progress)
     known, _, source = (None, False, "superset") if superset is None else graph_in(superset)
     plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=source)
     file = data_of(data, reading, None)
@@ -405,7 +380,7 @@ def population(
     Args:
         lists: data as in `learn`: a row for each case, or for each set of lists, counted by the column
             `weights`; a column for each list, 1 where it has the case, else 0.
-        most: the largest number of unobserved cases; None for that of the observed, or 300.
+        most: the largest number of unobserved cases; None for the number of observed ones, at least 300.
         delta: the prior cases of each set of lists; None for 2^-lists, one case in all.
         strata: the column that divides the cases into strata, with a posterior each; None for one population.
         time: see `learn`; so are the others.
@@ -419,7 +394,7 @@ def population(
 
     Raises:
         InputError: the data cannot be read, or a column is no list.
-        ChoiceError: a number makes no sense, or there is one list.
+        ChoiceError: a number is out of range, or there is only one list.
         LimitError: the sums do not fit the limits.
 
     >>> import jtsolve as jt

@@ -1,7 +1,7 @@
 """Tasks on a Dask cluster: workers on this machine, or those of a scheduler that the user names.
 
-What several parts of the package need of Dask, and nothing beside it: connecting, comparing versions, waiting
-so that Ctrl-C cancels unfinished work, and sums over many tasks by a tree. Workers on this machine listen on
+The operations of Dask that several parts of the package share: connecting, comparing versions, waiting such
+that Ctrl-C cancels unfinished work, and summing over many tasks by a tree. Workers on this machine listen on
 the loopback interface only, accept connections with the certificate of this run only, and serve no pages; for
 a dashboard, start `dask scheduler` and name its address. Encryption is Dask's own: an address `tls://…` with
 the files that Dask's configuration names.
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
     Future = Any
     """Dask's: a task on the cluster, and its result."""
 
-LOCAL = "local"
-"""The user's word for this process."""
-DASK = "dask"
-"""The user's word for workers on this machine; with "=ADDRESS", the scheduler there."""
 _PATIENCE = 10
 """Seconds until a scheduler answers, or has a worker."""
 _RESTART = 60
@@ -65,7 +61,7 @@ class Cluster:
         address: of a scheduler; None starts workers on this machine.
         workers: on this machine, processes of one thread each.
         client: a client of Dask to use in place of either; it is left open.
-        opening: of `held`.
+        opening: the connection that `held` keeps; None outside its body.
     """
 
     address: str | None = None
@@ -84,8 +80,8 @@ class Cluster:
         'tcp://127.0.0.1:8786'
         """
         kind, _, address = name.partition("=")
-        if kind != DASK:
-            raise ChoiceError(f"there is no executor '{name}'; there are {LOCAL}, dask and dask=ADDRESS")
+        if kind != "dask":
+            raise ChoiceError(f"there is no executor '{name}'; there are local, dask and dask=ADDRESS")
         for package in ("distributed", "cryptography"):
             if importlib.util.find_spec(package) is None:
                 raise ChoiceError(
@@ -120,7 +116,7 @@ class Cluster:
         except (OSError, ValueError, TypeError) as error:  # TypeError: encryption without its files
             reason = str(error)
         if client is None:
-            # Its threads end when it is collected. Left to chance, this may fall into the start of the next
+            # Its threads end when it is collected, which otherwise may happen during the start of the next
             # client, where both wait for the same lock.
             gc.collect()
             raise ChoiceError(
@@ -158,28 +154,9 @@ class Cluster:
         """Whether its workers are processes of this machine that it starts."""
         return self.address is None and self.client is None
 
-    @classmethod
-    def of(cls, executor: str | Any | None, workers: int) -> Cluster | None:
-        """Returns the cluster that an argument stands for: a name, or a client of Dask; None is none.
-
-        Raises:
-            ChoiceError: as `named`.
-        """
-        if executor is None or executor == LOCAL:
-            return None
-        return cls.named(executor, workers) if isinstance(executor, str) else cls(client=executor)
-
-    @classmethod
-    def default(cls) -> Cluster | None:
-        """Returns the cluster of the client that Dask takes by default, or None if there is none."""
-        try:
-            return cls(client=_distributed().default_client())
-        except ValueError:
-            return None
-
 
 class _Opening:
-    """A connection from its first use on, until a stack ends."""
+    """A connection that opens on first use, and closes with an exit stack."""
 
     def __init__(self, cluster: Cluster, stack: ExitStack) -> None:
         self._cluster, self._stack = cluster, stack
@@ -209,7 +186,6 @@ class Workers:
         """Translates the errors of Dask calls whose scheduler does not answer.
 
         Raises:
-            ClusterLostError: the scheduler cannot be reached.
             ClusterLostError: the scheduler cannot be reached.
         """
         try:
@@ -289,7 +265,7 @@ class Workers:
                     # Dask would make a future of each member of a tuple.
                     some = self.client.scatter([value], broadcast=True, hash=False, timeout=max(1, _RESTART))
                     return some[0]
-                # Of Dask, where a worker has gone or none is there.
+                # Dask's errors when a worker was lost, or none is connected.
                 except (ValueError, KeyError, TimeoutError):
                     if monotonic() >= end:
                         raise self._loss() from None
@@ -373,19 +349,11 @@ class Workers:
             return self.result_of(finished)
         raise lost()
 
-    def total(
-        self, parts: Sequence[Future], add: Callable[[list[Any]], Any], fan_in: int = _FAN_IN
-    ) -> Future:
-        """Returns the future of a sum, added up on the workers by a tree.
-
-        Args:
-            parts: the summands, at least one.
-            add: returns the sum of a list.
-            fan_in: the length of the lists.
-        """
+    def total(self, parts: Sequence[Future], add: Callable[[list[Any]], Any]) -> Future:
+        """Returns the future of a sum of at least one part, added up on the workers by a tree."""
         level = list(parts)
         while len(level) > 1:
-            groups = [level[at : at + fan_in] for at in range(0, len(level), fan_in)]
+            groups = [level[at : at + _FAN_IN] for at in range(0, len(level), _FAN_IN)]
             level = [group[0] if len(group) == 1 else self.submit(add, group) for group in groups]
         return level[0]
 
@@ -425,7 +393,7 @@ def local_workers(count: int, *, processes: bool = True) -> Iterator[Workers]:
                 )
         except (OSError, RuntimeError, TimeoutError) as error:
             raise ClusterLostError(
-                f"Dask cannot start workers on this machine: {error}. Fix: ask for fewer of them with "
+                f"Dask cannot start workers on this machine: {error}. Fix: request fewer of them with "
                 f"{THREADS}, or leave the executor out"
             ) from error
         stack.enter_context(cluster)
@@ -478,6 +446,20 @@ def lost() -> ClusterLostError:
 def _distributed() -> Any:
     """Returns the package, which is an extra, slow to load, and untyped."""
     return importlib.import_module("distributed")
+
+
+def default_client() -> Any:
+    """Returns Dask's default client.
+
+    Raises:
+        ChoiceError: there is none.
+    """
+    try:
+        return _distributed().default_client()
+    except ValueError:
+        raise ChoiceError(
+            'a Dask DataFrame needs a client of Dask; make one, or give executor="dask"'
+        ) from None
 
 
 def _close_pages(dask_scheduler: Any = None, dask_worker: Any = None) -> None:

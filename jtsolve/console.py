@@ -17,7 +17,7 @@ def display_here(*, wanted: bool | None = None) -> "Display | None":
 
     Args:
         wanted: whether progress is shown; None to show it in terminals and notebooks, and elsewhere, as in
-        pipes and batch jobs, only that kernels are being compiled.
+            pipes and batch jobs, only that kernels are being compiled.
     """
     if wanted is False:
         return None
@@ -55,16 +55,16 @@ class TerminalLine:
 
 
 class FirstRunLine:
-    """Says once that kernels are being compiled, which makes a first run take seconds longer."""
+    """Announces once that kernels are being compiled, which delays a first run by seconds."""
 
-    said = False
+    announced = False
 
     def show(self, progress: "Progress", seconds: float, limit: float | None = None) -> None:  # noqa: ARG002
         """See `Display`."""
         from jtsolve.core.run import COMPILING
 
-        if progress.note == COMPILING and not FirstRunLine.said:
-            FirstRunLine.said = True
+        if progress.note == COMPILING and not FirstRunLine.announced:
+            FirstRunLine.announced = True
             with suppress(AttributeError, OSError):  # standard error may be closed
                 sys.stderr.write(f"jtsolve: {COMPILING}\n")
 

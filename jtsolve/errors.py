@@ -5,8 +5,8 @@
     ├── ChoiceError         the user's choice: an option, name or combination not available  (exit code 2)
     │   └── RefusedError    a backend that cannot accept this problem, with every reason
     ├── LimitError          the limits are too small for the work; refused before it starts  (exit code 4)
-    │   └── NotConvergedError  chains that disagree: their estimates must not be used             (exit code
-    5) └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
+    │   └── NotConvergedError  chains that disagree: their estimates must not be used        (exit code 5)
+    └── InternalError       our bug: the check rejects the answer of a backend               (exit code 70)
 
 Every message names the fault, its place, its reason and a remedy.
 """
@@ -170,7 +170,7 @@ class at(ContextDecorator):  # noqa: N801 - reads as a preposition
 
 
 def public(kind: type[_Kind]) -> type[_Kind]:
-    """Has errors of the public methods of a class begin where the user called; see `at`."""
+    """Makes the tracebacks of errors of a class's public methods begin where the user called; see `at`."""
     for name, member in vars(kind).copy().items():
         if name.startswith("_"):
             continue

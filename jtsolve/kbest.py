@@ -1,9 +1,9 @@
 """The k best trees, or all within a gap of the best.
 
-The best tree is found, its graph is forbidden, the best of the rest is found, and so on. A graph G is
-forbidden by a linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G} e_ab ≥ 1 (a no-good cut), which a
-backend implements as the constraint `forbidden_graphs`. All junction trees of a
-graph have the same score; one is returned for each graph.
+After each solve, the graph of its tree is forbidden, and the rest is solved. A graph G is forbidden by a
+linear condition on edges, Σ_{ab∈G} (1 − e_ab) + Σ_{ab∉G} e_ab ≥ 1 (a no-good cut), which a backend implements
+as the constraint `forbidden_graphs`. All junction trees of a graph have the same score; one is returned for
+each graph.
 
 Trees with equal scores are in no particular order; scores within `optimality_tolerance` count as equal.
 
@@ -68,14 +68,14 @@ def k_best(
     results: list[Result] = []
     with run.interruptible():
         while True:
-            rest = without(problem, {graph_of_result(result) for result in results})
+            rest = without(problem, {result.tree.edge_sets for result in results if result.tree is not None})
             last = solve(rest, backend, run)
-            wanted = last.tree is not None and _near(last, results, within)
-            if wanted:
+            found = last.tree is not None and _near(last, results, within)
+            if found:
                 results.append(last)
             stop = run.stop if last.stop is Stop.FINISHED else last.stop
             ranking = Ranking(tuple(results), last, problem.constraints, stop or Stop.FINISHED, k, within)
-            if not wanted or len(results) == k or ranking.exhausted or stop is not None:
+            if not found or len(results) == k or ranking.exhausted or stop is not None:
                 return ranking
 
 
@@ -85,12 +85,6 @@ def _near(result: Result, results: list[Result], within: float | None) -> bool:
         return True
     best = score_of(results[0])
     return score_of(result) >= best - within - optimality_tolerance(best)
-
-
-def graph_of_result(result: Result) -> frozenset[VarSet]:
-    """Returns the graph of a result's tree, as constraints name graphs."""
-    assert result.tree is not None, "asked of results with a tree only"
-    return result.tree.edge_sets
 
 
 def without(problem: Problem, graphs: set[frozenset[VarSet]]) -> Problem:
@@ -114,8 +108,8 @@ def require_number(k: int | None, within: float | None) -> None:
 
 
 def choose_ranker(problem: Problem, run: Run) -> Choice:
-    """Returns the backend that `auto` selects when several trees are requested; see `choose`."""
-    return choose_backend(_asking(problem), run, search=False)
+    """Returns the backend that `auto` selects when several trees are requested; see `choose_backend`."""
+    return choose_backend(_with_forbidden_graph(problem), run, search=False)
 
 
 def require_ranker(problem: Problem, backend: Backend) -> None:
@@ -124,7 +118,7 @@ def require_ranker(problem: Problem, backend: Backend) -> None:
     Raises:
         RefusedError: with every reason, and the backends that can.
     """
-    objections = backend.capabilities.objections(_asking(problem).with_star())
+    objections = backend.capabilities.objections(_with_forbidden_graph(problem).with_star())
     if ProblemFeature.FORBIDDEN_GRAPHS not in backend.capabilities.features:
         able = [
             name
@@ -138,6 +132,6 @@ def require_ranker(problem: Problem, backend: Backend) -> None:
         raise RefusedError(backend.name, objections)
 
 
-def _asking(problem: Problem) -> Problem:
-    """Returns the problem with a forbidden graph, like every solve but the first."""
+def _with_forbidden_graph(problem: Problem) -> Problem:
+    """Returns the problem with a forbidden graph, as all solves but the first have."""
     return without(problem, {frozenset()})

@@ -188,13 +188,7 @@ MAX_SIZE = Option(
     least=1,
     python="treewidth=…",
 )
-MODEL = Option(
-    "model",
-    str,
-    "The kind of model; see 'jtsolve models'.",
-    "tree",
-    "KIND",
-)
+MODEL = Option("model", str, "The kind of model; see 'jtsolve models'.", "tree", "KIND")
 PAGE = Option("output", Path, python="show(…)")
 TREE = Option("tree", Path, "Begin with the junction tree of this result.", metavar="RESULT")
 GRAPH = Option("graph", Path, "Begin with a triangulation of this graph.", metavar="GRAPH")
@@ -216,7 +210,10 @@ CONSTRAINT = Option(
 )
 METHOD = Option("method")
 MOST = Option(
-    "most", int, "The largest number of unobserved cases; default: that of the observed, or 300.", metavar="N"
+    "most",
+    int,
+    "Most unobserved cases; default: the number of observed ones, at least 300.",
+    metavar="N",
 )
 STRATA = Option("strata", str, "The column that divides the cases into strata.", metavar="NAME")
 DELTA = Option("delta", float, "Prior cases of a cell; default: one in all cells.", metavar="X")

@@ -1,9 +1,9 @@
 """Certificates of results, whichever exact backend found them: `clutter` proves the bound.
 
-Branch and cut begins with the tree of the result, so that only the bound is left to do. Its bound may lie
+Branch and cut begins with the tree of the result, so that only the bound remains to be proved. This may lie
 above that of the result, by less than the tolerance of "optimal"; the result then adopts it.
 
-The certificate of k best trees is that of the last solve: no tree but these scores more than its bound. The
+The certificate of k best trees is that of the last solve: no other tree scores more than its bound. The
 bounds of the others follow, since every tree that they leave out is a later one, or none of these.
 docs/certificates.md states both claims.
 """
@@ -65,7 +65,7 @@ def with_own_certificate(backend: Backend, path: Path | None) -> tuple[Backend, 
             f"the option 'certificate' of backend '{backend.name}' and `jtsolve solve --certificate` name "
             "two files; give one"
         )
-    # A backend is a dataclass by contract, which its protocol cannot say.
+    # A backend is a dataclass by contract, which its protocol cannot express.
     return replace(cast("Any", backend), certificate=str(path)), None
 
 

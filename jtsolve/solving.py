@@ -1,4 +1,4 @@
-"""`solve`: asks the capabilities, runs the backend, verifies its claim, and returns a `Result`."""
+"""`solve`: checks the capabilities, runs the backend, verifies its claim, and returns a `Result`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jtsolve.backends.registry import REGISTRY
 from jtsolve.backends.support.starts import best_start, problem_for
 from jtsolve.core.backend import MOST_COMPUTED
 from jtsolve.core.bounds import early_bound, problem_bound
-from jtsolve.core.estimates import asked_once, estimate_of, objections_of
+from jtsolve.core.estimates import cached_estimates, estimate_of, objections_of
 from jtsolve.core.machine import describe_machine
 from jtsolve.core.marks import without_star
 from jtsolve.core.result import Incumbent, Outcome, Result, Status, Stop, optimality_tolerance
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 
 _WORTH_A_FORECAST = 3.0
-"""Seconds of a proof by another backend from which on a first ascent is worth its time. Of 18 random
-variables at treewidth 4, it leaves 46,888 of 54,639 families: `dp` takes 9 s, and the portfolio keeps a gap
-for longer. Of zoo's 17, it leaves 121 of 40,273: `dp` takes 3 s, and the portfolio 0.1 s."""
+"""Seconds of a proof by another backend from which on a first ascent is worth its time. For 18 random
+variables at treewidth 4, 46,888 of 54,639 families remain: `dp` needs 9 s, and the portfolio keeps a gap for
+longer. For zoo's 17, 121 of 40,273 remain: `dp` needs 3 s, and the portfolio 0.1 s."""
 _FORECAST_SECONDS, _FORECAST_SETS = 5.0, 300_000
 """Maximum seconds of the first ascent, and number of sets, which take about a second to list."""
 _FOREST_SECONDS = 0.1
-"""Most seconds for the forest that a bound is compared with: enough for about 1,400 variables."""
+"""Maximum seconds for the forest that checks a bound: enough for about 1,400 variables."""
 _WIDE, _FIRST = 5, 1 << 10
-"""Size of cliques scored on demand from which on one local search has all the time, and a rank above all
-others. With pairs of 60 to 100 variables, after 12 s on a thread, the portfolio was 2 to 5 % behind it. Where
-the completion bound may still prove an optimum, a proof runs beside the search."""
+"""Size of cliques scored on demand from which on a single local search gets all the time, and a rank above
+all others. With pairs of 60 to 100 variables, after 12 s on a thread, the portfolio was 2 to 5 % behind it.
+Where the completion bound may still prove an optimum, a proof runs beside the search."""
 _FEW_SCORES = 1 << 14
 """Scores on demand that may be computed after the end of the time: a few tenths of a second."""
 
@@ -135,11 +135,7 @@ class Recorder:
         return self.tree is not None and tree_size(self.problem, self.tree) > tree_size(self.problem, tree)
 
 
-def solve(
-    problem: Problem,
-    backend: Backend | None = None,
-    run: Run | None = None,
-) -> Result:
+def solve(problem: Problem, backend: Backend | None = None, run: Run | None = None) -> Result:
     """Solves a problem and returns the verified result.
 
     Ctrl-C, SIGTERM and SIGHUP end the search with the best tree so far (stop "interrupted"); a second signal
@@ -178,7 +174,7 @@ def require_backend(problem: Problem, backend: Backend) -> None:
 
 def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     """Runs a backend that accepts the problem, and returns the verified result."""
-    asked, problem = problem, problem.with_star()
+    given, problem = problem, problem.with_star()
     recorder = Recorder(problem, run)
     recorder(bound=early_bound(problem, run.left))
     ours = recorder.bound
@@ -193,10 +189,10 @@ def _verified(problem: Problem, backend: Backend, run: Run) -> Result:
     if outcome.tree is not None and outcome.stats.get("ties"):
         recorder.prefer_tie_breaking_tree(outcome.tree)
     recorder.drop_useless_edges()
-    result = _result(asked, backend, run, recorder, outcome)
+    result = _result(given, backend, run, recorder, outcome)
     if recorder.bound < ours:
         _require_forest_below(problem, backend, recorder.bound)
-    faults = check(asked, result)
+    faults = check(given, result)
     if faults:
         raise InternalError(f"backend '{backend.name}' returned a wrong answer: " + " ".join(faults))
     LOGGER.info("%s", result)
@@ -245,6 +241,7 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         status = Status.OPTIMAL if bound - score <= tolerance else Status.FEASIBLE
     else:
         status = Status.INFEASIBLE if bound == -inf else Status.UNKNOWN
+    counters = getattr(problem.scores, "stats", None)  # of scores computed on demand
     return Result(
         instance=problem.name,
         digest=problem.digest(),
@@ -263,8 +260,8 @@ def _result(problem: Problem, backend: Backend, run: Run, recorder: Recorder, ou
         environment=describe_machine(run.threads),
         stats={
             **outcome.stats,
-            **_yardsticks(problem, tree),
-            **_score_stats(problem),
+            **_references(problem, tree),
+            **({} if counters is None else {"scores": counters}),
             **_warnings(problem, tree),
         },
     )
@@ -275,19 +272,13 @@ def independence(problem: Problem) -> float:
     return float(problem.scores.batch(np.arange(problem.n)[:, None]).sum())
 
 
-def _yardsticks(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
-    """Returns the yardsticks of a gap: the rows, and the score of independence, where known."""
+def _references(problem: Problem, tree: JunctionTree | None) -> dict[str, Any]:
+    """Returns the references for a gap: the rows, and the score of independence, where known."""
     if tree is None:
         return {}
     alone = independence(problem)
     found = {"rows": problem.rows, "independence": alone if isfinite(alone) else None}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _score_stats(problem: Problem) -> dict[str, Any]:
-    """Returns the counters of scores computed on demand, under "scores"; nothing for a table."""
-    counters = getattr(problem.scores, "stats", None)
-    return {} if counters is None else {"scores": counters}
 
 
 def findings_of(problem: Problem, tree: JunctionTree | None) -> tuple[Finding, ...]:
@@ -387,12 +378,8 @@ def choose_backend(
         time_left = run.left
     for name, estimate in estimates.items():
         backend = REGISTRY[name]
-        if estimate.memory > limits.memory_bytes:
-            refusals.append(f"{name}: It would need {estimate.memory / 1e9:.3g} GB.")
-        elif backend.capabilities.exact and estimate.seconds == inf:
-            refusals.append(f"{name}: No proof is expected.")
-        elif backend.capabilities.exact and estimate.seconds > time_left:
-            refusals.append(f"{name}: It would take about {estimate.seconds:.3g} s.")
+        if (obstacle := obstacle_to(backend, estimate, limits, time_left)) is not None:
+            refusals.append(f"{name}: {obstacle}")
         else:
             heuristic = not backend.capabilities.exact
             rank = backend.capabilities.rank if heuristic else 0
@@ -425,6 +412,25 @@ def choose_backend(
     return Choice(backend, estimate, reason, tuple(refusals))
 
 
+def obstacle_to(backend: Backend, estimate: Estimate, limits: Limits, left: float) -> str | None:
+    """Returns why a backend will not finish within the limits, in a sentence; None if it is predicted to.
+
+    Args:
+        backend: a heuristic always finishes in time.
+        estimate: its predicted cost.
+        limits: of memory.
+        left: seconds.
+    """
+    if estimate.memory > limits.memory_bytes:
+        most = limits.memory_bytes / 1e9
+        return f"It would need {estimate.memory / 1e9:.3g} GB, above the limit of {most:.3g} GB."
+    if backend.capabilities.exact and estimate.seconds == inf:
+        return "No proof is expected."
+    if not backend.capabilities.exact or estimate.seconds <= left:
+        return None
+    return f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
+
+
 def _is_wide_on_demand(problem: Problem) -> bool:
     """Returns whether cliques of five or more are scored on demand, too many for a table or a proof."""
     from jtsolve.core.pruning import MOST_VARIABLES
@@ -438,7 +444,7 @@ def _is_wide_on_demand(problem: Problem) -> bool:
 def _estimates(problem: Problem, limits: Limits) -> tuple[dict[str, Estimate], list[str]]:
     """Returns the estimates of backends that accept a problem, by name, and the objections of the others."""
     estimates, refusals = {}, []
-    with asked_once():
+    with cached_estimates():
         for name, backend in REGISTRY.items():
             if objections := objections_of(backend, problem):
                 refusals.append(f"{name}: {' '.join(objections)}")

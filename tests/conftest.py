@@ -104,7 +104,7 @@ TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    FirstRunLine.said = True  # no announcement by the first test that compiles a kernel
+    FirstRunLine.announced = True  # no announcement by the first test that compiles a kernel
     config.stash[TALLY] = Tally()
     # Commands under test would inherit that a background job ignores SIGINT, or that nohup ignores SIGHUP.
     for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):

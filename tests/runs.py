@@ -23,16 +23,9 @@ class ReportingRun(Run):
         super().__init__(limits, console)
         self._called = called
 
-    def part(
-        self,
-        seconds: float = inf,
-        *,
-        threads: int | None = None,
-        seed: int | None = None,
-        silent: bool = False,
-    ) -> Run:
+    def part(self, seconds: float = inf, *, silent: bool = False) -> Run:
         """See `Run`."""
-        part = super().part(seconds, threads=threads, seed=seed, silent=silent)
+        part = super().part(seconds, silent=silent)
         if silent:
             return part
         reporting = ReportingRun(self._called, part.limits)

@@ -146,7 +146,7 @@ def test_pictures_that_are_not_there_are_refused(tmp_path: Path, capsys: pytest.
     for options, message in (
         (("--picture", "traces", *target), "no traces"),
         (("--picture", "photo", *target), "there is no picture"),
-        (("--picture", "graph"), "where to"),
+        (("--picture", "graph"), "name the file"),
         (("--picture", "graph", "--graph", *target), "leave it out"),
     ):
         assert command("show", path, *options) == 2

@@ -113,13 +113,12 @@ def painter(monkeypatch: pytest.MonkeyPatch) -> Painter:
     ],
 )
 def test_values_are_converted_by_the_type_of_the_field(key: str, text: str, value: Any) -> None:
-    made = REGISTRY.make("painter", {key: text})
+    made = REGISTRY.with_options(REGISTRY["painter"], {key: text})
     assert made == replace(Painter(), **{key: value})
     assert type(getattr(made, key)) is type(value)
 
 
 def test_no_options_give_the_registered_value(painter: Painter) -> None:
-    assert REGISTRY.make("painter") is painter
     assert REGISTRY.parse("painter") is painter
 
 
@@ -286,7 +285,7 @@ def test_texts_of_registered_backends_and_their_options_can_be_read_back() -> No
         assert REGISTRY.text_of(backend) == name
         if name != "painter":
             options = {option.name: option.default or "" for option in REGISTRY.describe(name).options}
-            assert REGISTRY.make(name, options) == backend
+            assert not options or REGISTRY.with_options(backend, options) == backend
     painter = Painter(
         start=Painter(steps=2, start=Painter()), either=0.5, helpers=(Painter(steps=3), Painter())
     )

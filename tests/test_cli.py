@@ -638,24 +638,6 @@ def test_backends_lists_the_registry(command: Command) -> None:
     assert "max_cliques" not in facts["dp"]["constraints"]
 
 
-def test_supported_constraints_are_listed_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    from jtsolve.cli.choices import _supported
-    from jtsolve.core.problem import ALL_FEATURES, ProblemFeature
-
-    def supported(features: frozenset[ProblemFeature]) -> str:
-        backend = REGISTRY["forward"]
-        changed = replace(backend.capabilities, features=features)
-        monkeypatch.setattr(type(backend), "capabilities", changed)
-        return _supported(backend)
-
-    assert supported(ALL_FEATURES) == "all"
-    assert supported(ALL_FEATURES - {ProblemFeature.MAX_CLIQUES}) == "all but max_cliques"
-    assert supported(frozenset({ProblemFeature.MAX_TREEWIDTH})) == "max_treewidth"
-    assert supported(frozenset()) == "none"
-
-
 # convert
 
 
@@ -874,19 +856,6 @@ def test_a_closed_pipe_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdout", stream)
         jtsolve.cli.output.emit("text")
         jtsolve.cli.output.emit(b"more")
-
-
-def test_a_full_device_is_an_input_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    class Full(io.TextIOWrapper):
-        def flush(self) -> None:
-            if not self.closed and os.fstat(self.fileno()).st_ino == place.stat().st_ino:
-                raise OSError(28, "No space left on device")
-
-    place = tmp_path / "full"
-    with Full(place.open("wb"), encoding="utf-8") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        with pytest.raises(InputError, match="No space left"):
-            jtsolve.cli.output.emit("text")
 
 
 def test_an_unexpected_error_ends_with_70_and_no_verdict(

@@ -58,7 +58,7 @@ def test_dask_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere:x", "tls://127.0.0.1:1"])
-def test_a_scheduler_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+def test_a_missing_scheduler_is_reported(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr("jtsolve.cluster._PATIENCE", 0.1)
 
@@ -123,7 +123,7 @@ def test_a_scheduler_without_workers_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_sums_are_added_by_a_tree(workers: Workers) -> None:
     shared = workers.share(10)
     parts = [workers.submit(lambda i, ten: i + ten, i, shared) for i in range(11)]
-    assert workers.result(workers.total(parts, sum, fan_in=3)) == sum(range(11)) + 110
+    assert workers.result(workers.total(parts, sum)) == sum(range(11)) + 110
 
 
 def test_leaving_early_cancels_the_rest(workers: Workers) -> None:

@@ -113,6 +113,13 @@ def test_an_interrupted_search_keeps_the_smallest_conflict(monkeypatch: pytest.M
     assert not has_tree(under(named(gaussian(0, 4), limits), conflict.parts))
 
 
+def test_a_cost_has_a_lower_bound_where_the_optimum_without_the_constraint_is_zero() -> None:
+    scores = SparseScores(2, {0b01: 0.0, 0b10: 0.0, 0b11: -1.0})
+    problem = named(scores, Constraints(required_edges=frozenset({0b11})))
+    (cost,) = jt.solve(problem).explain().costs
+    assert (cost.least, cost.most) == pytest.approx((1.0, 1.0))
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_constraint_costs_the_optimum_without_it_minus_the_optimum(seed: int) -> None:
     constraints = Constraints(max_treewidth=2, max_cliques=2, forbidden_edges=frozenset({0b011}))

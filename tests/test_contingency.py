@@ -19,7 +19,7 @@ from scipy.stats import chi2_contingency
 
 import jtsolve as jt
 from jtsolve.cli import run
-from jtsolve.cli.models import json_text
+from jtsolve.cli.output import json_text
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members
 from jtsolve.models import goodness as module

@@ -136,7 +136,7 @@ def test_rows_and_resamples_need_data(matrix: pd.DataFrame, rows: pd.DataFrame) 
         jt.learn()
 
 
-def test_a_matrix_read_as_rows_is_found(
+def test_a_matrix_that_is_read_as_rows_is_detected(
     matrix: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = _written(matrix, tmp_path, index=True)

@@ -246,7 +246,7 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
 
 def test_parameters_are_those_of_the_solver() -> None:
     problem = named(gaussian(0, 4))
-    backend = REGISTRY.make("cpsat", {"parameters": "cp_model_presolve:false+linearization_level:1"})
+    backend = REGISTRY.parse("cpsat:parameters=cp_model_presolve:false+linearization_level:1")
     assert isinstance(backend, ConstraintProgramming)
     assert backend.parameters == ("cp_model_presolve:false", "linearization_level:1")
     result = solve(problem, backend)
@@ -256,7 +256,7 @@ def test_parameters_are_those_of_the_solver() -> None:
 
 @pytest.mark.parametrize("text", ["colour:3", "linearization_level:high", "linearization_level:2+colour:3"])
 def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None:
-    backend = REGISTRY.make("cpsat", {"parameters": text})
+    backend = REGISTRY.parse(f"cpsat:parameters={text}")
     with pytest.raises(ChoiceError, match=r"cannot be '(colour:3|linearization_level:high)': CP-SAT has no"):
         solve(named(gaussian(0, 4)), backend)
 

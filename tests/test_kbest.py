@@ -23,7 +23,7 @@ from jtsolve.backends.dp.backend import DynamicProgramming
 from jtsolve.backends.registry import REGISTRY
 from jtsolve.core.problem import Constraints, Problem, ProblemFeature
 from jtsolve.core.ranking import Ranking, score_of
-from jtsolve.core.result import Status, Stop
+from jtsolve.core.result import Status, Stop, require_tree
 from jtsolve.core.run import Limits, Run
 from jtsolve.errors import ChoiceError, InputError, LimitError, RefusedError
 from jtsolve.io.documents import indented_json
@@ -33,7 +33,7 @@ from jtsolve.io.ranking import (
     ranking_to_json,
     read_ranking,
 )
-from jtsolve.kbest import graph_of_result, k_best
+from jtsolve.kbest import k_best
 from jtsolve.verify.ranking import check_ranking
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def agree(problem: Problem, backend: Backend, k: int | None, within: float | Non
     if within is not None and expected:
         wanted = [score for score in wanted if score >= expected[0] - within - 1e-9]
     assert [score_of(result) for result in ranking.results] == pytest.approx(wanted, abs=1e-6)
-    assert len({graph_of_result(result) for result in ranking.results}) == len(wanted)
+    assert len({result.tree for result in ranking.results}) == len(wanted)
     assert ranking.complete
     assert ranking.proved == len(wanted)
     assert ranking.stop is Stop.FINISHED
@@ -113,8 +113,8 @@ def test_an_infeasible_problem_has_no_best_trees() -> None:
 
 def test_graphs_that_the_problem_forbids_stay_forbidden() -> None:
     problem = named(gaussian(5, 4))
-    first = k_best(problem, Brute(), k=1)
-    rest = named(gaussian(5, 4), Constraints(forbidden_graphs=frozenset({graph_of_result(first.results[0])})))
+    best = require_tree(k_best(problem, Brute(), k=1).best)
+    rest = named(gaussian(5, 4), Constraints(forbidden_graphs=frozenset({best.edge_sets})))
     ranking = agree(rest, ClutterCuts(), 3)
     assert [score_of(result) for result in ranking.results] == pytest.approx(true_scores(problem)[1:4])
 
@@ -132,7 +132,7 @@ def test_auto_selects_a_backend_that_can_forbid_graphs() -> None:
 @pytest.mark.parametrize(
     "wanted", [{}, {"k": 0}, {"within": -1.0}, {"within": float("nan")}, {"within": inf}]
 )
-def test_a_number_of_trees_that_makes_no_sense_is_refused(wanted: dict[str, Any]) -> None:
+def test_numbers_of_trees_out_of_range_are_refused(wanted: dict[str, Any]) -> None:
     with pytest.raises(ChoiceError, match=r"k is 0|within|give k"):
         k_best(named(gaussian(0, 3)), Brute(), **wanted)
 

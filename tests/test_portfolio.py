@@ -408,7 +408,7 @@ def test_no_members_are_refused() -> None:
 
 
 def test_members_are_written_with_plus_signs() -> None:
-    portfolio: Any = REGISTRY.make("portfolio", {"members": "forward+chowliu"})
+    portfolio: Any = REGISTRY.parse("portfolio:members=forward+chowliu")
     assert [member.name for member in portfolio.members] == ["forward", "chowliu"]
 
 

@@ -57,13 +57,13 @@ def test_the_optimum_of_every_exact_backend_gets_a_certificate(name: str) -> Non
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_results_under_every_constraint_get_one(feature: ProblemFeature) -> None:
+def test_results_under_every_constraint_get_a_certificate(feature: ProblemFeature) -> None:
     problem = random_problem(3, 4, frozenset({feature}))
     result, certificate = prove(problem, solve(problem, Brute(), Run(ALONE)), Run(ALONE))
     assert verify(problem, result_to_document(result), certificate) == ()
 
 
-def test_that_there_is_no_tree_gets_one() -> None:
+def test_infeasibility_gets_a_certificate() -> None:
     problem = replace(named(gaussian(0, 2)), constraints=CONNECTED)
     result, certificate = prove(problem, solve(problem, REGISTRY["dp"], Run(ALONE)), Run(ALONE))
     assert (result.status, result.bound) == (Status.INFEASIBLE, -inf)

@@ -12,6 +12,7 @@ import pytest
 
 from jtsolve.console import FirstRunLine, NotebookOutput, TerminalLine, display_here, figures, is_watched
 from jtsolve.core import run as core_run
+from jtsolve.core.machine import resident_memory
 from jtsolve.core.result import Stop
 from jtsolve.core.run import COMPILING, Console, Limits, Progress, Run
 from jtsolve.errors import ChoiceError, LimitError
@@ -64,8 +65,6 @@ def test_a_part_ends_earlier_and_never_later() -> None:
     assert run.part(-5).stop is Stop.TIME
     assert run.part(10).left < 11
     assert run.part(1e6).left <= 1000
-    assert run.part(seed=7).seed == 7
-    assert run.part(threads=1).threads == 1
     assert (run.part().seed, run.part().threads) == (3, 2)
 
 
@@ -213,11 +212,13 @@ def test_other_threads_leave_signals_alone() -> None:
 
 
 def test_memory_and_time_are_required_with_need_limit_and_remedies() -> None:
-    run = Run(started_long_ago(9, memory=1))
+    run = Run(started_long_ago(9, memory=resident_memory() + 10**8))
     with pytest.raises(
         LimitError, match=r"the table needs .* GB of memory, but .* larger limit, fewer columns"
     ):
         run.require_memory(10**9, "the table needs", "fewer columns")
+    with pytest.raises(LimitError, match=r"larger limit, since the program itself holds [\d.]+ GB$"):
+        Run(Limits(memory=1)).require_memory(1, "the table needs", "fewer columns")
     with pytest.raises(LimitError, match=r"the time limit ended the reading; nothing is written\. .*columns"):
         run.require_time("the reading", "fewer columns")
     Run().require_memory(0, "the table needs", "fewer columns")
@@ -305,7 +306,7 @@ def test_a_notebook_has_one_output_which_is_updated_and_empty_in_the_end(
 def test_without_a_terminal_only_compilation_is_announced_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FirstRunLine, "said", False)
+    monkeypatch.setattr(FirstRunLine, "announced", False)
     for note in ("search", COMPILING, "search", COMPILING):
         shown = display_here()
         assert isinstance(shown, FirstRunLine)

@@ -41,7 +41,7 @@ from jtsolve.selection.pc import PC
 from jtsolve.selection.running import within_limits
 from jtsolve.selection.screens import Correlations, GivenGraph, PcScreen
 from jtsolve.solving import solve
-from jtsolve.study.supersets import LIKELY, read_screened, read_superset
+from jtsolve.study.graphs import LIKELY, graph_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,6 +234,8 @@ def test_an_interruption_and_errors_of_the_work_are_passed_on() -> None:
         within_limits(fail, Run())
     with pytest.raises(LimitError, match="nothing is written"):
         jt.select(_walk(), time=1e-9)
+    with pytest.raises(LimitError, match=r"the limit is 0\.001 GB"):
+        jt.select(_walk(), memory=0.001)
 
 
 # Supersets, constraints, triangulations
@@ -247,10 +249,10 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
     best = UndirectedGraph.from_edges(names, solved.tree.graph_edges)
     path = tmp_path / "x.json"
     path.write_bytes(result_to_json(solved))
-    assert read_superset(path).aligned(names) == best
+    assert graph_in(path)[0].aligned(names) == best
     ranking = k_best(problem.with_treewidth(2), k=3)
     path.write_bytes(ranking_to_json(ranking))
-    union = read_superset(path).aligned(names)
+    union = graph_in(path)[0].aligned(names)
     assert best.is_subgraph_of(union)
     assert union.size > best.size
     for method in ("certified", "exact"):
@@ -259,14 +261,14 @@ def test_supersets_come_from_graphs_results_and_posteriors(tmp_path: Path) -> No
         path.write_bytes(posterior_to_json(posterior))
         bounds = posterior.intervals
         most = posterior.edges if bounds is None else bounds.high
-        assert read_superset(path).size == int((np.triu(most, 1) >= LIKELY).sum())
+        assert graph_in(path)[0].size == int((np.triu(most, 1) >= LIKELY).sum())
     values = json.loads(path.read_bytes())
     values["edges"].pop()
     path.write_text(json.dumps(values), encoding="utf-8")
     with pytest.raises(InputError, match=r"the pair '\w+', '\w+' is missing"):
-        read_superset(path)
+        graph_in(path)[0]
     write_graph(graph_to_document(best), path)
-    assert read_superset(path) == best
+    assert graph_in(path)[0] == best
 
 
 def test_constraints_keep_a_tree_within_the_triangulated_superset() -> None:
@@ -287,16 +289,16 @@ def test_exact_backends_refine_a_screened_graph(
     pairs = [("abcde".index(u), "abcde".index(v)) for u, v in document.selection.superset]
     left = UndirectedGraph.from_edges("abcde", pairs)
     assert len(document.edges) < left.size < 10
-    assert read_screened(graph) == left
+    assert graph_in(graph, screened=True)[0] == left
     search = ["solve", numbers, "--score", "gaussian-bic", "--quiet", "--output", result]
     assert _run(*search, "--treewidth", "4", "--constraint", f"within_graph={graph}") == 0
     cover = UndirectedGraph.from_edges("abcde", triangulation(left).graph_edges)
-    assert read_superset(result).aligned(cover.names).is_subgraph_of(cover)
+    assert graph_in(result)[0].aligned(cover.names).is_subgraph_of(cover)
     # The weakest pairs, which no tree would have by itself.
     chain = UndirectedGraph.from_edges("abcde", [(0, 2), (2, 4)])
     write_graph(graph_to_document(chain), other)
     assert _run(*search, "--treewidth", "1", "--constraint", f"require_graph={other}") == 0
-    assert chain.is_subgraph_of(read_superset(result).aligned(chain.names))
+    assert chain.is_subgraph_of(graph_in(result)[0].aligned(chain.names))
     assert (
         _run(
             *search,
@@ -309,7 +311,7 @@ def test_exact_backends_refine_a_screened_graph(
         )
         == 0
     )
-    assert read_superset(result).aligned(chain.names) == chain
+    assert graph_in(result)[0].aligned(chain.names) == chain
     capsys.readouterr()
     assert _run(*search, "--treewidth", "1", "--constraint", f"within_graph={other}", "--require", "a,b") == 2
     assert "edge a – b is both required and forbidden" in capsys.readouterr().err

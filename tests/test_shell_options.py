@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from problems import gaussian, named
 
 from jtsolve.cli import run
 from jtsolve.core.problem import Constraints
 from jtsolve.errors import InputError
-from jtsolve.io.instance import read_problem
+from jtsolve.io.instance import read_problem, write_problem
 from jtsolve.io.result import read_result
 
 if TYPE_CHECKING:
@@ -265,5 +266,16 @@ def test_compare_accepts_constraints_and_the_same_words_again(
     assert command(*words, "--resume", "--quiet")[0] == 0
     code, _, err = command(*words, "--forbid", "b,c", "--seeds", "1", "--resume")
     assert code == 2
-    assert "made with other words; leave out: --seeds, --forbid" in err
+    assert "made with other options; leave out: --seeds, --forbid" in err
     assert command("compare", "--resume", "--output", folder, "--quiet")[0] == 0
+
+
+def test_constrained_instances_of_a_comparison_keep_apart(command: Call, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a/b.json", "a-b.json", "c/b.json")]
+    for path in paths:
+        path.parent.mkdir(exist_ok=True)
+        write_problem(named(gaussian(3, 3), name=path.parent.name), path)
+    words = ("--backends", "dp", "--forbid", "A,B", "--plan", "--output", tmp_path / "run")
+    assert command("compare", *paths, *words)[0] == 0
+    written = [read_problem(path).name for path in (tmp_path / "run" / "instances").rglob("*.json.gz")]
+    assert sorted(written) == sorted([tmp_path.name, "a", "c"])

@@ -289,14 +289,16 @@ def test_every_reason_to_refuse_is_given_at_once() -> None:
         (Constraints(), Outcome(JunctionTree(2, (0b11,), ())), "variables"),
     ],
 )
-def test_a_lying_backend_is_found_out(constraints: Constraints, outcome: Outcome, message: str) -> None:
+def test_a_wrong_answer_of_a_backend_is_detected(
+    constraints: Constraints, outcome: Outcome, message: str
+) -> None:
     asked = named(gaussian(3, 3), constraints)
     with pytest.raises(InternalError, match=message) as caught:
         solve(asked, claims(outcome))
     assert "'scripted'" in str(caught.value)
 
 
-def test_a_lying_report_is_found_out_too(problem: Problem) -> None:
+def test_a_wrong_report_is_detected(problem: Problem) -> None:
     def script(_problem: Problem, _limits: Limits, report: Report) -> Outcome:
         report(tree=CHAIN)
         report(bound=CHAIN.score(problem.scores) - 3)
@@ -434,7 +436,7 @@ def test_if_nothing_fits_every_reason_is_given(problem: Problem, registry: dict[
         registry[one.name] = one
     with pytest.raises(LimitError) as caught:
         choose_backend(problem, Run(Limits(memory=10**9)))
-    assert "big: It would need 1e+03 GB." in str(caught.value)
+    assert "big: It would need 1e+03 GB, above the limit of 1 GB." in str(caught.value)
     assert "small: It supports at most 2 variables, not 3." in str(caught.value)
 
 

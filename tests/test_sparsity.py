@@ -108,7 +108,7 @@ def test_no_edge_is_left_that_costs_nothing(n: int, seed: int, constant: bool) -
             assert JunctionTree.from_graph(less).score(problem.scores) != found.score(problem.scores)
 
 
-def test_sets_without_a_score_are_not_looked_for() -> None:
+def test_sets_without_a_score_are_not_searched() -> None:
     scores = SparseScores(3, {0b111: 1.0, 0b001: 0.0, 0b010: 0.0})
     problem = Problem(tuple(Variable(name) for name in "abc"), scores)
     tree = JunctionTree(3, (0b111,), ())

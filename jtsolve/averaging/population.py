@@ -81,7 +81,7 @@ class PopulationPosterior:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """The candidate sizes of the population, one for each probability."""
+        """The candidate sizes of the population, shape (K,), one for each probability."""
         return self.observed + max(1, len(self.strata)) + np.arange(self.probabilities.size)
 
     @property

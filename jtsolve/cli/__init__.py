@@ -1,8 +1,7 @@
 """The command line: one module per command, assembled here.
 
 Heavy imports are inside the commands, so that `--help` answers at once. The modules do without
-`from __future__ import annotations`, since typer reads the annotations. Paths are declared `readable=False`:
-outputs need not be readable, and our own messages on unreadable inputs say more than typer's.
+`from __future__ import annotations`, since typer reads the annotations.
 """
 
 import os
@@ -21,15 +20,23 @@ import typer
 from typer.main import get_command
 
 from jtsolve.cli.help import PanelCommand
-from jtsolve.cli.output import INTERNAL, INTERRUPTED, WRONG_USE, complain, exit_code, murmur, writing_output
+from jtsolve.cli.output import (
+    INTERNAL,
+    INTERRUPTED,
+    WRONG_USE,
+    exit_code,
+    print_error,
+    print_note,
+    writing_output,
+)
 from jtsolve.core.outputs import one_call
 from jtsolve.errors import ChoiceError, JtsolveError, at
 from jtsolve.options import Door
 
 __all__ = ["COMMANDS", "app", "run"]
 
-# The idle threads of OpenBLAS, which numpy loads, wait actively for 2^26 cycles each: longer than many a
-# command takes. 2^16 are enough to bridge two products of matrices.
+# Idle threads of OpenBLAS, which numpy loads, wait actively for 2^26 cycles each: longer than many commands
+# run. 2^16 cycles are enough to bridge two matrix products.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")
 
 COMMANDS = {
@@ -44,19 +51,20 @@ COMMANDS = {
 
 _ELSEWHERE = {
     **dict.fromkeys(
-        ("predict", "classify"), "'impute' fills in missing values; 'query' asks for one variable"
+        ("predict", "classify"),
+        "'impute' fills in missing values; 'query' computes probabilities",
     ),
     **dict.fromkeys(("learn", "train", "search"), "'solve' finds a tree, and 'fit' a model"),
-    **dict.fromkeys(("infer", "marginals", "ask"), "'query' asks for probabilities"),
+    **dict.fromkeys(("infer", "marginals", "ask"), "'query' computes probabilities"),
     **dict.fromkeys(("plot", "draw", "print"), "'show' draws or prints a file"),
     "encode": "'convert' writes an instance as a formula: OUT ends in .wcnf, .lp, .mps or .pbtxt",
     "triangulate": "'show GRAPH' shows the junction tree of a graph",
 }
-"""What commands of other programs are here."""
+"""Commands of other programs, and their counterparts here."""
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001 - the signature of typer's callbacks
+    if requested:
         from jtsolve.core.version import __version__
 
         sys.stdout.write(f"jtsolve {__version__}\n")
@@ -77,7 +85,7 @@ def main(
 
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
-"""Which typer does not export."""
+"""The usage error of click, which typer does not export."""
 
 
 def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -96,23 +104,20 @@ def app(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 @cache
 def _commands(first: str | None) -> Any:
-    """Returns the command that the first argument names, or all, as typer assembles them.
-
-    Assembled once, since that takes longer than many commands.
-    """
+    """Returns the command that the first argument names, or all of them; assembled once, since it is slow."""
     return get_command(app() if first not in COMMANDS else app([first]))
 
 
 def _help_written(arguments: Sequence[str]) -> AbstractContextManager[None]:
-    """Returns the handler for help that typer cannot write; without arguments, commands print it too."""
-    asked = any(
+    """Returns the handler of errors in writing help, which commands also print without arguments."""
+    requested = any(
         word in ("--help", "--help-all", "--version") or word.endswith("-completion") for word in arguments
     )
-    return writing_output() if asked or len(arguments) <= 1 else nullcontext()
+    return writing_output() if requested or len(arguments) <= 1 else nullcontext()
 
 
 def _called(arguments: list[str], started: float) -> int:
-    """Calls the command; a usage error quotes the arguments, so it is escaped and cut like all messages."""
+    """Calls the command; usage errors quote arguments, and so are escaped and shortened like all messages."""
     if arguments and arguments[0] in _ELSEWHERE:
         raise ChoiceError(f"there is no command '{arguments[0]}'; {_ELSEWHERE[arguments[0]]}")
     command, code = _commands(arguments[0] if arguments else None), 0
@@ -123,7 +128,7 @@ def _called(arguments: list[str], started: float) -> int:
         text = StringIO()
         error.show(file=text)
         for line in text.getvalue().split("\n")[:-1]:
-            murmur(line)
+            print_note(line)
         return WRONG_USE
     return code or 0
 
@@ -148,17 +153,17 @@ def run(arguments: Sequence[str], started: float, interrupted: Callable[[], bool
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
     except (JtsolveError, MemoryError) as error:
-        complain(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
+        print_error(str(error) or "out of memory; lower the treewidth, or set a --memory-limit")
         return exit_code(error)
-    except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, would say that a check failed
+    except Exception as error:  # noqa: BLE001 - Python's own exit code, 1, would mean a failed check
         if isinstance(error, OSError) and error.errno == ENAMETOOLONG:
-            complain(f"the name of a file is too long: '{str(error.filename)[:60]}…'; give a shorter one")
+            print_error(f"the name of a file is too long: '{str(error.filename)[:60]}…'; give a shorter one")
             return WRONG_USE
         if not interrupted():
-            complain(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
+            print_error(f"this is a bug in jtsolve; please report it with this traceback\n{format_exc()}")
             return INTERNAL
         code = INTERRUPTED
     if code == INTERRUPTED:
         solving = "solve" in arguments[:1]
-        complain(f"interrupted before {'a tree was found' if solving else 'it was finished'}")
+        print_error(f"interrupted before {'a tree was found' if solving else 'it was finished'}")
     return code

@@ -6,7 +6,6 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import (
-    LOCAL,
     SEARCH,
     ConstraintOptions,
     Executor,
@@ -28,13 +27,14 @@ from jtsolve.cli.output import (
     INTERRUPTED,
     NO_TREE,
     NOT_CONVERGED,
-    complain,
     emit,
-    murmur,
+    print_error,
+    print_note,
 )
 from jtsolve.cli.problems import read_or_score
 from jtsolve.core.formats import DRAWS, POSTERIOR
 from jtsolve.core.outputs import claim_outputs
+from jtsolve.options import EXECUTOR
 
 if TYPE_CHECKING:
     from jtsolve.averaging.method import AveragingMethod, Draws
@@ -59,16 +59,10 @@ def average(
     ] = "auto",
     treewidth: Treewidth = None,
     edge_odds: Annotated[
-        float,
-        typer.Option(
-            metavar="X",
-            help="Prior odds of an edge.",
-            rich_help_panel=SEARCH,
-        ),
+        float, typer.Option(metavar="X", help="Prior odds of an edge.", rich_help_panel=SEARCH)
     ] = 1.0,
     trees: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH),
+        int, typer.Option(metavar="N", min=0, help="Draw N trees instead.", rich_help_panel=SEARCH)
     ] = 0,
     constrain: ConstraintOptions,
     score: ScoreName = None,
@@ -76,7 +70,7 @@ def average(
     table: MatrixOptions,
     spend: LimitOptions,
     seed: Seed = 0,
-    executor: Executor = LOCAL,
+    executor: Executor = EXECUTOR.default,
     output: ResultFile = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -86,13 +80,13 @@ def average(
     Data are scored by niw, states alone by bdeu, unless --score names another; with --score, a file of any
     name is read as data.
 
-    Each graph counts once, weighted by its score. Exact sums need no samples; where their
-    tables do not fit, certified sums give intervals that are proved, and chains say whether they converged;
-    'jtsolve methods' explains them, and the bootstrap. 'jtsolve show' draws the posterior. With --trees,
-    graphs are drawn, independently or from chains that have converged.
+    Each graph counts once, weighted by its score. Exact sums need no samples. Where their tables do not fit,
+    certified sums give proved intervals, and chains report whether they converged; 'jtsolve methods' explains
+    them and the bootstrap. 'jtsolve show' draws the posterior. With --trees, graphs are drawn, independently
+    or from chains that have converged.
 
     Exit codes: 3: no graph meets the constraints; 4: no resample was done within the limits, or the scheduler
-    has gone; 5: the chains did not converge, or an interval is wider than the tolerance.
+    was lost; 5: the chains did not converge, or an interval is wider than the tolerance.
     """
     claim_outputs(output, kind=DRAWS if trees else POSTERIOR)
 
@@ -123,10 +117,10 @@ def average(
     if trees:
         draws = draw_trees(problem, trees, method=how, run=run, edge_odds=edge_odds)
         if draws is None:
-            complain("no graph meets the constraints")
+            print_error("no graph meets the constraints")
             raise typer.Exit(INFEASIBLE)
         if (off := draws.diagnostics.get("total_variation")) is not None and not quiet:
-            murmur(f"the draws are off the posterior by {off:.2g} at most, in total variation")
+            print_note(f"the draws are off the posterior by {off:.2g} at most, in total variation")
         text = _lines(problem, draws)
         if output is None:
             emit(text)
@@ -137,13 +131,13 @@ def average(
         rows = None if study is None or data is None else SourceRows(study.score, data)
         found = averaged(problem, method=how, run=run, edge_odds=edge_odds, cluster=cluster, rows=rows)
     if found is None:
-        complain("no graph meets the constraints")
+        print_error("no graph meets the constraints")
         raise typer.Exit(INFEASIBLE)
 
     from jtsolve.averaging.document import posterior_to_json
     from jtsolve.cli.summary import describe_posterior
 
-    lost = _loss(found)
+    lost = _early_end(found)
     document = posterior_to_json(found)
     if output is not None:
         write_atomically(output, document)
@@ -152,24 +146,24 @@ def average(
     elif not quiet:
         emit(describe_posterior(found))
     if (warning := found.warning) is not None:
-        complain(warning)
+        print_error(warning)
     if lost is not None:
         raise typer.Exit(lost)
     raise typer.Exit(FOUND if found.converged else NOT_CONVERGED)
 
 
-def _loss(posterior: "GraphPosterior") -> int | None:
-    """Returns the exit code if chains or resamples ended early, after printing the reason; otherwise None."""
+def _early_end(posterior: "GraphPosterior") -> int | None:
+    """Prints why chains or resamples ended early, and returns the exit code; None if they did not."""
     from jtsolve.cluster import lost
     from jtsolve.core.result import Stop
 
     if (why := posterior.diagnostics.get("no_bootstrap")) is not None:
-        complain(f"no resample was done, so the posterior has no strengths beside it. {why['reason']}")
+        print_error(f"no resample was done, so the posterior has no strengths beside it. {why['reason']}")
         return INTERRUPTED if why["stop"] == Stop.INTERRUPTED.value else NO_TREE
     resampled = posterior.bootstrap is not None and posterior.bootstrap.stop is Stop.LOST
     if not resampled and posterior.diagnostics.get("stop") != Stop.LOST.value:
         return None
-    complain(str(lost()))
+    print_error(str(lost()))
     return NO_TREE
 
 

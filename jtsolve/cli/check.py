@@ -5,8 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.options import ConstraintOptions, Json, expand_option_groups, flags_given
-from jtsolve.cli.output import FAULTY, complain_of, emit
+from jtsolve.cli.options import (
+    ConstraintOptions,
+    Json,
+    expand_option_groups,
+    file_argument,
+    file_option,
+    flags_given,
+)
+from jtsolve.cli.output import FAULTY, emit, emit_json, print_faults
 from jtsolve.errors import ChoiceError
 
 if TYPE_CHECKING:
@@ -17,17 +24,9 @@ if TYPE_CHECKING:
 @expand_option_groups
 def check(
     *,
-    instance: Annotated[
-        Path,
-        typer.Argument(readable=False, metavar="INSTANCE", help="The instance file; or a selected graph."),
-    ],
-    result: Annotated[
-        Path | None, typer.Argument(readable=False, metavar="RESULT", help="The result file.")
-    ] = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", readable=False, help="Verify the bound, too, by this certificate."),
-    ] = None,
+    instance: Annotated[Path, file_argument("INSTANCE", "The instance file; or a selected graph.")],
+    result: Annotated[Path | None, file_argument("RESULT", "The result file.")] = None,
+    certificate: Annotated[Path | None, file_option("Verify the bound, too, by this certificate.")] = None,
     constrain: ConstraintOptions,
     json: Json = False,
 ) -> None:
@@ -62,22 +61,20 @@ def check(
         faults, status = faults_of(problem, document), document.status.value
     else:
         faults, status = check_ranking(problem, document), _status(document)
-    complain_of(result, faults)
+    print_faults(result, faults)
     if certificate is not None:
         found = verify(problem, document, read_certificate(certificate))
         wrong = tuple(fault for fault in found if fault not in faults)
-        complain_of(certificate, wrong)
+        print_faults(certificate, wrong)
         faults += wrong
     tighter = () if faults else tightened(problem, document)
     if json:
-        from json import dumps
-
         verdict = {"right": not faults, "faults": faults}
         if certificate is not None:
             verdict["bound_verified"] = not faults
         if tighter:
             verdict["tighter"] = tighter
-        emit(dumps(verdict, indent=2, ensure_ascii=False))
+        emit_json(verdict)
     elif not faults:
         what = "a bound is not verified by checking" if certificate is None else "the bound is verified"
         under = f" under a tighter {' and '.join(tighter)} than the instance's" if tighter else ""
@@ -88,22 +85,19 @@ def check(
 
 def _check_graph(path: Path, *, json: bool) -> None:
     """Checks the selection in a graph file."""
-    from jtsolve.core.files import read_file
     from jtsolve.io.documents import format_of
     from jtsolve.io.graph import FORMAT, read_document
     from jtsolve.verify.selection import check_selection
 
-    if format_of(read_file(path)) != FORMAT:
+    if format_of(path) != FORMAT:
         raise ChoiceError(
             f"{path} is not a graph of 'jtsolve select'; to check a result, give INSTANCE RESULT"
         )
     document = read_document(path)
     faults = check_selection(document)
-    complain_of(path, faults)
+    print_faults(path, faults)
     if json:
-        from json import dumps
-
-        emit(dumps({"right": not faults, "faults": faults}, indent=2, ensure_ascii=False))
+        emit_json({"right": not faults, "faults": faults})
     elif document.selection is not None and not faults:
         emit(f"{path}: right ({len(document.edges)} edges in {len(document.selection.steps)} steps)")
     if faults:
@@ -112,12 +106,11 @@ def _check_graph(path: Path, *, json: bool) -> None:
 
 def _read(path: Path) -> "ResultDocument | RankingDocument":
     """Returns a result, or a ranking if the file begins as one."""
-    from jtsolve.core.files import read_file
     from jtsolve.io.documents import format_of
     from jtsolve.io.ranking import FORMAT, read_ranking
     from jtsolve.io.result import read_result
 
-    return read_ranking(path) if format_of(read_file(path)) == FORMAT else read_result(path)
+    return read_ranking(path) if format_of(path) == FORMAT else read_result(path)
 
 
 def _status(document: "RankingDocument") -> str:

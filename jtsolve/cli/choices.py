@@ -8,7 +8,7 @@ import typer
 
 from jtsolve.cli import completion
 from jtsolve.cli.options import Json
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit, emit_json
 
 if TYPE_CHECKING:
     from jtsolve.core.backend import Backend
@@ -45,15 +45,13 @@ def _show(registry: "Registry[Any]", name: str | None, json: bool) -> None:  # n
     """Prints all values of a registry, or one with the meaning of its options."""
     values = registry.everything() if name is None else {name: registry.find(name)}
     if json:
-        from json import dumps
-
         found = []
         for value in values.values():
             about = registry.describe(value)
             options = [option._asdict() for option in about.options]
             facts = _facts(value) if hasattr(value, "capabilities") else {}
             found.append({"name": about.name, "summary": about.summary, **facts, "options": options})
-        emit(dumps(found if name is None else found[0], indent=2, ensure_ascii=False))
+        emit_json(found if name is None else found[0])
         return
     paragraphs = []
     for value in values.values():

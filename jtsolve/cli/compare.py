@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jtsolve.cli.options import ConstraintOptions, Executor, expand_option_groups
-from jtsolve.cli.output import FAULTY, murmur
+from jtsolve.cli.output import FAULTY, print_note
 from jtsolve.core.formats import TABLE
 from jtsolve.errors import ChoiceError
 from jtsolve.options import EXECUTOR
@@ -56,8 +56,7 @@ def compare(
         typer.Option(file_okay=False, readable=False, metavar="RUN/", help="The folder of the comparison."),
     ],
     instances: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="INSTANCES…", help="Instances, or folders of them."),
+        list[str] | None, typer.Argument(metavar="INSTANCES…", help="Instances, or folders of them.")
     ] = None,
     grid: GridOptions,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Runs at a time.")] = 1,
@@ -76,8 +75,8 @@ def compare(
 ) -> None:
     """Compare backends: run them all, check every tree again, and report.
 
-    You can stop it at any moment; --resume does the missing runs, also beside the words that began the
-    comparison. Exit code 1: a tree is wrong, or runs contradict each other.
+    You can stop it at any moment; --resume does the missing runs, alone or with the options of the first
+    call. Exit code 1: a tree is wrong, or runs contradict each other.
     """
     from jtsolve.compare.folder import Folder
 
@@ -89,7 +88,7 @@ def compare(
         changed = [word for word, value in request.items() if plan.request.get(word) != value]
         if changed:
             raise ChoiceError(
-                f"--resume continues the plan in the folder, which was made with other words; leave out: "
+                f"--resume continues the plan in the folder, which was made with other options; leave out: "
                 f"{', '.join(changed)}"
             )
     else:
@@ -104,7 +103,9 @@ def compare(
         folder.write_plan(plan)
     if plan_only:
         paths = folder.write_specs(plan.specs)
-        murmur(f"{len(paths)} specifications are in {paths[0].parent}; run each: jtsolve run FILE --output …")
+        print_note(
+            f"{len(paths)} specifications are in {paths[0].parent}; run each: jtsolve run FILE --output …"
+        )
         return
     _execute(folder, plan, chosen, jobs, quiet=quiet, warm=not no_warm_up)
 
@@ -127,7 +128,7 @@ def _executor(name: str, jobs: int) -> "Place":
 
 
 def _request(instances: "Sequence[str]", *groups: Any) -> dict[str, Any]:
-    """Returns the words of a command that its plan depends on: a value by flag, and the instances."""
+    """Returns the instances and options that determine the plan, by flag."""
     request: dict[str, Any] = {"INSTANCES": list(instances)} if instances else {}
     for group in groups:
         for entry in fields(group):
@@ -195,13 +196,11 @@ def _instances(folder: "Folder", constrain: ConstraintOptions, files: Sequence[P
     restrictions = constrain.restrictions()
     if not restrictions:
         return list(files)
-    place = folder.path / "instances"
     folder.make()
-    place.mkdir(exist_ok=True)
-    instances = []
-    for path, label in zip(files, labels(files), strict=True):
-        instances.append(place / f"{label.replace('/', '-')}.json.gz")
-        write_problem(restrictions.on(read_problem(path)), instances[-1])
+    instances = [folder.path / "instances" / f"{label}.json.gz" for label in labels(files)]
+    for path, instance in zip(files, instances, strict=True):
+        instance.parent.mkdir(parents=True, exist_ok=True)
+        write_problem(restrictions.on(read_problem(path)), instance)
     return instances
 
 
@@ -215,7 +214,7 @@ def _execute(
     with folder.journal() as journal:
         rows = folder.rows()  # the journal is locked: no other process adds rows
         missing = [spec for spec in plan.specs if spec.id not in rows]
-        say = (lambda _: None) if quiet else murmur
+        say = (lambda _: None) if quiet else print_note
         board = Board(journal, missing, list(rows.values()), jobs, say)
         try:
             if warm and missing:

@@ -1,4 +1,4 @@
-"""What a shell offers after an option, when a user presses the tabulator: names, loaded then only."""
+"""Shell completion of the values of options; registries are loaded only on completion."""
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -13,7 +13,7 @@ REGISTRIES = {
     "models": "jtsolve.study.kinds:MODELS",
     "methods": "jtsolve.averaging.registry:METHODS",
 }
-"""A value with a name and options."""
+"""The registries of values with a name and options."""
 
 
 def registry_of(kind: str) -> "Registry[Any]":

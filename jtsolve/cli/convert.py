@@ -5,19 +5,14 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Treewidth
+from jtsolve.cli.options import Treewidth, file_argument
 from jtsolve.core.formats import CONVERTED, FORMULA
 from jtsolve.core.outputs import claim_outputs
 
 
 def convert(
-    source: Annotated[Path, typer.Argument(readable=False, metavar="IN", help="The instance to read.")],
-    target: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, metavar="OUT", help="The file to write; its suffix selects the format."
-        ),
-    ],
+    source: Annotated[Path, file_argument("IN", "The instance to read.")],
+    target: Annotated[Path, file_argument("OUT", "The file to write; its suffix selects the format.")],
     treewidth: Treewidth = None,
     prune_below: Annotated[
         float | None,

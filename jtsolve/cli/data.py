@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import file_option
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import require_same_format
 from jtsolve.core.outputs import claim_outputs
@@ -27,9 +28,7 @@ def list_data_sets() -> None:
 @data.command("example")
 def find_example(
     name: Annotated[str, typer.Argument(metavar="NAME", help="survey, survey-network, or zoo.")],
-    output: Annotated[
-        Path | None, typer.Option(metavar="FILE", readable=False, help="Copy it to this file.")
-    ] = None,
+    output: Annotated[Path | None, file_option("Copy it to this file.")] = None,
 ) -> None:
     """Print the path of a small file installed with jtsolve: a data set, its network, or an instance."""
     from jtsolve.core.files import read_bytes, write_atomically
@@ -49,18 +48,10 @@ def fetch_data_set(
     name: Annotated[str, typer.Argument(metavar="NAME", help="One of 'jtsolve data list'.")],
     folder: Annotated[
         Path | None,
-        typer.Option(
-            "--from",
-            metavar="FOLDER",
-            readable=False,
-            help="Take it from this folder instead of the network.",
-        ),
+        file_option("Read it from this folder instead of the network.", metavar="FOLDER", flag="--from"),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", readable=False, help="Write it here (.gz: compressed); default: the cache."
-        ),
+        Path | None, file_option("Write it here (.gz: compressed); default: the cache.")
     ] = None,
 ) -> None:
     """Fetch a data set, verify its SHA-256, and print the path of its file.

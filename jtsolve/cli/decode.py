@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jtsolve.cli.options import Instance, Json, ResultFile
+from jtsolve.cli.options import Instance, Json, ResultFile, file_argument
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 def decode(
     context: typer.Context,
     instance: Instance,
-    model: Annotated[
-        Path, typer.Argument(readable=False, metavar="MODEL", help="The solution that the solver wrote.")
-    ],
+    model: Annotated[Path, file_argument("MODEL", "The solution that the solver wrote.")],
     treewidth: Annotated[
         int | None, typer.Option(metavar="K", min=0, help="The treewidth that was encoded.")
     ] = None,
@@ -49,7 +47,7 @@ def decode(
     try:
         result = solve(problem, _outside(answer), run)
     except InternalError as error:  # a fault found by the check is the file's here, not ours
-        remedy = "solve the formula that 'jtsolve convert' makes of this instance, with the same constraints"
+        remedy = "solve the formula of this instance by 'jtsolve convert', with the same constraints"
         raise InputError(str(model), "", str(error), remedy) from None
     if output is not None:
         write_atomically(output, result_to_json(result))

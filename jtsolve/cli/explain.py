@@ -14,8 +14,9 @@ from jtsolve.cli.options import (
     Seed,
     Treewidth,
     expand_option_groups,
+    file_option,
 )
-from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit
+from jtsolve.cli.output import FOUND, INFEASIBLE, NO_TREE, emit, emit_json
 from jtsolve.core.formats import INSTANCE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import BACKEND
@@ -33,26 +34,22 @@ def explain(
     seed: Seed = 0,
     output: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Write the problem under the conflict alone, an instance for 'solve --certificate' (.json).",
-        ),
+        file_option("Write the problem under the conflict alone here, for 'solve --certificate' (.json)."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Explain why no tree meets the constraints, or the cost of each of them.
 
-    Without a tree: a minimal conflict, constraints that together exclude every tree, where any of them may be
-    left out. With one: the score of the best tree without the constraint minus that with it. Limits end the
-    search with the smallest conflict so far. 'jtsolve score' makes an instance of a data file.
+    Without a tree: a minimal conflict. Its constraints together exclude every tree, and without any one of
+    them there is a tree. With a tree: the score of the best tree without the constraint minus that with it.
+    Limits end the search with the smallest conflict so far. 'jtsolve score' turns data into an instance.
 
     Exit codes: 0 there is a tree; 3 there is none; 4 the limits ended the search for one.
     """
     claim_outputs(output, kind=INSTANCE)
+    from jtsolve.conflict import explained
     from jtsolve.io.instance import read_problem
     from jtsolve.study.arguments import backend_of
-    from jtsolve.study.explaining import explained
 
     run, searcher = spend.run(context.obj, seed, silent=json), backend_of(backend)
     problem = constrain.restrictions().on(read_problem(instance, run)).with_treewidth(treewidth)
@@ -62,9 +59,7 @@ def explain(
 
         write_problem(found.problem, output)
     if json:
-        from jtsolve.cli.models import json_text
-
-        emit(json_text(found.to_document()))
+        emit_json(found.to_document())
     else:
         emit(str(found))
     if not found.is_feasible:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli import completion
-from jtsolve.cli.options import Model, TableMemory, limit_tables
+from jtsolve.cli.options import Model, TableMemory, file_option, limit_tables
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import MODEL
 from jtsolve.core.outputs import claim_outputs
@@ -24,9 +24,7 @@ def export(
             autocompletion=completion.complete_from(lambda: MODEL.formats),
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(readable=False, metavar="FILE", help="Write it here; default: print it.")
-    ] = None,
+    output: Annotated[Path | None, file_option("Write it here; default: print it.")] = None,
     root: Annotated[
         int, typer.Option(metavar="N", min=1, help="For bif and bifxml: the root clique, counted from 1.")
     ] = 1,

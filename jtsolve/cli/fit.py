@@ -21,11 +21,11 @@ from jtsolve.cli.options import (
     Treewidth,
     declared,
     expand_option_groups,
+    file_option,
 )
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit_facts, emit_json
 from jtsolve.core.formats import FITTED
 from jtsolve.core.outputs import claim_outputs, note_input
-from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR, GRAPH, MODEL, SMOOTHING, TREE, VALIDATE
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def fit(
     context: typer.Context,
     *,
     data: Data,
-    output: Annotated[
-        Path, typer.Option(readable=False, metavar="FILE", help="Write the model here (.json, .json.gz).")
-    ],
+    output: Annotated[Path, file_option("Write the model here (.json, .json.gz).")],
     model: Annotated[str, declared(MODEL, SEARCH, completion.of_kind("models"))] = MODEL.default,
     treewidth: Treewidth = None,
     tree: Annotated[Path | None, declared(TREE, SEARCH)] = None,
@@ -69,25 +67,21 @@ def fit(
     """
     note_input(data)
     claim_outputs(output, kind=FITTED)
-    if tree is not None and graph is not None:
-        raise ChoiceError("--tree and --graph both give a tree; give one of the two")
 
     from jtsolve.models.files.opening import write_model
-    from jtsolve.study.arguments import backend_of, held_cluster, model_kind_of, score_argument
+    from jtsolve.study.arguments import backend_of, data_score, held_cluster, model_kind_of
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.fitting import default_score, fitted
     from jtsolve.study.study import Study
-    from jtsolve.study.trees import tree_in, triangulate
+    from jtsolve.study.trees import structure_of
 
     kind, run = model_kind_of(model), spend.run(context.obj, seed, silent=True, quiet=quiet)
-    structure = None if tree is None else tree_in(tree)
-    if graph is not None:
-        structure = triangulate(graph)
+    structure = structure_of(tree, graph)
     with held_cluster(executor, spend.threads) as cluster:
         source = StudyData(data, columns.reading(), cluster)
         study = Study(
             source,
-            score_argument(score, source.default_score(default_score(kind, structure))),
+            data_score(score, source, default_score(kind, structure)),
             treewidth,
             constrain.restrictions(),
             backend_of(backend),
@@ -99,8 +93,6 @@ def fit(
 
 def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, quiet: bool) -> None:
     """Prints a summary of the model."""
-    from jtsolve.cli.models import json_text
-    from jtsolve.listing import table as text_table
     from jtsolve.models.framed import Model as Framed
 
     remarks = model.provenance
@@ -112,7 +104,7 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
     chosen = ("stop", "sizes_tried", "validation_log_likelihood", "draws", "drawn_by", "hidden_tree")
     facts |= {name: remarks[name] for name in ("real", "spiked", *chosen) if name in remarks}
     if json:
-        emit(json_text(facts))
+        emit_json(facts)
     elif not quiet:
         from jtsolve.core.result import gap_in_words
 
@@ -121,7 +113,7 @@ def _report(model: "AnyModel", table: "AnyTable", output: Path, *, json: bool, q
         if "gap" in facts:
             figures = {"rows": table.total, "independence": remarks.get("independence")}
             words["gap"] = gap_in_words(facts["gap"], facts["tree_score"], figures)
-        emit(text_table(["fitted", ""], [[name.replace("_", " "), text] for name, text in words.items()]))
+        emit_facts("fitted", words)
 
 
 def _of_parts(facts: dict[str, Any]) -> dict[str, Any]:

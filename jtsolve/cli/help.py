@@ -43,9 +43,9 @@ class PanelCommand(TyperCommand):
                 formatter.write_dl(panels[title])
 
 
-def _show_all(ctx: Any, _param: Any, wanted: bool) -> None:  # noqa: FBT001 - the signature of callbacks
+def _show_all(ctx: Any, _param: Any, requested: bool) -> None:  # noqa: FBT001 - the signature of callbacks
     """Prints the whole help."""
-    if wanted:
+    if requested:
         ctx.meta[ALL] = True
         typer.echo(ctx.get_help())
         ctx.exit()

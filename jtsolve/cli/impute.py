@@ -3,10 +3,16 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from jtsolve.cli.options import Data, Model, RowOptions, TableMemory, expand_option_groups, limit_tables
-from jtsolve.cli.output import emit, murmur
+from jtsolve.cli.options import (
+    Data,
+    Model,
+    RowOptions,
+    TableMemory,
+    expand_option_groups,
+    file_option,
+    limit_tables,
+)
+from jtsolve.cli.output import emit, print_note
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
@@ -18,12 +24,7 @@ def impute(
     model: Model,
     data: Data,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Write them here (.csv, .tsv, .parquet, .arrow); default: print.",
-        ),
+        Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow); default: print.")
     ] = None,
     rows: RowOptions,
     memory_limit: TableMemory = None,
@@ -51,6 +52,6 @@ def impute(
     before, left = (np.isnan(one) if found.is_continuous else one < 0 for one in (given, completed))
     filled = f"{int(before.sum() - left.sum())} values filled in"
     if output is None:
-        murmur(filled)
+        print_note(filled)
     else:
         emit(f"{output}: {filled}")

@@ -4,8 +4,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from jtsolve.cli.options import (
     CountedRowOptions,
     Data,
@@ -14,9 +12,10 @@ from jtsolve.cli.options import (
     Model,
     TableMemory,
     expand_option_groups,
+    file_option,
     limit_tables,
 )
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit_facts, emit_json
 from jtsolve.core.formats import LIKELIHOODS
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError, InputError
@@ -33,11 +32,7 @@ def loglik(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Write ln P of each row here: .txt, a number a line; .csv, .tsv, .parquet, .arrow.",
-        ),
+        file_option("Write ln P of each row here: .txt, a number a line; .csv, .tsv, .parquet, .arrow."),
     ] = None,
     rows: CountedRowOptions,
     memory_limit: TableMemory = None,
@@ -45,17 +40,15 @@ def loglik(
 ) -> None:
     """Compute the log-likelihood of the rows of a data file, in nats.
 
-    Missing values are summed out, unless they are a state, and so are the columns that --drop leaves out;
-    --missing sum sums over all of them, drop-rows leaves out rows with some, and refuse refuses them.
-    --weights counts the rows. States, and how numbers are cut, are those of the model.
+    Missing values, unless they are a state, and the columns that --drop leaves out are summed out; --missing
+    sum sums over all missing values, drop-rows leaves out rows with some, and refuse refuses them. --weights
+    counts the rows. States and cuts are those of the model.
     """
     claim_outputs(output, kind=LIKELIHOODS)
     if rows.missing not in (None, *MISSING_IN_ROWS.choices):
         known = ", ".join(MISSING_IN_ROWS.choices)
         raise ChoiceError(f"--missing {rows.missing}: rows are not changed here; give {known}")
 
-    from jtsolve.cli.models import json_text
-    from jtsolve.listing import table
     from jtsolve.models.files.opening import open_model
 
     limit_tables(memory_limit)
@@ -73,9 +66,9 @@ def loglik(
         "impossible_rows": int(times[logs == float("-inf")].sum()),
     }
     if json:
-        emit(json_text(facts))
+        emit_json(facts)
     else:
-        emit(table(["ln P(row), nats", ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
+        emit_facts("ln P(row), nats", facts)
 
 
 def _write(logs: Any, path: Path) -> None:
@@ -119,12 +112,8 @@ def _log_likelihood(model: "Distribution", data: Path, options: CountedRowOption
     missing = (values[kept] < 0 if values.dtype.kind == "i" else np.isnan(values[kept])).any(axis=0)
     counted = file.times > 0
     if options.missing == "refuse" and missing.any():
-        raise InputError(
-            file.source,
-            "missing values",
-            f"{int(missing.sum())} rows have some",
-            "leave out --missing to sum them out, or give --missing drop-rows",
-        )
+        remedy = "leave out --missing to sum them out, or give --missing drop-rows"
+        raise InputError(file.source, "missing values", f"{int(missing.sum())} rows have some", remedy)
     if options.missing == "drop-rows":
         counted &= ~missing
     values = values[:, counted]

@@ -1,4 +1,4 @@
-"""Shared by the commands on models: evidence, rows as a table of labels, JSON."""
+"""Shared by the commands on models: evidence, and rows as a table of labels."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,12 +40,9 @@ def parse_assignments(texts: Sequence[str] | None, names: Sequence[str], option:
             (n for n in sorted(names, key=len, reverse=True) if part.strip().startswith(f"{n}=")), None
         )
         if name is None:
-            raise InputError(
-                option,
-                f"'{part.strip()}'",
-                "it does not begin with a variable of the model and '='",
-                "write NAME=VALUE; 'jtsolve show MODEL' lists the variables",
-            )
+            reason = "it does not begin with a variable of the model and '='"
+            remedy = "write NAME=VALUE; 'jtsolve show MODEL' lists the variables"
+            raise InputError(option, f"'{part.strip()}'", reason, remedy)
         if name in found:
             raise InputError(option, f"'{name}'", "it is given twice", "give it once")
         found[name] = part.strip()[len(name) + 1 :].strip()
@@ -158,10 +155,3 @@ def put_rows(model: "Distribution", rows: Iterable[Any], output: str | Path | No
         emit(rows_in_format(model, rows, "csv"))
     else:
         write_atomically(output, rows_in_format(model, rows, TABLE.format_to_write(output)))
-
-
-def json_text(value: Any) -> str:
-    """Returns a value as JSON; numbers that are not finite become null."""
-    from jtsolve.io.documents import indented_json, json_value
-
-    return indented_json(json_value(value))

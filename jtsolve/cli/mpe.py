@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, limit_tables
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit, emit_json
 
 
 def mpe(
@@ -18,12 +18,11 @@ def mpe(
 ) -> None:
     """Find the most probable explanation of the evidence, a state for every variable; or the N best.
 
-    Real numbers have one, the conditional mean. In the tables of a Bayesian network (.bif), evidence takes
-    no room.
+    Real numbers have one, the conditional mean. Observed variables of a network (.bif) need no memory.
     """
     from math import exp
 
-    from jtsolve.cli.models import evidence, json_text
+    from jtsolve.cli.models import evidence
     from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
@@ -40,7 +39,7 @@ def mpe(
             }
             for answer in answers
         ]
-        emit(json_text({f"log_{measure}_of_evidence": of_evidence, "best": listed}))
+        emit_json({f"log_{measure}_of_evidence": of_evidence, "best": listed})
         return
     rows: list[list[object]] = [
         [name, *(answer.values[v] for answer in answers)] for v, name in enumerate(found.names)

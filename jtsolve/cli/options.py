@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from jtsolve.study.restrictions import Restrictions
     from jtsolve.tables.options import Habits, Reading
 
-LOCAL = EXECUTOR.default
 SEARCH, OF_DATA, CONSTRAINTS, LIMITS = "Search", "Data", "Constraints", "Limits"
 """Panels of the help."""
 
@@ -69,7 +68,7 @@ def declared(
     Args:
         option: to declare.
         panel: of the help; None for the last one.
-        complete: offers values that are found as the shell asks.
+        complete: returns values for shell completion, found on demand.
         expert: whether only `--help-all` lists it.
     """
     if option.choices:
@@ -86,19 +85,29 @@ def declared(
     )
 
 
-Instance = Annotated[
-    Path, typer.Argument(readable=False, metavar="INSTANCE", help="The instance, or the data file.")
-]
-Data = Annotated[Path, typer.Argument(readable=False, metavar="DATA", help="The data file.")]
-Model = Annotated[
-    Path,
-    typer.Argument(
-        readable=False, metavar="MODEL", help="A model of 'jtsolve fit', or a network (.bif, .uai)."
-    ),
-]
-ResultFile = Annotated[
-    Path | None, typer.Option(readable=False, metavar="FILE", help="Write the result here.")
-]
+def file_option(text: str, *, metavar: str = "FILE", flag: str | None = None) -> Any:
+    """Returns the declaration of an option that names a file or folder.
+
+    Outputs need not be readable, and our messages on unreadable inputs are more precise than typer's.
+
+    Args:
+        text: of the help.
+        metavar: its value in the help.
+        flag: its name; None for that of the parameter.
+    """
+    flags = [] if flag is None else [flag]
+    return typer.Option(*flags, readable=False, metavar=metavar, help=text)
+
+
+def file_argument(metavar: str, text: str) -> Any:
+    """Returns the declaration of an argument that names a file or folder; see `file_option`."""
+    return typer.Argument(readable=False, metavar=metavar, help=text)
+
+
+Instance = Annotated[Path, file_argument("INSTANCE", "The instance, or the data file.")]
+Data = Annotated[Path, file_argument("DATA", "The data file.")]
+Model = Annotated[Path, file_argument("MODEL", "A model of 'jtsolve fit', or a network (.bif, .uai).")]
+ResultFile = Annotated[Path | None, file_option("Write the result here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Treewidth = Annotated[int | None, declared(TREEWIDTH, SEARCH)]
@@ -144,7 +153,7 @@ def limit_tables(gigabytes: float | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """What a run may spend."""
+    """The limits of a run."""
 
     time_limit: TimeLimit = None
     memory_limit: MemoryLimit = None
@@ -156,7 +165,7 @@ class LimitOptions:
         Args:
             started: `time.monotonic()` at the start of the program.
             seed: of everything random.
-            silent: whether nothing but the result is printed; findings of the data check are.
+            silent: whether only the result and the findings of the data check are printed.
             quiet: whether nothing but errors is printed.
         """
         from jtsolve.cli.output import emit, show_findings
@@ -193,7 +202,7 @@ def _group(options: "Sequence[Option]") -> Any:
 
 
 class _Given:
-    """What a group of options of data has in common."""
+    """Base of the groups of options of data."""
 
     within: Mapping[str, Option]
     read: list[str] | None
@@ -338,5 +347,5 @@ def expand_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     run.__name__, run.__doc__ = command.__name__, command.__doc__
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     by_name = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in parameters]
-    run.__signature__ = Signature(by_name)  # type: ignore[attr-defined]  # inspect looks for it
+    run.__signature__ = Signature(by_name)  # type: ignore[attr-defined]  # of `inspect`
     return run

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from jtsolve.errors import (
     InputError,
@@ -43,21 +44,21 @@ def exit_code(error: JtsolveError | MemoryError) -> int:
     return NO_TREE if isinstance(error, LimitError | MemoryError) else WRONG_USE
 
 
-def complain(message: str) -> None:
+def print_error(message: str) -> None:
     """Writes an error to standard error, if it is open; the exit code reports it in any case."""
     with suppress(AttributeError, OSError):  # sys.stderr is None if it was closed at the start
         sys.stderr.write(f"jtsolve: {printable(message)}\n")
         sys.stderr.flush()
 
 
-def complain_of(source: str | Path, faults: Iterable[str]) -> None:
-    """Writes a line for each fault of something to standard error; faults quote input."""
+def print_faults(source: str | Path, faults: Iterable[str]) -> None:
+    """Writes a line for each fault of a source to standard error; faults quote input."""
     for fault in faults:
-        complain(on_one_line(f"{source}: {fault}", _LONGEST_LINE))
+        print_error(on_one_line(f"{source}: {fault}", _LONGEST_LINE))
 
 
-def murmur(message: str, longest: int = _LONGEST_LINE) -> None:
-    """Writes a line of progress to standard error, if it is open."""
+def print_note(message: str, longest: int = _LONGEST_LINE) -> None:
+    """Writes a line of progress or a remark to standard error, if it is open."""
     with suppress(AttributeError, OSError):
         sys.stderr.write(f"{on_one_line(message, longest)}\n")
         sys.stderr.flush()
@@ -67,7 +68,7 @@ def show_findings(title: str, findings: Sequence[object]) -> None:
     """Writes findings to standard error, a line each; nothing if there are none."""
     if findings:
         for line in (f"{title}:", *(f"  {finding}" for finding in findings)):
-            murmur(line, _LONGEST_FINDING)
+            print_note(line, _LONGEST_FINDING)
 
 
 def emit(text: str | bytes) -> None:
@@ -87,9 +88,28 @@ def emit(text: str | bytes) -> None:
             sys.stdout.write(printable(text.rstrip("\n")) + "\n")
 
 
+def json_text(value: Any) -> str:
+    """Returns a value as JSON; numbers that are not finite become null."""
+    from jtsolve.io.documents import indented_json, json_value
+
+    return indented_json(json_value(value))
+
+
+def emit_json(value: Any) -> None:
+    """Prints a value as JSON; see `json_text`."""
+    emit(json_text(value))
+
+
+def emit_facts(title: str, facts: Mapping[str, Any]) -> None:
+    """Prints a table with a line for each fact."""
+    from jtsolve.listing import table
+
+    emit(table([title, ""], [[name.replace("_", " "), fact] for name, fact in facts.items()]))
+
+
 @contextmanager
 def writing_output() -> Iterator[None]:
-    """Flushes standard output after the body, which does nothing but write to it.
+    """Flushes standard output after the body, which only writes to it.
 
     Raises:
         InputError: as `emit`.
@@ -102,12 +122,8 @@ def writing_output() -> Iterator[None]:
         _abandon_output()
     except OSError as error:
         _abandon_output()
-        raise InputError(
-            "standard output",
-            "",
-            f"it cannot be written ({error.strerror})",
-            "free space, or write elsewhere",
-        ) from None
+        reason = f"it cannot be written ({error.strerror})"
+        raise InputError("standard output", "", reason, "free space, or write elsewhere") from None
 
 
 def _abandon_output() -> None:

@@ -5,8 +5,17 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Data, DataOptions, Json, LimitOptions, Quiet, declared, expand_option_groups
-from jtsolve.cli.output import emit
+from jtsolve.cli.options import (
+    Data,
+    DataOptions,
+    Json,
+    LimitOptions,
+    Quiet,
+    declared,
+    expand_option_groups,
+    file_option,
+)
+from jtsolve.cli.output import emit, json_text
 from jtsolve.core.formats import ESTIMATE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.options import DELTA, MOST, STRATA
@@ -23,10 +32,7 @@ def population(
     table: DataOptions,
     spend: LimitOptions,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False, metavar="FILE", help="Write the posterior here (.json), or draw it (.svg, .png)."
-        ),
+        Path | None, file_option("Write the posterior here (.json), or draw it (.svg, .png).")
     ] = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -38,7 +44,6 @@ def population(
     """
     claim_outputs(output, kind=ESTIMATE)
 
-    from jtsolve.cli.models import json_text
     from jtsolve.core.files import write_atomically
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.population import population_of

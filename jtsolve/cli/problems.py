@@ -1,7 +1,7 @@
 """The problem of a command: that of an instance file, or of a data file that is scored."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jtsolve.cli.options import ConstraintOptions, MatrixOptions, flags_given
 from jtsolve.errors import ChoiceError
@@ -19,20 +19,6 @@ if TYPE_CHECKING:
     from jtsolve.tables.partitions import AnyTable
 
 
-class Given(NamedTuple):
-    """What a command is given: a problem, and the data behind it.
-
-    Attributes:
-        problem: under the constraints.
-        study: the data and their score; None for an instance.
-        table: the data as read; None for an instance.
-    """
-
-    problem: "Problem"
-    study: "Study | None" = None
-    table: "AnyTable | None" = None
-
-
 def read_or_score(
     path: Path,
     run: "Run",
@@ -47,8 +33,8 @@ def read_or_score(
     executor: str = EXECUTOR.default,
     threads: int | None = None,
     rule: "Callable[[int, int], Tabulation] | None" = None,
-) -> Given:
-    """Returns the problem in an instance file, or of a data file, under the constraints.
+) -> "tuple[Problem, Study | None, AnyTable | None]":
+    """Returns the problem in an instance file, or that of a data file with its study and its table.
 
     Args:
         path: of the file.
@@ -77,22 +63,12 @@ def read_or_score(
             raise ChoiceError(
                 f"{', '.join(given)}: for data files only; add {SCORE(default)} to read {path.name} as data"
             )
-        return Given(restrictions.on(read_problem(path, run)).with_treewidth(treewidth))
-    from jtsolve.study.arguments import held_cluster, score_argument
+        return restrictions.on(read_problem(path, run)).with_treewidth(treewidth), None, None
+    from jtsolve.study.arguments import data_score, held_cluster
     from jtsolve.study.data import Data
     from jtsolve.study.study import Study
 
     with held_cluster(executor, threads) as cluster:
         data = Data(path, options.reading(), cluster)
-        study = Study(
-            data,
-            score_argument(score, data.default_score(default)),
-            treewidth,
-            restrictions,
-            backend,
-            max_size,
-        )
-        table = study.read(run)
-        study = study.settled(table)
-        tabulation = None if rule is None else rule(table.n, study.size or table.n)
-        return Given(study.problem(table, run, tabulation), study, table)
+        named = data_score(score, data, default)
+        return Study(data, named, treewidth, restrictions, backend, max_size).prepared(run, rule)

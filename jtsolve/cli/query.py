@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jtsolve.cli.options import Given, Json, Likelihood, Model, TableMemory, limit_tables
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit, emit_json
 
 
 def query(
@@ -26,7 +26,7 @@ def query(
     Of a Bayesian network (.bif), only the part that the answer depends on is read. A joint distribution
     or tables that are too large are refused with their size, before any work.
     """
-    from jtsolve.cli.models import evidence, json_text
+    from jtsolve.cli.models import evidence
     from jtsolve.listing import table
     from jtsolve.models.framed import Model as Framed
 
@@ -36,7 +36,7 @@ def query(
     groups = [_names(text, found.names) for text in target] if target else found.singly(known)
     answer = found.posterior(groups, known, memory=memory_limit)
     if json:
-        emit(json_text(answer.facts()))
+        emit_json(answer.facts())
         return
     texts = [table(*one) for one in answer.printed()]
     if answer.log_probability is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from jtsolve.cli.options import Instance, Json, LimitOptions, Treewidth, expand_option_groups
-from jtsolve.cli.output import NO_TREE, emit
+from jtsolve.cli.output import NO_TREE, emit, emit_json
 
 if TYPE_CHECKING:
     from jtsolve.backends.clutter.backend import ProofForecast
@@ -38,33 +38,31 @@ def recommend(
     problem = read_problem(instance, run).with_treewidth(treewidth)
     advice = advise(problem.with_star(), limits)
     forecast = forecast_of(problem, run)
-    taken: str | None = None
+    chosen: str | None = None
     refusals: tuple[str, ...] = ()
     try:
         choice = choose_backend(problem, run, forecast=forecast)
-        taken, reason, refusals = choice.backend.name, choice.reason, choice.refusals
+        chosen, reason, refusals = choice.backend.name, choice.reason, choice.refusals
     except LimitError as error:
         reason = str(error)
     if json:
-        from json import dumps
-
         facts = {
             "instance": problem.name,
             "n": problem.n,
             "treewidth": problem.constraints.max_treewidth,
-            "auto": taken,
+            "auto": chosen,
             "reason": reason,
             "not_taken": refusals,
             "first_ascent": None if forecast is None else forecast._asdict(),
             "backends": advice,
         }
-        emit(dumps(facts, indent=2, ensure_ascii=False))
+        emit_json(facts)
     else:
         objecting = {one["name"] for one in advice if one["objections"]}
         reason = " ".join([reason, *(one for one in refusals if one.partition(":")[0] not in objecting)])
         lines = [] if forecast is None else [_forecast_text(forecast)]
-        emit("\n".join([_text(problem, taken, reason, advice), *lines]))
-    if taken is None:
+        emit("\n".join([_text(problem, chosen, reason, advice), *lines]))
+    if chosen is None:
         raise typer.Exit(NO_TREE)
 
 
@@ -82,41 +80,35 @@ def _forecast_text(forecast: "ProofForecast") -> str:
 def advise(problem: "Problem", limits: "Limits") -> list[dict[str, Any]]:
     """Returns, per backend: whether it is exact, predicted seconds and bytes, and every objection."""
     from jtsolve.backends.registry import REGISTRY
-    from jtsolve.core.estimates import asked_once
+    from jtsolve.core.estimates import cached_estimates
 
-    with asked_once():
+    with cached_estimates():
         return [_advice(backend, problem, limits) for backend in REGISTRY.values()]
 
 
 def _advice(backend: "Backend", problem: "Problem", limits: "Limits") -> dict[str, Any]:
-    from math import inf, isfinite
+    from math import isfinite
 
     from jtsolve.core.estimates import estimate_of, objections_of
+    from jtsolve.solving import obstacle_to
 
     objections = list(objections_of(backend, problem))
     facts: dict[str, Any] = {"name": backend.name, "exact": backend.capabilities.exact}
     if objections:
         return {**facts, "seconds": None, "memory": None, "fits": False, "objections": objections}
     estimate = estimate_of(backend, problem, limits)
-    left = inf if limits.time is None else limits.time - limits.elapsed
-    if estimate.memory > limits.memory_bytes:
-        most = limits.memory_bytes / 1e9
-        objections.append(f"It would need {estimate.memory / 1e9:.3g} GB, above the limit of {most:.3g} GB.")
-    if backend.capabilities.exact and estimate.seconds > left:
-        objections.append(
-            f"It would take about {estimate.seconds:.3g} s to prove its answer; {left:.3g} s are left."
-        )
+    obstacle = obstacle_to(backend, estimate, limits, limits.left)
     seconds = float(estimate.seconds)
     return {
         **facts,
         "seconds": seconds if isfinite(seconds) else None,
         "memory": int(estimate.memory),
-        "fits": not objections,
-        "objections": objections,
+        "fits": obstacle is None,
+        "objections": [] if obstacle is None else [obstacle],
     }
 
 
-def _text(problem: "Problem", taken: str | None, reason: str, advice: list[dict[str, Any]]) -> str:
+def _text(problem: "Problem", chosen: str | None, reason: str, advice: list[dict[str, Any]]) -> str:
     """Returns the advice for people: a line per backend, the choice of auto, and the reason."""
     bound = problem.constraints.max_treewidth
     width = "" if bound is None else f", treewidth {bound}"
@@ -126,7 +118,7 @@ def _text(problem: "Problem", taken: str | None, reason: str, advice: list[dict[
         seconds = "–" if one["seconds"] is None else f"{one['seconds']:.3g}"
         memory = "–" if one["memory"] is None else f"{one['memory'] / 1e9:.3g}"
         kind = "exact" if one["exact"] else "heuristic"
-        mark = "*" if one["name"] == taken else " "
+        mark = "*" if one["name"] == chosen else " "
         line = f"{mark} {one['name']:<12}{kind:<11}{seconds:>9}{memory:>9}  {' '.join(one['objections'])}"
         lines.append(line.rstrip())
     return "\n".join([*lines, "", reason])

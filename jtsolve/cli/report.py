@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jtsolve.cli.output import FAULTY, complain_of, emit
+from jtsolve.cli.options import file_argument, file_option
+from jtsolve.cli.output import FAULTY, emit, print_faults
 from jtsolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,12 +14,9 @@ if TYPE_CHECKING:
 
 
 def report(
-    folder: Annotated[
-        Path, typer.Argument(readable=False, metavar="RUN/", help="The --output of 'jtsolve compare'.")
-    ],
+    folder: Annotated[Path, file_argument("RUN/", "The --output of 'jtsolve compare'.")],
     output: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FOLDER", help="Where to write; the default is RUN/."),
+        Path | None, file_option("Where to write; the default is RUN/.", metavar="FOLDER")
     ] = None,
     runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
 ) -> None:
@@ -57,5 +55,5 @@ def report_comparison(folder: "Folder", place: Path, *, runs: bool = False, quie
         emit("\n\n".join(table(*one) for one in tables))
         emit(f"{len(comparison.rows)} of {comparison.planned} runs; written: {', '.join(map(str, paths))}")
     for fault in comparison.faults:
-        complain_of(fault.kind, [fault.message])
+        print_faults(fault.kind, [fault.message])
     return bool(comparison.faults)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from jtsolve.cli.options import Given, Likelihood, Model, TableMemory, limit_tables
-from jtsolve.cli.output import emit, require_rows
+from jtsolve.cli.options import Given, Likelihood, Model, TableMemory, file_option, limit_tables
+from jtsolve.cli.output import emit_json, require_rows
 from jtsolve.core.formats import TABLE
 from jtsolve.core.outputs import claim_outputs
 
@@ -18,12 +18,7 @@ def sample(
     given: Given = None,
     likelihood: Likelihood = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.",
-        ),
+        Path | None, file_option("Write them here (.csv, .tsv, .parquet, .arrow) instead of printing.")
     ] = None,
     memory_limit: TableMemory = None,
     json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON: states by column.")] = False,
@@ -31,7 +26,7 @@ def sample(
     """Draw rows from a model; with evidence, from the distribution given it. They are printed as CSV."""
     claim_outputs(output, kind=TABLE)
 
-    from jtsolve.cli.models import evidence, json_text, labelled, put_rows
+    from jtsolve.cli.models import evidence, labelled, put_rows
     from jtsolve.errors import ChoiceError
     from jtsolve.models.files.opening import open_model
 
@@ -42,6 +37,6 @@ def sample(
     require_rows(len(found.columns), rows)
     drawn = found.sample(rows, seed, evidence(found, given, likelihood))
     if json:
-        emit(json_text(labelled(found, drawn).to_dict(as_series=False)))
+        emit_json(labelled(found, drawn).to_dict(as_series=False))
     else:
         put_rows(found, drawn, output)

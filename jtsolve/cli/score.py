@@ -1,6 +1,5 @@
 """`jtsolve score`: an instance from data."""
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from jtsolve.cli.options import (
     Quiet,
     ScoreName,
     expand_option_groups,
+    file_option,
 )
 from jtsolve.core.formats import SCORED
 from jtsolve.core.outputs import claim_outputs
@@ -36,9 +36,7 @@ def score(
     context: typer.Context,
     *,
     data: Data,
-    output: Annotated[
-        Path, typer.Option(readable=False, metavar="INSTANCE", help="Write it here (.json, .json.gz).")
-    ],
+    output: Annotated[Path, file_option("Write it here (.json, .json.gz).", metavar="INSTANCE")],
     max_size: Annotated[
         int,
         typer.Option(
@@ -64,27 +62,21 @@ def score(
     claim_outputs(output, kind=SCORED)
 
     from jtsolve.io.instance import write_problem
-    from jtsolve.study.arguments import held_cluster, score_argument
+    from jtsolve.study.arguments import data_score, held_cluster
     from jtsolve.study.data import Data as StudyData
     from jtsolve.study.study import Study
 
-    run = spend.run(context.obj, quiet=quiet)
-    restrictions = constrain.restrictions()
+    run, restrictions = spend.run(context.obj, quiet=quiet), constrain.restrictions()
     with held_cluster(executor, spend.threads) as cluster:
         source = StudyData(data, table.reading(), cluster)
-        study = Study(source, score_argument(score, source.default_score(MIXED_SCORE)), max_size=max_size)
-        problem = _scored(study, run, restrictions.of)
-    write_problem(restrictions.on(problem), output)
+        named = data_score(score, source, MIXED_SCORE)
+        problem = _scored(Study(source, named, restrictions=restrictions, max_size=max_size), run)
+    write_problem(problem, output)
     run.say(f"{output}: {bytes_in_words(output.stat().st_size)} written")
 
 
-def _scored(study: "Study", run: "Run", check: Callable[[Sequence[str]], object]) -> "Problem":
+def _scored(study: "Study", run: "Run") -> "Problem":
     """Returns the problem of a study with a table of all scores; announces the predicted cost first.
-
-    Args:
-        study: without restrictions.
-        run: limits, progress and messages.
-        check: called with the columns' names before scoring; may raise an error.
 
     Raises:
         LimitError: the table, or its file, exceeds the limits; names the largest size that does not.
@@ -94,7 +86,6 @@ def _scored(study: "Study", run: "Run", check: Callable[[Sequence[str]], object]
 
     table = study.read(run)
     study = study.settled(table)
-    check(table.names)
     plan = study.plan(table, run, WHOLE)
     cost = plan.cost
     run.say(

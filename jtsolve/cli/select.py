@@ -1,7 +1,7 @@
 """`jtsolve select`: the undirected graph of the columns of a data file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,12 +13,10 @@ from jtsolve.cli.options import (
     Quiet,
     Seed,
     expand_option_groups,
+    file_option,
 )
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit_facts, emit_json
 from jtsolve.core.outputs import claim_outputs
-
-if TYPE_CHECKING:
-    from jtsolve.core.selection import Selection
 
 
 @expand_option_groups
@@ -26,12 +24,7 @@ def select(
     context: typer.Context,
     *,
     data: Data,
-    output: Annotated[
-        Path,
-        typer.Option(
-            readable=False, metavar="GRAPH", help="Write it here (.json, .json.gz, .graphml, .csv)."
-        ),
-    ],
+    output: Annotated[Path, file_option("Write it here (.json, .json.gz, .graphml, .csv).", metavar="GRAPH")],
     method: Annotated[
         str | None,
         typer.Option(
@@ -43,14 +36,10 @@ def select(
         str | None, typer.Option(metavar="KIND", help="gaussian, nonparanormal, or states.")
     ] = None,
     screen: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="complete, correlation:R, or pc as in pc:1,level=0.1."),
+        str | None, typer.Option(metavar="TEXT", help="complete, correlation:R, or pc as in pc:1,level=0.1.")
     ] = None,
     superset: Annotated[
-        Path | None,
-        typer.Option(
-            readable=False, metavar="FILE", help="A graph, result or posterior in place of a screen."
-        ),
+        Path | None, file_option("A graph, result or posterior in place of a screen.")
     ] = None,
     over: Annotated[
         str | None, typer.Option(metavar="TEXT", help="junction-tree[:LARGEST SEPARATOR], or plain.")
@@ -65,18 +54,19 @@ def select(
 
     A screen gives a superset of the graph; a method decides its edges region by region over a junction tree
     of it, or with --over plain at once. The file keeps every decision: 'jtsolve check' verifies it, 'jtsolve
-    show' draws it, 'fit --graph' and 'solve --constraint within_graph=GRAPH' take it.
+    show' draws it, 'fit --graph' and 'solve --constraint within_graph=GRAPH' use it.
     """
     claim_outputs(output)
 
     from jtsolve.core.formats import GRAPH
     from jtsolve.io.graph import selection_to_document, write_graph
     from jtsolve.selection.choices import SelectionPlan
+    from jtsolve.selection.framed import selection_facts
     from jtsolve.study.arguments import score_argument
     from jtsolve.study.data import Data as StudyData
-    from jtsolve.study.supersets import read_superset
+    from jtsolve.study.graphs import graph_in
 
-    known = None if superset is None else read_superset(superset)
+    known = None if superset is None else graph_in(superset)[0]
     plan = SelectionPlan.of(method, kind, screen, over, superset=known, source=str(superset))  # type: ignore[arg-type]  # checked there
     GRAPH.format_to_write(output)
     run = spend.run(context.obj, seed, silent=json, quiet=quiet)
@@ -84,22 +74,8 @@ def select(
     table = file.read(score_argument(plan.score), run, kinds=plan.kinds)
     found = plan.run(table, run)  # type: ignore[arg-type]  # not in partitions
     write_graph(selection_to_document(found), output)
-    _report(found, output, json=json, quiet=quiet)
-
-
-def _report(found: "Selection", output: Path, *, json: bool, quiet: bool) -> None:
-    """Prints a summary."""
-    from jtsolve.cli.models import json_text
-    from jtsolve.listing import table
-    from jtsolve.selection.framed import selection_facts
-
     facts: dict[str, Any] = {"graph": str(output), **selection_facts(found)}
     if json:
-        emit(json_text(facts))
+        emit_json(facts)
     elif not quiet:
-        shown = [[key.replace("_", " "), _words(fact)] for key, fact in facts.items()]
-        emit(table(["selected", ""], shown))
-
-
-def _words(fact: Any) -> str:
-    return f"{fact:.3g}" if isinstance(fact, float) else str(fact)
+        emit_facts("selected", {key: f"{x:.3g}" if isinstance(x, float) else x for key, x in facts.items()})

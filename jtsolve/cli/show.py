@@ -10,10 +10,12 @@ from jtsolve.cli.options import (
     LimitOptions,
     TableMemory,
     expand_option_groups,
+    file_argument,
+    file_option,
     flags_given,
     limit_tables,
 )
-from jtsolve.cli.output import emit
+from jtsolve.cli.output import emit, emit_json
 from jtsolve.core.formats import PICTURE
 from jtsolve.core.outputs import claim_outputs
 from jtsolve.errors import ChoiceError
@@ -23,22 +25,13 @@ from jtsolve.errors import ChoiceError
 def show(
     context: typer.Context,
     *,
-    result: Annotated[
-        Path,
-        typer.Argument(
-            readable=False, metavar="RESULT", help="A result, model, network, graph or posterior."
-        ),
-    ],
+    result: Annotated[Path, file_argument("RESULT", "A result, model, network, graph or posterior.")],
     graph: Annotated[
         bool, typer.Option("--graph", help="Show the graph of the variables instead of the tree.")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            readable=False,
-            metavar="FILE",
-            help="Draw it here: .svg, .png, .dot (Graphviz), or .html, the graph as a page that zooms.",
-        ),
+        file_option("Draw it here: .svg, .png, .dot (Graphviz), or .html, the graph as a page that zooms."),
     ] = None,
     picture: Annotated[
         str | None,
@@ -47,14 +40,8 @@ def show(
             help="Posteriors: heat-map (default), graph, cliques or traces; with --data: mosaic:A,B.",
         ),
     ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Show the goodness of fit to these data."),
-    ] = None,
-    posterior: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="With --data: of 'average', for the edges."),
-    ] = None,
+    data: Annotated[Path | None, file_option("Show the goodness of fit to these data.")] = None,
+    posterior: Annotated[Path | None, file_option("With --data: of 'average', for the edges.")] = None,
     columns: DataOptions,
     memory_limit: TableMemory = None,
     json: Annotated[bool, typer.Option("--json", help="Print the facts as JSON.")] = False,
@@ -78,7 +65,7 @@ def show(
     if data is None and (idle := [*flags_given(columns), *["--posterior"] * (posterior is not None)]):
         raise ChoiceError(f"{', '.join(idle)}: for --data FILE only; leave it out, or give the data")
     if picture is not None and output is None:
-        raise ChoiceError("--picture names the subject; say where to draw it: --output FILE")
+        raise ChoiceError("--picture names the subject; name the file, too: --output FILE")
     if picture is not None and graph:
         raise ChoiceError("--graph shows the best tree's; leave it out, or --picture")
 
@@ -91,9 +78,7 @@ def show(
         run = LimitOptions().run(context.obj, silent=True)
         view = of_fit(result, data, columns, posterior, picture, run)
     if json:
-        from jtsolve.cli.models import json_text
-
-        emit(json_text(view.facts))
+        emit_json(view.facts)
     whole = view.of_graph or not graph
     if output is not None:
         if whole and view.draw is not None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from jtsolve.cli.options import file_argument, file_option
 from jtsolve.cli.output import emit
 from jtsolve.core.formats import RESULT
 from jtsolve.core.outputs import claim_outputs
@@ -12,15 +13,10 @@ from jtsolve.core.outputs import claim_outputs
 
 def run(
     context: typer.Context,
-    spec: Annotated[
-        Path, typer.Argument(readable=False, metavar="SPEC", help="The run specification (JSON).")
-    ],
+    spec: Annotated[Path, file_argument("SPEC", "The run specification (JSON).")],
     row: Annotated[Path | None, typer.Argument(hidden=True)] = None,
     trace: Annotated[Path | None, typer.Argument(hidden=True)] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write the row here; default: print it."),
-    ] = None,
+    output: Annotated[Path | None, file_option("Write the row here; default: print it.")] = None,
     inside: Annotated[bool, typer.Option("--inside", hidden=True)] = False,
 ) -> None:
     """Do one run of a comparison within its limits, and print its row as JSON.

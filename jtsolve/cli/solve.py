@@ -20,6 +20,7 @@ from jtsolve.cli.options import (
     Seed,
     Treewidth,
     expand_option_groups,
+    file_option,
 )
 from jtsolve.cli.output import FOUND, INFEASIBLE, INTERRUPTED, NO_TREE, emit, show_findings
 from jtsolve.cli.problems import read_or_score
@@ -59,10 +60,7 @@ def solve(
     seed: Seed = 0,
     executor: Executor = EXECUTOR.default,
     output: ResultFile = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(readable=False, metavar="FILE", help="Write a proof of the bound (.json, .json.gz)."),
-    ] = None,
+    certificate: Annotated[Path | None, file_option("Write a proof of the bound (.json, .json.gz).")] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -72,9 +70,9 @@ def solve(
     any other file is read as data with --score. More than 26 columns need a --treewidth.
 
     With --k-best or --within: the best trees in order, by a backend that can forbid graphs. With
-    --certificate, 'clutter' proves the bound, as a member of the portfolio or, of any other exact
-    backend, in the time that is left; see 'jtsolve check'. Where it cannot, the answer is written without,
-    and the exit code is 4. The first Ctrl-C or SIGTERM ends the run with the best tree so far.
+    --certificate, 'clutter' proves the bound, as a member of the portfolio or, after any other exact backend,
+    in the remaining time; see 'jtsolve check'. If the proof fails, the answer is written without it, and the
+    exit code is 4. The first Ctrl-C or SIGTERM ends the run with the best tree so far.
     """
     claim_outputs(output, kind=RESULT)
     claim_outputs(certificate, kind=CERTIFICATE)
@@ -112,7 +110,7 @@ def solve(
         from jtsolve.io.ranking import ranking_to_document, ranking_to_json
 
         ranking = found.found
-        best = ranking.results[0] if ranking.results else ranking.last
+        best = ranking.best
         data = ranking_to_json(ranking)
         document = ranking_to_document(ranking)
     else:
@@ -167,4 +165,4 @@ def _facts(choice: "Choice", best: "Result") -> dict[str, str]:
 
 
 _PARTS = {"tree": "best", "bound": "bound"}
-"""What members of a portfolio find, and where the stats name them."""
+"""Findings of a portfolio's members, and the keys of the stats that name the finders."""

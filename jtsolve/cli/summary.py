@@ -54,14 +54,14 @@ def describe_ranking(document: "RankingDocument", source: str, facts: Mapping[st
     Raises:
         InputError: the cliques of a result do not form a junction tree.
     """
-    wanted = "all trees" if document.k is None else f"the best {document.k}"
+    requested = "all trees" if document.k is None else f"the best {document.k}"
     if document.within is not None:
-        wanted += f" within {document.within:g} nats of the best"
+        requested += f" within {document.within:g} nats of the best"
     found = len(document.results)
-    known = "complete" if document.complete else f"the first {document.proved} proved"
+    progress = "complete" if document.complete else f"the first {document.proved} proved"
     lines = {
-        "requested": wanted,
-        "found": f"{found} ({known}; {_STOPS[document.stop.value]})",
+        "requested": requested,
+        "found": f"{found} ({progress}; {_STOPS[document.stop.value]})",
         "others": "there are none" if document.bound is None else f"score at most {_nats(document.bound)}",
         "time": _seconds(document.seconds["total"]),
         **facts,
@@ -88,7 +88,7 @@ def _ranks(document: "RankingDocument", source: str) -> str:
         changes = [f"{'+' if edge in edges else '-'}{edge[0]}–{edge[1]}" for edge in sorted(edges ^ best)]
         below = (document.results[0].score or 0.0) - (result.score or 0.0)
         rows.append([rank, f"{result.score:.6f}", f"{below:.4g}", result.status.value, " ".join(changes)])
-    return table(["rank", "score", "below best", "status", "edges beside the best tree's"], rows)
+    return table(["rank", "score", "below best", "status", "edges that differ from the best tree's"], rows)
 
 
 def describe_posterior(posterior: "GraphPosterior") -> str:
@@ -100,29 +100,28 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
         return "{" + ", ".join(names) + "}"
 
     bounds = posterior.intervals
+
+    def figure(name: str, value: float | None, digits: int, unit: str = "") -> str:
+        """Returns a figure, or the interval that certified sums prove for it."""
+        if bounds is None:
+            return "not known" if value is None else f"{value:.{digits}f}{unit}"
+        low, high = getattr(bounds, name)
+        return f"{low:.{digits}f} to {high:.{digits}f}{unit}"
+
     status = "converged" if posterior.converged else "NOT CONVERGED: these figures must not be used"
-    evidence = posterior.log_evidence
     if bounds is not None:
         present, absent, others = bounds.decided
         decided = f"{present} above 0.99, {absent} below 0.01, {others} open"
         status = f"every edge to ± {bounds.width / 2:.2g}; {decided}"
+    edges = figure("expected_edges", posterior.expected_edges, 2)
     facts = {
         "method": f"{posterior.method}; {status}",
-        "evidence": "not known" if evidence is None else f"{evidence:.6f} nats",
+        "evidence": figure("log_evidence", posterior.log_evidence, 6, " nats"),
         "prior": ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in posterior.prior.items()),
-        "connected": f"{posterior.connected:.4f}",
-        "edges": f"{posterior.expected_edges:.2f} expected, {len(posterior.median_graph)} likelier than not",
+        "connected": figure("connected", posterior.connected, 4),
+        "edges": f"{edges} expected, {len(posterior.median_graph)} likelier than not",
         "time": f"{posterior.seconds['total']:.3g} s",
     }
-    if bounds is not None:
-        for name, (low, high), digits in (
-            ("evidence", bounds.log_evidence, 6),
-            ("connected", bounds.connected, 4),
-            ("edges", bounds.expected_edges, 2),
-        ):
-            facts[name] = f"{low:.{digits}f} to {high:.{digits}f}"
-        facts["evidence"] += " nats"
-        facts["edges"] += f" expected, {len(posterior.median_graph)} likelier than not"
     for heading, name in (("treewidth", "treewidth"), ("sizes", "edges_in_graph")):
         if name in posterior.diagnostics:
             facts[heading] = _distribution(posterior.diagnostics, name)
@@ -152,18 +151,10 @@ def describe_posterior(posterior: "GraphPosterior") -> str:
     if strengths is not None:
         columns["bootstrap"] = [f"{strengths.edges[pair]:.3f}" for pair in pairs]
     lines += ["", table(list(columns), list(map(list, zip(*columns.values(), strict=True))))]
-    cliques = set() if posterior.best is None else set(posterior.best.cliques)
-    separators = set() if posterior.best is None else set(posterior.best.separators)
-    for heading, what, listed, own, ends in (
-        ("probability", "clique", posterior.cliques, cliques, None if bounds is None else bounds.cliques),
-        (
-            "expected",
-            "separator",
-            posterior.separators,
-            separators,
-            None if bounds is None else bounds.separators,
-        ),
-    ):
+    for heading, what in (("probability", "clique"), ("expected", "separator")):
+        listed = getattr(posterior, f"{what}s")
+        own = set() if posterior.best is None else set(getattr(posterior.best, f"{what}s"))
+        ends = None if bounds is None else getattr(bounds, f"{what}s")
         rows = [
             [f"{value:.4f}", printable(names_of(mask, posterior.names)), "*" * (mask in own)]
             for mask, value in listed[:_MOST]
@@ -195,7 +186,7 @@ def _head(name: str, lines: Mapping[str, str]) -> list[str]:
 
 
 def _wrapped(line: str) -> list[str]:
-    """Returns a line in pieces for a terminal, where it would be cut within words."""
+    """Returns a line wrapped between words, on a terminal."""
     from shutil import get_terminal_size
     from textwrap import wrap
 

@@ -42,7 +42,6 @@ def file_kind(path: Path) -> str:
     Raises:
         InputError: it is a table, or no JSON.
     """
-    from jtsolve.core.files import read_file
     from jtsolve.core.formats import GRAPH, MODEL, TABLE
     from jtsolve.io.documents import format_of
 
@@ -52,7 +51,7 @@ def file_kind(path: Path) -> str:
         return "graph"
     if TABLE.format_to_read(path) is not None:
         raise MODEL.refusal(path)
-    declared = str(format_of(read_file(path))).removeprefix("jtsolve-")
+    declared = str(format_of(path)).removeprefix("jtsolve-")
     return declared if declared in ("model", "graph", "posterior", "results") else "result"
 
 
@@ -76,42 +75,26 @@ def view_of(path: Path, picture: str | None) -> View:
         return _of_posterior(path, picture or "heat-map")
     if kind == "model":
         return _of_model(path)
-    return _of_ranking(path) if kind == "results" else _of_result(path)
+    return _of_results(path, several=kind == "results")
 
 
-def _of_result(path: Path) -> View:
-    """Returns the view of a result file."""
-    from jtsolve.cli.summary import result_text
+def _of_results(path: Path, *, several: bool) -> View:
+    """Returns the view of a result file, or of a file of several results; its tree is the best one."""
+    from jtsolve.cli.summary import describe_ranking, result_text
+    from jtsolve.io.ranking import read_ranking
     from jtsolve.io.result import read_result, tree_of
     from jtsolve.study.trees import NamedTree
 
-    document = read_result(path)
-    return View(
-        _values(path),
-        lambda: result_text(document, str(path), {"backend": document.backend.name}),
-        lambda: NamedTree(*tree_of(document, str(path))),
-    )
-
-
-def _of_ranking(path: Path) -> View:
-    """Returns the view of a results file; its tree is the best one."""
-    from jtsolve.cli.summary import describe_ranking
-    from jtsolve.io.ranking import read_ranking
-    from jtsolve.io.result import tree_of
-    from jtsolve.study.trees import NamedTree
-
-    document = read_ranking(path)
+    document: Any = (read_ranking if several else read_result)(path)
+    describe: Callable[..., str] = describe_ranking if several else result_text
 
     def best() -> NamedTree:
-        if not document.results:
+        if several and not document.results:
             raise InputError(str(path), "$.results", "there is no tree", "give results with one")
-        return NamedTree(*tree_of(document.results[0], str(path)))
+        return NamedTree(*tree_of(document.results[0] if several else document, str(path)))
 
-    return View(
-        _values(path),
-        lambda: describe_ranking(document, str(path), {"backend": document.backend.name}),
-        best,
-    )
+    facts = {"backend": document.backend.name}
+    return View(_values(path), lambda: describe(document, str(path), facts), best)
 
 
 def _of_model(path: Path) -> View:

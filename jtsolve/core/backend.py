@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import (
-    TYPE_CHECKING,
-    NamedTuple,
-    Protocol,
-    TypeAlias,
-    TypedDict,
-    Unpack,
-    runtime_checkable,
-)
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from jtsolve.core.problem import ALL_FEATURES, Problem, ProblemFeature
 from jtsolve.core.scores import DenseScores, SparseScores
@@ -45,7 +37,7 @@ def lacks_table(problem: Problem) -> str | None:
         return None
     return (
         f"It needs a table of the scores of all {sets} sets of at most {problem.max_clique_size} variables, "
-        "but they are computed on demand; allow it more time and memory, make the table first (jtsolve score "
+        "but they are computed on demand; allow more time and memory, make the table first (jtsolve score "
         "--max-size, jtsolve.scoring.tabulate), lower the treewidth, or use a backend that reads few scores, "
         "such as forward or lns."
     )
@@ -139,7 +131,7 @@ class News(TypedDict, total=False):
 
 
 class Report(Protocol):
-    """Receives incumbents, bounds and progress, and answers whether to continue; any thread may use it."""
+    """Receives incumbents, bounds and progress, and returns whether to continue; any thread may use it."""
 
     @property
     def stop(self) -> Stop | None:
@@ -156,7 +148,7 @@ class Report(Protocol):
         ...
 
     def __call__(self, **news: Unpack[News]) -> bool:
-        """Takes news; returns whether to continue."""
+        """Records news; returns whether to continue."""
         ...
 
 
@@ -244,7 +236,7 @@ class SmallSolver(Protocol):
         ...
 
     def __call__(self, tasks: Sequence[SmallTask]) -> list[SmallAnswer]:
-        """Solves a batch; a partial or mixed one takes as long as a full one of the largest size."""
+        """Solves a batch; the time of a partial or mixed one is that of a full one of the largest size."""
         ...
 
 

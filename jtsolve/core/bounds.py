@@ -31,18 +31,18 @@ _SLOWER = 16
 """Cost of a look-up in a sparse table, relative to one in a batch of a dense table."""
 
 
-def _go_on() -> None:
-    """Raises nothing."""
+def _proceed() -> None:
+    """Never raises."""
 
 
-def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[], None] = _go_on) -> float:
-    """Returns the family bound if it takes little time, else the better of the others; in nats, finite.
+def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[], None] = _proceed) -> float:
+    """Returns the family bound if it is quick to compute, else the best of the others; in nats, finite.
 
-    The time of scores on demand is unlimited: they get the other bounds, and their own.
+    The time of the family bound is unlimited for scores on demand: they get the other bounds, and their own.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left; bounds by families are computed if they need less, or about half a second.
+        seconds: remaining; bounds by families are computed if they need less, or at most half a second.
         check_stop: called many times a second; raises to stop.
     """
     n, width = problem.n, problem.max_clique_size
@@ -56,14 +56,14 @@ def problem_bound(problem: Problem, seconds: float = 0.0, check_stop: Callable[[
 
 
 def early_bound(problem: Problem, seconds: float) -> float:
-    """Returns a bound to begin with; inf for a table that is bounded quickly in the end.
+    """Returns a bound to begin with; inf for a table whose family bound is quick, and computed at the end.
 
-    That is the family bound of a table for which no time would remain at the end, and the known part of
-    scores on demand.
+    For other tables it is the family bound, for which no time might remain at the end; for scores on demand,
+    the best of the other bounds.
 
     Args:
         problem: the scores and constraints.
-        seconds: that are left for the whole run, or inf; the bound may use half of them.
+        seconds: remaining for the whole run, or inf; the bound may use half of them.
     """
     needed, share = _family_seconds(problem), seconds / 2
     if needed == inf:
@@ -84,7 +84,7 @@ def _family_seconds(problem: Problem) -> float:
 
 
 def _first_bound(problem: Problem, seconds: float, check_stop: Callable[[], None]) -> float:
-    """Returns the first of `Bounding.tree_bounds` if it takes little time; otherwise inf."""
+    """Returns the first of `Bounding.tree_bounds` if it is quick to compute; otherwise inf."""
     scores, size = problem.scores, problem.max_clique_size
     if not isinstance(scores, Bounding) or size < 2:  # noqa: PLR2004 - a pair
         return inf
@@ -94,7 +94,7 @@ def _first_bound(problem: Problem, seconds: float, check_stop: Callable[[], None
 
 
 def ceiling_bound(problem: Problem) -> float:
-    """Returns Σ_v max(s(v), ceiling of v), in nats, as the family bound; inf if nothing is known."""
+    """Returns the family bound with ceilings in place of best families, in nats; inf without all of them."""
     if problem.ceilings is None or inf in problem.ceilings:
         return inf
     singles = own_scores(problem.scores)
@@ -140,7 +140,7 @@ def range_bound(problem: Problem) -> float:
     return problem.n * max(0.0, highest) - (problem.n - 1) * min(0.0, lowest)
 
 
-def family_bound(problem: Problem, check_stop: Callable[[], None] = _go_on) -> float:
+def family_bound(problem: Problem, check_stop: Callable[[], None] = _proceed) -> float:
     """Returns Σ_v max_P [s(P∪v) − s(P)] with P = ∅ for one v a component: no junction tree scores more.
 
     Along any perfect elimination order the score is Σ_v s(P_v∪v) − s(P_v), where P_v ∪ v is within a clique
@@ -194,8 +194,8 @@ def _sparse_families(scores: SparseScores, width: int, singles: list[float]) -> 
     P∪v in the table: the gain is looked up. Only P: it is s(v) plus the excess of the scores of P's members
     over s(P), and the largest such excess counts. Neither: it is s(v).
 
-    For each v, sets P are passed over that hold v or with which v is in the table: of all variables together
-    these are no more than twice the members of all sets.
+    For each v, the search skips sets P that hold v, or with P∪v in the table: over all variables, at most
+    twice the members of all sets.
     """
     table = {mask: score for mask, score in scores.table.items() if mask.bit_count() <= width}
     best = list(singles)

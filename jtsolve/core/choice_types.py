@@ -9,7 +9,7 @@ import types
 import typing
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
 from jtsolve.core.choice_texts import parts
 from jtsolve.errors import ChoiceError
@@ -23,31 +23,15 @@ _ARGUMENTS = re.compile(r"^Args:\n((?:[ ]{4}.*\n?|\n)+)", re.MULTILINE)
 _ARGUMENT = re.compile(r"^[ ]{4}(\w+): (.*(?:\n(?:[ ]{5,}.*)?)*)", re.MULTILINE)
 
 
-class ChoiceParser(Protocol):
-    """What types need of a registry."""
-
-    @property
-    def kind(self) -> str:
-        """A noun for its values."""
-        ...
-
-    def parse(self, text: str) -> Any:
-        """Returns the value that a text describes."""
-        ...
-
-
-K = TypeVar("K", bound=ChoiceParser)
-
-
 @dataclass(frozen=True, slots=True)
-class FieldTypes(Generic[K]):
+class FieldTypes:
     """The types of fields.
 
     Args:
-        registries: those of the values that fields hold, by the name of the type in annotations.
+        registries: `choices.Registry` of the values that fields hold, by the name of the type in annotations.
     """
 
-    registries: Mapping[str, K]
+    registries: Mapping[str, Any]
 
     def of(self, base: object) -> dict[str, Any]:
         """Returns the types of the options of a value or class, by name; none unless it is a dataclass."""
@@ -59,8 +43,8 @@ class FieldTypes(Generic[K]):
     def _hints(self, kind: type) -> dict[str, Any]:
         """Returns the types of the fields of a class.
 
-        A module may import the names in its annotations only under TYPE_CHECKING. A name of `registries`
-        becomes a type of that name, and so does any other: its values cannot be written as text.
+        A module may import the names in its annotations only under TYPE_CHECKING. Unresolved names become
+        placeholder types; values of those that are not in `registries` cannot be written as text.
         """
         names: dict[str, Any] = {name: type(name, (), {}) for name in self.registries}
         while True:
@@ -70,13 +54,13 @@ class FieldTypes(Generic[K]):
                 missing = str(error.name)
                 names[missing] = getattr(typing, missing, None) or type(missing, (), {})
 
-    def registry_in(self, kind: Any) -> K | None:
+    def registry_in(self, kind: Any) -> Any:
         """Returns the registry of the values that a field of this type holds, alone or in a tuple."""
         own = self._registry_of(kind)
         inside = (self.registry_in(part) for part in get_args(kind))
         return own or next((found for found in inside if found is not None), None)
 
-    def _registry_of(self, kind: Any) -> K | None:
+    def _registry_of(self, kind: Any) -> Any:
         return self.registries.get(kind.__name__) if isinstance(kind, type) else None
 
     def value(self, text: str, kind: Any) -> Any:
@@ -88,7 +72,9 @@ class FieldTypes(Generic[K]):
         """
         choices = _choices(kind)
         if choices is not None:
-            return _pick(text, choices)
+            if text not in choices:
+                raise ValueError(f"'{text}' is not among {', '.join(choices)}")
+            return choices[text]
         if get_origin(kind) in (Union, types.UnionType):
             return self._first_value(text, get_args(kind))
         registry = self._registry_of(kind)
@@ -174,9 +160,3 @@ def _choices(kind: Any) -> dict[str, Any] | None:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {str(member.value): member for member in kind}
     return None
-
-
-def _pick(text: str, choices: Mapping[str, Any]) -> Any:
-    if text not in choices:
-        raise ValueError(f"'{text}' is not among {', '.join(choices)}")
-    return choices[text]

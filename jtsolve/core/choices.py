@@ -8,7 +8,7 @@ registered value `lns` with two fields replaced, by the types of the fields:
     item     = key "=" value | value
     value    = anything; several, for a field that is a tuple, are joined by "+" or ","; "none" is None or ()
 
-An item without a key continues the value before it, `components=1,2,4`; the first one is the field that the
+An item without a key continues the value before it, `components=1,2,4`; the first one sets the field that the
 class names as `main`, `quantile:4`. A field that holds another choice accepts its text, and a dotted key
 sets an option of the value of that field: `exact=dp,exact.precision=int32`. Parentheses keep commas and
 plus signs of a choice within another together: `start=forward(start=none)+chowliu`.
@@ -112,7 +112,7 @@ class Registry(MutableMapping[str, T]):
     ) -> None:
         self.kind = kind
         self.annotations = tuple(annotations)
-        self._held: dict[str, Any] = dict(entries)  # an entry, or what it stands for once that is loaded
+        self._held: dict[str, Any] = dict(entries)  # entries, replaced by their values once loaded
         self._types = FieldTypes({name: one for one in (self, *within) for name in one.annotations})
         self._group = group
         self._fault = fault
@@ -178,9 +178,13 @@ class Registry(MutableMapping[str, T]):
         Raises:
             ChoiceError: the value or an option does not exist, or an option's value is invalid.
         """
-        value = self.make(*split_choice(text))
-        if not files:
-            self.require_no_files(value)
+        name, options = split_choice(text)
+        value = self.with_options(self._found(name), options) if options else self.find(name)
+        for called, key, _ in () if files else self.files_of(value):
+            raise ChoiceError(
+                f"the option '{key}' of {called} names a file, which runs of a comparison may not write; use "
+                "'jtsolve solve' for it"
+            )
         return value
 
     def chosen(self, given: object, attribute: str) -> T:
@@ -198,15 +202,6 @@ class Registry(MutableMapping[str, T]):
         if not hasattr(given, attribute):
             raise ChoiceError(f"{given!r} is not a {self.kind}; give one of these: {', '.join(self)}")
         return typing.cast("T", given)
-
-    def make(self, name: str, options: Mapping[str, str] | None = None) -> T:
-        """Returns the value of that name with the given options, texts by key.
-
-        Raises:
-            ChoiceError: the value or an option does not exist, or an option's value is invalid.
-        """
-        found = self._found(name)
-        return self.with_options(found, options) if options else self._complete(found)
 
     def with_options(self, base: T | type[T], options: Mapping[str, str]) -> T:
         """Returns a value, or one of a class, with its own options replaced, then those of values within.
@@ -261,19 +256,6 @@ class Registry(MutableMapping[str, T]):
                 changes[key] = self._shown(new, kind)
         return changes
 
-    def require_no_files(self, value: T) -> None:
-        """Checks that no option of a value, or of one within it, names a file to write.
-
-        Raises:
-            ChoiceError: an option does.
-            ChoiceError: an option does.
-        """
-        for called, key, _ in self.files_of(value):
-            raise ChoiceError(
-                f"the option '{key}' of {called} names a file, which runs of a comparison may not write; use "
-                "'jtsolve solve' for it"
-            )
-
     def files_of(self, value: T) -> Iterator[tuple[str, str, str]]:
         """Yields the files that options of a value, or of one within, name to write.
 
@@ -292,7 +274,7 @@ class Registry(MutableMapping[str, T]):
         """Returns the text that describes a value: its name, and the options that differ from the registered.
 
         Raises:
-            ChoiceError: no text does, as where a part of it is not registered.
+            ChoiceError: no text describes it, since a part of it is not registered.
         """
         options = self.changes(value)
         main = options.pop(_main_of(value), None)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _DAMAGED = (pickle.UnpicklingError, EOFError, AttributeError, ImportError, LookupError, TypeError, ValueError)
-"""What pickle raises for a truncated file, as a full disk or a killed process leaves it."""
+"""Errors of pickle for a truncated file, which a full disk or a killed process leaves behind."""
 
 
 def _is_writable(folder: Path) -> bool:
@@ -76,8 +76,9 @@ def kernel(
 ) -> Any:
     """Compiles a function at its first call, and caches the machine code on disk.
 
-    A small kernel that makes no arrays can say allocates=False: it does not count references to those it
-    has, which is an atomic operation for each array at each call, and may cost more than the rest.
+    A small kernel that makes no arrays can be declared with allocates=False: it then does not count
+    references to its arrays, an atomic operation for each array at each call, which may cost more than the
+    rest.
 
     Args:
         function: to compile; None where the decorator is called with options.

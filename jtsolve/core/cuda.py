@@ -220,32 +220,32 @@ def _unusable(reason: str, remedy: str) -> ChoiceError:
 
 
 def choose_device(
-    asked: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str
+    requested: DeviceChoice, plans: Sequence[_Plan], spent: float, narrower: str
 ) -> tuple[Device, _Plan] | None:
     """Returns the device and the first plan that fits its free memory, or None for the processor.
 
     Args:
-        asked: value of the option `device`.
+        requested: value of the option `device`.
         plans: of the problem, the preferred one first; may be empty for "auto": a device does not support it.
         spent: predicted seconds on the processor; inf where the memory has no room.
-        narrower: ways to a run in less memory, for the message.
+        narrower: ways to need less memory, for the message.
 
     Raises:
         ChoiceError: a device is requested, but none can be used.
         LimitError: it has too little free memory.
     """
-    if asked == "cpu" or (asked == "auto" and (not plans or spent < _WORTH or not may_have_device())):
+    if requested == "cpu" or (requested == "auto" and (not plans or spent < _WORTH or not may_have_device())):
         return None
     try:
         device = open_device()
     except ChoiceError:
-        if asked == "cuda":
+        if requested == "cuda":
             raise
         return None  # the processor is the way out
     plan = next((one for one in plans if one.memory + _SPARE <= device.free()[0]), None)
-    if asked == "cuda" and plan is None:
+    if requested == "cuda" and plan is None:
         raise _no_room(device, plans[-1].memory, narrower)
-    if plan is None or (asked == "auto" and spent - plan.seconds(device.speed) < _WORTH):
+    if plan is None or (requested == "auto" and spent - plan.seconds(device.speed) < _WORTH):
         return None
     return device, plan
 
@@ -275,7 +275,7 @@ def launch_all(
     total = sum(each.seconds for each in launches) / device.speed
     begin = 0
     queued = done = 0.0  # predicted seconds
-    slowness, asked = 1.0, time.perf_counter()  # a device may be slower than predicted
+    slowness, polled = 1.0, time.perf_counter()  # a device may be slower than predicted
     for number, (kernel, classes, blocks, seconds, _, more) in enumerate(launches, start=1):
         threads, arrays = arguments[kernel]
         part, count = rows[begin : begin + classes.size], np.int32(len(classes))
@@ -289,11 +289,11 @@ def launch_all(
             if queued * slowness < _AHEAD:
                 continue
             device.wait()
-            slowness = max(slowness, (time.perf_counter() - asked) / queued)
+            slowness = max(slowness, (time.perf_counter() - polled) / queued)
             done += queued / total
             if not report(done=min(1.0, done), note=f"launch {number} of {len(launches)}"):
                 raise StoppedError
-            queued, asked = 0.0, time.perf_counter()
+            queued, polled = 0.0, time.perf_counter()
     device.wait()
     if not report(done=1.0):
         raise StoppedError

@@ -1,7 +1,7 @@
 """Objections and estimates of backends, computed once for a choice among them.
 
 A backend that uses others derives its objections and its cost from theirs, and these do so in turn: without a
-memory, a choice among all backends would ask the innermost ones dozens of times about the same problem.
+cache, a choice among all backends would query the innermost ones dozens of times for the same problem.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ANSWERS: ContextVar[dict[Any, tuple[Problem, Any]] | None] = ContextVar("answers", default=None)
-"""The answers in the body of `asked_once`, each with its problem, whose identity is part of the key."""
+"""The cache in the body of `cached_estimates`; each entry holds its problem, whose identity is in the key."""
 
 
 @contextmanager
-def asked_once() -> Iterator[None]:
-    """Keeps what `objections_of` and `estimate_of` compute in the body, until its end."""
+def cached_estimates() -> Iterator[None]:
+    """Caches the results of `objections_of` and `estimate_of` in the body."""
     token = _ANSWERS.set({} if (known := _ANSWERS.get()) is None else known)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Whole files: read bounded and unpacked, written atomically."""
+"""Whole files: bounded reading, unpacked, and atomic writing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _ZSTANDARD = ("compression.zstd", "backports.zstd")
 def read_file(path: str | Path, run: Run | None = None) -> bytes:
     """Returns a text file in UTF-8 without byte order mark, unpacked.
 
-    UTF-16 is known by its mark; other bytes come as they are.
+    UTF-16 is recognised by its byte order mark; other bytes are returned unchanged.
 
     Args:
         path: of the file.
@@ -74,7 +74,7 @@ def read_bytes(path: str | Path, run: Run | None = None) -> bytes:
 
 
 def read_xml(path: str | Path) -> bytes:
-    """Returns an XML file, which names its encoding itself, without entities.
+    """Returns an XML file without entities, in the encoding that it declares.
 
     Raises:
         InputError: as `opened`; or it declares entities, which could expand to more text than memory holds.
@@ -139,7 +139,7 @@ _LONGEST_MAGIC = 6
 
 
 def is_packed(path: str | Path) -> bool:
-    """Returns whether a file begins like packed data.
+    """Returns whether the first bytes of a file are those of packed data.
 
     Raises:
         OSError: it cannot be read.
@@ -149,7 +149,7 @@ def is_packed(path: str | Path) -> bool:
 
 
 def _packing(head: bytes) -> str | None:
-    """Returns the suffix of the packing that data begin with, or None."""
+    """Returns the suffix of the packing whose first bytes these are, or None."""
     return next((suffix for suffix, (_, magic, _) in _PACKINGS.items() if head.startswith(magic)), None)
 
 
@@ -228,12 +228,9 @@ def write_atomically(path: str | Path, data: bytes, *, numbers: bool = False) ->
     except FileNotFoundError:
         raise InputError(source, "", "its folder does not exist", "create the folder first") from None
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(
-            source,
-            "",
-            f"it cannot be written ({_cause(error)}); an existing file is unchanged",
-            "free space, change permissions, or write elsewhere",
-        ) from None
+        reason = f"it cannot be written ({_cause(error)}); an existing file is unchanged"
+        remedy = "free space, change permissions, or write elsewhere"
+        raise InputError(source, "", reason, remedy) from None
 
 
 def pack_gzip(data: bytes, *, numbers: bool = False) -> bytes:
@@ -305,12 +302,8 @@ def _read_bounded(stream: BinaryStream, source: str, promised: int, run: Run) ->
         size = max(promised, buffer.tell())
         run.require_reading(size)
         if size > LARGEST:
-            raise InputError(
-                source,
-                "",
-                f"it holds more than {LARGEST / 2**30:.3g} GiB once decompressed",
-                "give a table with a smaller max_size",
-            )
+            reason = f"it holds more than {LARGEST / 2**30:.3g} GiB once decompressed"
+            raise InputError(source, "", reason, "give a table with a smaller max_size")
         chunk = stream.read(_CHUNK)
         buffer.write(chunk)
     return buffer.getvalue()

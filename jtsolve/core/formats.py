@@ -58,10 +58,10 @@ class FileKind:
 
         Args:
             path: of the file.
-            to: the format, if it is chosen apart from the name; a suffix that is no format's suits it too.
+            to: the format, if it is chosen separately; the name may then have an unknown suffix.
 
         Raises:
-            ChoiceError: there is no such format; or the name asks for another, or for none.
+            ChoiceError: there is no such format; or the suffix is that of another, or of none.
         """
         if to is not None:
             self.require(to)
@@ -117,9 +117,7 @@ MODEL = FileKind(
 NETWORK = FileKind("a Bayesian network", {k: v for k, v in MODEL.read.items() if v in ("bif", "bifxml")}, {})
 GRAPH = FileKind("a graph", _same("json", "graphml", "csv"), _same("json", "graphml", "csv"))
 INSTANCE = FileKind(
-    "an instance",
-    _same("json", "score", "dmst", "jkl", "scores", "pss"),
-    _same("json", "score"),
+    "an instance", _same("json", "score", "dmst", "jkl", "scores", "pss"), _same("json", "score")
 )
 SCORED = FileKind("an instance with scores of data", _JSON, _JSON)
 FITTED = FileKind("a fitted model", _JSON, _JSON)
@@ -215,7 +213,7 @@ def files_in(archive: ZipFile) -> list[str]:
 
 
 def _suffix_inside(path: str | Path) -> str:
-    """Returns the suffix of the only file of a zip archive; empty if it is none, which its reader reports."""
+    """Returns the suffix of the only file in a zip archive; empty for others, which cannot be read."""
     if not str(path).lower().endswith(".zip") or not is_zipfile(path):
         return ""
     with ZipFile(path) as archive:
@@ -223,14 +221,14 @@ def _suffix_inside(path: str | Path) -> str:
     return suffix_of(inside[0]) if len(inside) == 1 else ""
 
 
-def stem_of(path: str | Path, packed: tuple[str, ...] = PACKED) -> str:
+def stem_of(path: str | Path) -> str:
     """Returns a name without its suffix and that of a packing.
 
     >>> stem_of("data/zoo.csv.gz"), stem_of("zoo.2.csv")
     ('zoo', 'zoo.2')
     """
     name = Path(path).name
-    for suffixes in (packed, None):
+    for suffixes in (PACKED, None):
         stem, point, suffix = name.rpartition(".")
         if point and stem and (suffixes is None or suffix.lower() in suffixes):
             name = stem
@@ -243,10 +241,10 @@ def kind_of_suffix(path: str | Path) -> FileKind | None:
 
 
 def require_same_format(path: str | Path, source: str | Path) -> None:
-    """Checks that a copy is named like the file that it is of.
+    """Checks that the name of a copy has the suffix of its source.
 
     Raises:
-        ChoiceError: it has another suffix.
+        ChoiceError: it has another one.
     """
     own, found = suffix_of(source), suffix_of(path, PACKED[:1])
     same = found == own or TABLE.read.get(found, "") == TABLE.read.get(own)
@@ -255,10 +253,10 @@ def require_same_format(path: str | Path, source: str | Path) -> None:
 
 
 def require_readable(path: str | Path) -> None:
-    """Refuses the address of a page and the files of other programs, by their names.
+    """Refuses addresses of pages and files of other programs, by their names.
 
     Raises:
-        InputError: it is one; names the way.
+        InputError: it is one; with the way to convert it.
     """
     if match := _ADDRESS.match(str(path)):
         address = f"{match[1]}://{str(path)[match.end() :]}"  # a Path loses a slash

@@ -131,7 +131,7 @@ class UndirectedGraph:
         return UndirectedGraph(self.names, tuple(own | more for own, more in both))
 
     def without(self, other: UndirectedGraph) -> UndirectedGraph:
-        """Returns the graph with the edges of this one that the other does not have.
+        """Returns the graph with the edges of this one that are not in the other.
 
         Raises:
             InputError: the names differ.

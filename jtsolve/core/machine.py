@@ -49,7 +49,7 @@ def allow_memory(most: int | None) -> None:
 
 @contextmanager
 def memory_of_call() -> Iterator[None]:
-    """Ends the limit that the body, or the function decorated, sets by `allow_memory`."""
+    """Limits the effect of `allow_memory` to the body, or to a call of the decorated function."""
     token = _CALL.set(_Call())
     try:
         yield
@@ -95,10 +95,10 @@ def _available() -> int:
 
 
 def memory_bytes(gigabytes: float | None) -> int | None:
-    """Returns a limit on memory in bytes; None is none.
+    """Returns a limit on memory in bytes; None for no limit.
 
     Raises:
-        ChoiceError: it is not a finite number of bytes, or a fraction of one.
+        ChoiceError: it is not finite, or below one byte.
     """
     if gigabytes is None:
         return None

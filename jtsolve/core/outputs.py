@@ -63,14 +63,12 @@ def note_input(path: str | Path) -> None:
             raise _replaces(path)
 
 
-def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None, to: str | None = None) -> None:
+def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None) -> None:
     """Checks before a long run that its answers can be written to files; None is none.
 
     Args:
         paths: of the files.
-        kind: their kind of content, whose format their suffixes must name; None where this is checked
-        elsewhere.
-        to: the format; see `FileKind.format_to_write`.
+        kind: their kind of content, whose format their suffixes must name; None where another check does so.
 
     Raises:
         ChoiceError: a name has the suffix of another format.
@@ -91,7 +89,7 @@ def claim_outputs(*paths: str | Path | None, kind: FileKind | None = None, to: s
                 )
             files.written.add(identity)
         if kind is not None:
-            kind.format_to_write(path, to)
+            kind.format_to_write(path)
 
 
 def _replaces(path: str | Path) -> InputError:
@@ -99,12 +97,12 @@ def _replaces(path: str | Path) -> InputError:
 
 
 def _identity(path: str | Path) -> _Identity | None:
-    """Returns the identity of a file under all its names; None for devices, pipes, folders and nonsense."""
+    """Returns the identity of a file under all its names; None for devices, pipes, folders, invalid names."""
     try:
         if not os.path.exists(path):  # noqa: PTH110 - a Path would lose a trailing slash
             return os.path.realpath(path)
         status = os.stat(path)  # noqa: PTH116 - the same
-    except (OSError, ValueError):  # the folder of the process has been removed; no name of a file
+    except (OSError, ValueError):  # the folder of the process has been removed; or an invalid name
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from jtsolve.core.scores import malformed
 from jtsolve.core.varset import VarSet, largest_within, members
 from jtsolve.errors import InputError
 
@@ -45,7 +46,7 @@ class PairScores:
     """`LocalScores` of sets from weights of their pairs; thread-safe.
 
     Args:
-        weights: shape (n, n), symmetric, finite; the diagonal does not count.
+        weights: shape (n, n), symmetric, finite; the diagonal is ignored.
         states: the number of states of each variable, at least 1.
         noise: at least 0.
         price: of a cell, at least 0.
@@ -71,15 +72,15 @@ class PairScores:
         weights = np.array(self.weights, dtype=np.float64)
         n = len(self.states)
         if not n or weights.shape != (n, n):
-            raise _malformed("weights", f"shape {weights.shape} for {n} variables", "give one row a variable")
+            raise malformed("weights", f"shape {weights.shape} for {n} variables", "give one row a variable")
         np.fill_diagonal(weights, 0.0)
         if not np.isfinite(weights).all() or not np.array_equal(weights, weights.T):
-            raise _malformed("weights", "they are not finite and symmetric", "give w[u, v] = w[v, u]")
+            raise malformed("weights", "they are not finite and symmetric", "give w[u, v] = w[v, u]")
         if min(self.states) < 1:
-            raise _malformed("states", f"a variable has {min(self.states)} states", "give 1 or more")
+            raise malformed("states", f"a variable has {min(self.states)} states", "give 1 or more")
         for name, value in (("noise", self.noise), ("price", self.price)):
             if not 0 <= value < inf:
-                raise _malformed(name, f"{value}", "give a number of 0 or more")
+                raise malformed(name, f"{value}", "give a number of 0 or more")
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
 
@@ -162,9 +163,9 @@ def weight_matrix(
         ends, place = [index.get(name, -1) for name in pair], f"pairs[{i}]"
         if len(ends) != _PAIR or min(ends) < 0 or ends[0] == ends[1]:
             remedy = f"use two names, such as {', '.join(names[:_PAIR])}"
-            raise _malformed(place, f"{pair} is no pair of two variables", remedy)
+            raise malformed(place, f"{pair} is no pair of two variables", remedy)
         if frozenset(ends) in given:
-            raise _malformed(place, f"the pair {pair} occurs twice", "give one weight a pair")
+            raise malformed(place, f"the pair {pair} occurs twice", "give one weight a pair")
         given.add(frozenset(ends))
         matrix[ends, ends[::-1]] = weight
     return matrix
@@ -232,7 +233,3 @@ def _knapsack(gains: NDArray[np.float64], sizes: NDArray[np.float64], capacity: 
     order = np.argsort(-gains / sizes, kind="stable")
     filled = np.minimum(sizes[order], np.maximum(0.0, capacity - np.cumsum(sizes[order]) + sizes[order]))
     return free + float((gains[order] * filled / sizes[order]).sum())
-
-
-def _malformed(place: str, reason: str, remedy: str) -> InputError:
-    return InputError("scores", place, reason, remedy)

@@ -1,12 +1,12 @@
-"""The constraints on single sets, for arrays of sets: which may be cliques, and which may be separators.
+"""The constraints on single sets, for arrays of K sets: which may be cliques, and which may be separators.
 
-`Problem.permits_clique` and `Problem.permits_separator` tell the same of one set, and of its score too.
+`Problem.permits_clique` and `Problem.permits_separator` check one set, with its score.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,23 +20,6 @@ if TYPE_CHECKING:
     from jtsolve.core.problem import Problem, Variable
 
 
-class Sets(Protocol):
-    """Sets of variables in an array, K in all."""
-
-    @property
-    def sizes(self) -> NDArray[Any]:
-        """The numbers of members, shape (K,)."""
-
-    def holding(self, mask: VarSet) -> NDArray[np.bool_]:
-        """Returns which sets hold all members of one, shape (K,)."""
-
-    def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
-        """Returns which sets are listed, shape (K,)."""
-
-    def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the products of a factor for each member, shape (K,)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Masks:
     """Sets as bit masks, shape (K,)."""
@@ -45,20 +28,20 @@ class Masks:
 
     @property
     def sizes(self) -> NDArray[Any]:
-        """See `Sets`."""
+        """The numbers of members, shape (K,)."""
         return np.bitwise_count(self.masks)
 
     def holding(self, mask: VarSet) -> NDArray[np.bool_]:
-        """See `Sets`."""
+        """Returns which sets hold all members of one, shape (K,)."""
         holds: NDArray[np.bool_] = self.masks & mask == mask
         return holds
 
     def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
-        """See `Sets`."""
+        """Returns which sets are listed, shape (K,)."""
         return np.isin(self.masks, np.array(sorted(listed), dtype=np.int64))
 
     def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Sets`."""
+        """Returns the product of the factors of each set's members, shape (K,)."""
         products = np.ones(self.masks.shape)
         for v, factor in enumerate(factors.tolist()):
             products[self.masks >> v & 1 == 1] *= factor
@@ -73,23 +56,26 @@ class MemberRows:
     sizes: NDArray[Any]
 
     def holding(self, mask: VarSet) -> NDArray[np.bool_]:
-        """See `Sets`."""
+        """See `Masks`; shape (K,)."""
         every = np.ones(len(self.rows), dtype=np.bool_)
         for v in members(mask):
             every &= (self.rows == v).any(axis=1)
         return every
 
     def are_in(self, listed: frozenset[VarSet]) -> NDArray[np.bool_]:
-        """See `Sets`."""
+        """See `Masks`; shape (K,)."""
         found = np.zeros(len(self.rows), dtype=np.bool_)
         for at in np.flatnonzero(np.isin(self.sizes, [mask.bit_count() for mask in listed])):
             found[at] = varset(self.rows[at, : self.sizes[at]].tolist()) in listed
         return found
 
     def products(self, factors: NDArray[np.float64]) -> NDArray[np.float64]:
-        """See `Sets`."""
+        """See `Masks`; shape (K,)."""
         products: NDArray[np.float64] = np.append(factors, 1.0)[self.rows].prod(axis=1)
         return products
+
+
+Sets: TypeAlias = Masks | MemberRows
 
 
 def within_cells(variables: Sequence[Variable], sets: Sets, cells: int) -> NDArray[np.bool_]:
@@ -118,7 +104,7 @@ def permitted_cliques(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
 
 
 def permitted_separators(problem: Problem, sets: Sets) -> NDArray[np.bool_]:
-    """Returns which sets may be separators at any score, shape (K,). One clique has no separator."""
+    """Returns which sets may be separators at any score, shape (K,); none if there is one clique."""
     limits, sizes = problem.constraints, sets.sizes
     permitted: NDArray[np.bool_] = (sizes >= limits.min_separator_size) & (limits.max_cliques != 1)
     if limits.max_separator_size is not None:

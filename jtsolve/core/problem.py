@@ -1,7 +1,7 @@
 """The problem: local scores over named variables, and constraints on the junction tree.
 
 A junction tree's score is Σ s(C) over its cliques minus Σ s(S) over its separators (a multiset; an empty
-separator joins two components). The problem asks for the highest score among the junction trees that meet
+separator joins two components). A solution is a junction tree of the highest score among those that meet
 the constraints.
 """
 
@@ -69,17 +69,17 @@ class Constraints:
     Args:
         max_treewidth: no clique has more than this plus one members.
         max_separator_size: no separator has more members.
-        min_separator_size: no separator has fewer; 1 asks for a connected graph.
+        min_separator_size: no separator has fewer; 1 requires a connected graph.
         forbidden_edges: pairs (sets of two) that no clique holds.
         required_edges: pairs that some clique holds.
         forbidden_cliques: sets that are not maximal cliques; they may lie within one.
-        forbidden_separators: sets that are not separators; ∅ asks for a connected graph.
+        forbidden_separators: sets that are not separators; ∅ requires a connected graph.
         allowed_separators: if given, no other set is a separator.
         max_cliques: the largest number of maximal cliques.
         forbidden_graphs: sets of edges; the graph of the tree is none of them. The empty set is the graph
             without edges.
         real_variables: variables that are real, where the others are discrete: the graph is strongly
-            decomposable (`jtsolve.core.marks`). ∅ asks for nothing.
+            decomposable (`jtsolve.core.marks`). ∅ for no marks.
         max_clique_cells: no clique has more joint states of its discrete variables; at most 2^53. Their
             numbers of states have to be known.
 
@@ -105,16 +105,10 @@ class Constraints:
         for name in (*UPPER_BOUNDS, "min_separator_size"):
             value, least = getattr(self, name), int(name in ("max_cliques", "max_clique_cells"))
             if value is not None and value < least:
-                raise InputError(
-                    "constraints", name, f"{value} is below {least}", f"give a number of {least} or more"
-                )
+                raise _malformed(name, f"{value} is below {least}", f"give a number of {least} or more")
         if self.max_clique_cells is not None and self.max_clique_cells > MOST_CELLS:
-            raise InputError(
-                "constraints",
-                "max_clique_cells",
-                f"{self.max_clique_cells} is above 2^53",
-                "give a smaller number, or leave it out",
-            )
+            reason = f"{self.max_clique_cells} is above 2^53"
+            raise _malformed("max_clique_cells", reason, "give a smaller number, or leave it out")
         listed = {
             "forbidden_edges": self.forbidden_edges,
             "required_edges": self.required_edges,
@@ -123,20 +117,12 @@ class Constraints:
         for name, edges in listed.items():
             for edge in edges:
                 if edge.bit_count() != 2:  # noqa: PLR2004 - an edge joins two
-                    raise InputError(
-                        "constraints",
-                        name,
-                        f"{list(members(edge))} is not a pair of distinct variables",
-                        "name an edge by its two variables",
-                    )
+                    reason = f"{list(members(edge))} is not a pair of distinct variables"
+                    raise _malformed(name, reason, "name an edge by its two variables")
         if self.forbidden_edges & self.required_edges:
             edge = min(self.forbidden_edges & self.required_edges)
-            raise InputError(
-                "constraints",
-                "required_edges",
-                f"edge {list(members(edge))} is both required and forbidden",
-                "remove it from one of them",
-            )
+            reason = f"edge {list(members(edge))} is both required and forbidden"
+            raise _malformed("required_edges", reason, "remove it from one of them")
 
     @property
     def features(self) -> frozenset[ProblemFeature]:
@@ -162,12 +148,8 @@ class Constraints:
         allowed, others = self.allowed_separators, other.allowed_separators
         marks = {self.real_variables, other.real_variables} - {0}
         if len(marks) > 1:
-            raise InputError(
-                "constraints",
-                "real_variables",
-                "two different sets are given",
-                "give the real variables once",
-            )
+            reason = "two different sets are given"
+            raise _malformed("real_variables", reason, "give the real variables once")
         return Constraints(
             **{name: least(name) for name in UPPER_BOUNDS},
             min_separator_size=max(self.min_separator_size, other.min_separator_size),
@@ -216,8 +198,12 @@ class Constraints:
         return union
 
 
+def _malformed(place: str, reason: str, remedy: str) -> InputError:
+    return InputError("constraints", place, reason, remedy)
+
+
 def _require_simple(limits: Constraints) -> None:
-    """Raises a ChoiceError for constraints that do not go with marks."""
+    """Raises a ChoiceError for constraints that are not supported with marks."""
     simple = {
         "max_separator_size": limits.max_separator_size is None,
         "min_separator_size": limits.min_separator_size <= 1,
@@ -260,8 +246,8 @@ class Problem:
             are computed from data, and otherwise means unknown. Not part of the digest.
         ceilings: for each variable v, an upper bound in nats of s(P ∪ v) − s(P) over all P but ∅, known from
             how the scores are made; None copies them from scores that are computed from data, and otherwise
-            means that nothing is known. Files do not keep it: a remark proves nothing,
-            and the best families of a table are at most these (`jtsolve.core.bounds`).
+            means unknown. Files do not keep it: a remark proves nothing, and the best families of a table are
+            at most these (`jtsolve.core.bounds`).
         star: whether the last variable is the star of marks (`with_star`).
 
     Raises:
@@ -288,33 +274,18 @@ class Problem:
         if self.ceilings is None:
             object.__setattr__(self, "ceilings", getattr(self.scores, "ceilings", None))
         if len(self.variables) != self.scores.n:
-            raise InputError(
-                "problem",
-                "variables",
-                f"{len(self.variables)} variables, but scores over {self.scores.n}",
-                "name every variable of the scores once",
-            )
+            reason = f"{len(self.variables)} variables, but scores over {self.scores.n}"
+            raise InputError("problem", "variables", reason, "name every variable of the scores once")
         seen: set[str] = set()
-        for position, variable in enumerate(self.variables):
-            if not variable.name:
-                raise InputError(
-                    "problem", f"variables[{position}]", "the name is empty", "give every variable a name"
-                )
-            if variable.name in seen:
-                raise InputError(
-                    "problem",
-                    f"variables[{position}]",
-                    f"the name '{variable.name}' is used twice",
-                    "give every variable a different name",
-                )
-            seen.add(variable.name)
+        for position, name in enumerate(self.names):
+            if not name or name in seen:
+                reason = f"the name '{name}' is used twice" if name else "the name is empty"
+                place = f"variables[{position}]"
+                raise InputError("problem", place, reason, "give every variable a unique name")
+            seen.add(name)
         if self.constraints.mentioned() >> self.n:
-            raise InputError(
-                "problem",
-                "constraints",
-                f"a set holds a variable above {self.n - 1}",
-                f"use the variables 0 to {self.n - 1}",
-            )
+            reason = f"a set holds a variable above {self.n - 1}"
+            raise InputError("problem", "constraints", reason, f"use the variables 0 to {self.n - 1}")
         object.__setattr__(self, "_most_fitting", self._variables_within_cells())
 
     def _variables_within_cells(self) -> int:
@@ -325,12 +296,8 @@ class Problem:
         discrete = [] if self.star else members(((1 << self.n) - 1) & ~self.constraints.real_variables)
         unknown = [self.variables[v].name for v in discrete if self.variables[v].arity is None]
         if unknown:
-            raise InputError(
-                "problem",
-                "max_clique_cells",
-                f"the number of states of '{unknown[0]}' is not known",
-                "give the states of every variable",
-            )
+            reason = f"the number of states of '{unknown[0]}' is not known"
+            raise InputError("problem", "max_clique_cells", reason, "give the states of every variable")
         return largest_within([variable.arity or 1 for variable in self.variables], most)
 
     @classmethod

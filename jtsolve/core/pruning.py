@@ -104,17 +104,13 @@ def prune(problem: Problem, incumbent_score: float, report: Stoppable = UNSTOPPA
     [0, 1, 2, 3, 4]
     """
     if not isfinite(incumbent_score):
-        raise InputError(
-            "pruning",
-            "incumbent_score",
-            f"{incumbent_score} is not a finite number",
-            "give the score of a known tree",
-        )
+        reason = f"{incumbent_score} is not a finite number"
+        raise InputError("pruning", "incumbent_score", reason, "give the score of a known tree")
     _require_room(problem)
     n = problem.n
     scores = _score_table(problem)
     filled = _filled(scores, n)
-    candidates = _possible_cliques(problem, scores)
+    candidates = (scores > -inf) & permitted_cliques(problem, Masks(np.arange(1 << n)))
     least = incumbent_score - _TIE - _rounding(problem)
     kept = candidates.copy()
     _close_downwards(kept, n)
@@ -123,12 +119,9 @@ def prune(problem: Problem, incumbent_score: float, report: Stoppable = UNSTOPPA
         before, rounds = count, rounds + 1
         kept &= filled + best_completions(filled, kept, n, report) >= least
         if not kept[0]:
-            raise InputError(
-                "pruning",
-                "incumbent_score",
-                f"no tree of the problem scores {incumbent_score:.10g}",
-                "give the score of a tree of this problem, under its constraints",
-            )
+            reason = f"no tree of the problem scores {incumbent_score:.10g}"
+            remedy = "give the score of a tree of this problem, under its constraints"
+            raise InputError("pruning", "incumbent_score", reason, remedy)
         candidates &= kept  # sets without a score go with the last clique that contains them
         kept = candidates.copy()
         _close_downwards(kept, n)
@@ -140,10 +133,7 @@ def prune(problem: Problem, incumbent_score: float, report: Stoppable = UNSTOPPA
 
 
 def best_completions(
-    filled: NDArray[np.float64],
-    kept: NDArray[np.bool_],
-    n: int,
-    report: Stoppable = UNSTOPPABLE,
+    filled: NDArray[np.float64], kept: NDArray[np.bool_], n: int, report: Stoppable = UNSTOPPABLE
 ) -> NDArray[np.float64]:
     """Returns B(U) = max_{v∉U} [max_{P⊆U} w(v,P) + B(U∪v)] over the kept families P∪v; B(V) = 0.
 
@@ -211,11 +201,6 @@ def _filled(scores: NDArray[np.float64], n: int) -> NDArray[np.float64]:
         _, with_v = _halves(alone, v)
         with_v += own if own > -inf else 0.0
     return np.where(scores > -inf, scores, alone)
-
-
-def _possible_cliques(problem: Problem, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns `Problem.permits_clique` of every set, shape (2^n,)."""
-    return (scores > -inf) & permitted_cliques(problem, Masks(np.arange(1 << problem.n)))
 
 
 def _close_downwards(sets: NDArray[np.bool_], n: int) -> None:

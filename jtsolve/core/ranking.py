@@ -43,8 +43,12 @@ class Ranking:
         return f"Ranking({count}; scores {scores or 'none'}{more})"
 
     def _repr_html_(self) -> str | None:
-        best = self.results[0] if self.results else self.last
-        return as_html([repr(self)], best.tree, best.names)
+        return as_html([repr(self)], self.best.tree, self.best.names)
+
+    @property
+    def best(self) -> Result:
+        """The best result; without a tree, the last."""
+        return self.results[0] if self.results else self.last
 
     @property
     def bound(self) -> float:
@@ -71,5 +75,5 @@ class Ranking:
 
 def score_of(result: Result) -> float:
     """Returns the score, in nats, of a result that has a tree."""
-    assert result.score is not None, "asked of results with a tree only"
+    assert result.score is not None, "results of a ranking have a tree"
     return result.score

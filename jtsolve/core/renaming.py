@@ -1,4 +1,4 @@
-"""Subsets in arrays, and renamed within a set by table look-up: so that one loop serves all sets of a size.
+"""Subsets in arrays, and their renaming by table look-up, so that one loop serves all sets of a size.
 
 A mask is cut into pieces of 9 bits. `tables` is any named tuple with the entries of `RenamingTables`
 that a function reads. `kernels.renaming` has `rename` as a kernel.

@@ -57,7 +57,7 @@ def optimality_tolerance(score: float) -> float:
     """Returns the gap, in nats, up to which a tree of this score counts as optimal.
 
     That is 10^-6 up to scores of 10^6 nats, and 10^-12 of the score above, where float64 sums round by more.
-    Everything that compares scores or bounds does so up to this.
+    All comparisons of scores and bounds have this tolerance.
 
     >>> optimality_tolerance(-1234.5), round(optimality_tolerance(-1e8), 9)
     (1e-06, 0.0001)

@@ -1,8 +1,8 @@
 """One run: its clock, limits, seed, progress, interruption and messages, from the front door to the kernels.
 
 A front door makes a `Run` and hands it down. Learners, readers and searches report progress to it, from any
-thread, and stop on its demand. Only the run decides what is shown: a thread draws its newest state, first
-after a second, then four times a second, so that reporting costs next to nothing.
+thread, and stop on request. The run alone controls the display: a thread draws its newest state, first after
+a second, then four times a second, so that reports cost next to nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LEAST_SECONDS = 1e-9
 """Time limit of a part that is over before it begins: limits are above 0."""
 _READING_SECONDS = 0.2
 """Processor seconds granted to the reading of small files even past the time limit, so that a limit below the
-start of the program still leads to a tree."""
+start-up time still leads to a tree."""
 _HELD_PER_BYTE = 3
 """Bytes held at the peak for a byte of text: the text, its numbers as objects, and as an array."""
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -150,7 +150,7 @@ def _log(title: str, findings: Sequence[object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """Where a run shows its state and its messages; a front door makes it.
+    """The outputs of a run: its display and the receivers of its messages; made by a front door.
 
     Args:
         display: of the state; None to show none.
@@ -167,9 +167,9 @@ class Console:
 
 @dataclass(slots=True)
 class _Interruption:
-    """Whether the user interrupted, and whether signals do; shared by a run and its parts."""
+    """Whether the user has interrupted, and whether signals are handled; shared by a run and its parts."""
 
-    wanted: bool = False
+    requested: bool = False
     by_signals: bool = False
 
 
@@ -227,9 +227,9 @@ class _Screen:
             display.clear()
 
     def _shown(self) -> Progress:
-        """Returns the state, or that kernels are being compiled.
+        """Returns the state; while kernels are being compiled, a note of it.
 
-        They are if the module has been loaded, which takes longer than many runs.
+        The module that counts compilations is not loaded for this: that takes longer than many runs.
         """
         # None, too, while another thread is loading the module.
         is_compiling = getattr(sys.modules.get("jtsolve.core.compiling"), "is_compiling", None)
@@ -265,30 +265,16 @@ class Run:
         self._screen = _Screen(console or Console())
         self._began = process_time()
 
-    def part(
-        self,
-        seconds: float = inf,
-        *,
-        threads: int | None = None,
-        seed: int | None = None,
-        silent: bool = False,
-    ) -> Run:
+    def part(self, seconds: float = inf, *, silent: bool = False) -> Run:
         """Returns a run for a part of the work, which shares clock, interruption and console with this one.
 
         Args:
-            seconds: from now until the part ends, if this run does not end before; inf for no other end.
-            threads: of the part; None for those of this run.
-            seed: of the part; None for that of this run.
+            seconds: from now until the part ends, unless this run ends earlier; inf for no end of its own.
             silent: whether the part shows neither progress nor messages.
         """
         limits = self.limits
         if seconds < limits.left:
             limits = replace(limits, time=max(limits.elapsed + seconds, _LEAST_SECONDS))
-        limits = replace(
-            limits,
-            threads=limits.threads if threads is None else threads,
-            seed=limits.seed if seed is None else seed,
-        )
         part = Run(limits)
         part._interruption = self._interruption
         if not silent:
@@ -323,22 +309,22 @@ class Run:
     @property
     def stop(self) -> Stop | None:
         """Why the work has to stop now, or None to continue."""
-        if self._interruption.wanted:
+        if self._interruption.requested:
             return Stop.INTERRUPTED
         return Stop.TIME if self.left <= 0 else None
 
     def interrupt(self) -> None:
-        """Asks the work to stop; safe in a signal handler."""
-        self._interruption.wanted = True
+        """Requests the work to stop; safe in a signal handler."""
+        self._interruption.requested = True
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Has the first SIGINT, SIGTERM or SIGHUP in the body interrupt the run; only in the main thread.
+        """Makes the first SIGINT, SIGTERM or SIGHUP in the body interrupt the run; only in the main thread.
 
         A second signal has its previous effect. A signal that the process ignores is ignored.
         """
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or self._interruption.by_signals or self._interruption.wanted:
+        if not is_main or self._interruption.by_signals or self._interruption.requested:
             yield
             return
         previous: dict[int, Any] = {}
@@ -421,18 +407,19 @@ class Run:
         Raises:
             LimitError: with the need, the limit, and the remedies.
         """
-        need = resident_memory() + size
-        if need > self.memory:
+        held = resident_memory()
+        if (need := held + size) > self.memory:
+            alone = f"since the program itself holds {held / 1e9:.3g} GB"
             raise LimitError(
                 f"{what} {need / 1e9:.3g} GB of memory, but the limit is {self.memory / 1e9:.3g} GB. "
-                f"Ways out: a larger limit, {remedies}"
+                f"Ways out: a larger limit, {remedies if held < self.memory else alone}"
             )
 
     def require_time(self, what: str, remedies: str) -> None:
-        """Ends work that is worth nothing unless it is finished.
+        """Ends work that is useless unless it is finished.
 
         Args:
-            what: ends, as a noun: "the reading of data.csv".
+            what: the work, as a noun: "the reading of data.csv".
             remedies: besides more time: "fewer columns".
 
         Raises:
@@ -460,4 +447,4 @@ class Run:
             raise LimitError(
                 f"the time limit of {self.limits.time:g} s was over before the input was read; give more time"
             )
-        self.require_memory(_HELD_PER_BYTE * size, "reading the input needs", "fewer scores.")
+        self.require_memory(_HELD_PER_BYTE * size, "reading the input needs", "fewer scores")

@@ -90,14 +90,10 @@ class DenseScores:
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
+            raise malformed("n", f"{self.n} variables", "give at least one variable")
         if not 1 <= self.max_size <= self.n:
-            raise InputError(
-                "scores",
-                "max_size",
-                f"{self.max_size} is not between 1 and the number of variables, {self.n}",
-                "give the size of the largest scored sets",
-            )
+            reason = f"{self.max_size} is not between 1 and the number of variables, {self.n}"
+            raise malformed("max_size", reason, "give the size of the largest scored sets")
         values = np.asarray(self.values, dtype=np.float64)
         if values.flags.writeable:
             values = values.copy()
@@ -105,25 +101,17 @@ class DenseScores:
         object.__setattr__(self, "values", values)
         expected = count_bounded_subsets(self.n, self.max_size)
         if values.shape != (expected,):
-            raise InputError(
-                "scores",
-                "values",
-                f"{values.size} values, but {self.n} variables have {expected} sets of size "
-                f"at most {self.max_size}",
-                "give one value per set in colex order, the empty set first",
-            )
+            sets = f"{self.n} variables have {expected} sets of size at most {self.max_size}"
+            remedy = "give one value per set in colex order, the empty set first"
+            raise malformed("values", f"{values.size} values, but {sets}", remedy)
         # NaN fails both comparisons. No copy is made, since tables are large.
         within = (values >= -LARGEST) & (values <= LARGEST)
         if not within.all():
             first = int(np.argmin(within))
-            raise InputError(
-                "scores",
-                f"values[{first}]",
-                _fault(float(values[first])),
-                "give a finite score in nats, or use the sparse layout and leave the set out",
-            )
+            remedy = "give a finite score in nats, or use the sparse layout and leave the set out"
+            raise malformed(f"values[{first}]", _fault(float(values[first])), remedy)
         if values[0] != 0:
-            raise InputError("scores", "values[0]", f"s(∅) is {values[0]}", "s(∅) must be 0")
+            raise malformed("values[0]", f"s(∅) is {values[0]}", "s(∅) must be 0")
 
     def score(self, mask: VarSet) -> float:
         """Returns s(mask) in nats; -inf if it has more than `max_size` members."""
@@ -165,6 +153,17 @@ class DenseScores:
         return float(self.values.min()), float(self.values.max())
 
 
+def malformed(place: str, reason: str, remedy: str) -> InputError:
+    """Returns the error of scores that are not as described.
+
+    Args:
+        place: of the fault.
+        reason: for the refusal.
+        remedy: in the imperative.
+    """
+    return InputError("scores", place, reason, remedy)
+
+
 def _fault(value: float) -> str:
     """Returns the fault of a score that is not within ± LARGEST."""
     if isfinite(value):
@@ -204,24 +203,16 @@ class SparseScores:
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            raise InputError("scores", "n", f"{self.n} variables", "give at least one variable")
+            raise malformed("n", f"{self.n} variables", "give at least one variable")
         for mask, value in self.table.items():
             if mask >> self.n:  # also true of negative masks
-                raise InputError(
-                    "scores",
-                    f"set {mask:#b}",
-                    f"there are only {self.n} variables",
-                    "use the variables 0 to n - 1",
-                )
+                reason = f"there are only {self.n} variables"
+                raise malformed(f"set {mask:#b}", reason, "use the variables 0 to n - 1")
             if not -LARGEST <= value <= LARGEST:
-                raise InputError(
-                    "scores",
-                    f"set {list(members(mask))}",
-                    _fault(value),
-                    "give a finite score in nats, or leave the set out",
-                )
+                remedy = "give a finite score in nats, or leave the set out"
+                raise malformed(f"set {list(members(mask))}", _fault(value), remedy)
         if self.table.get(0, 0.0) != 0:
-            raise InputError("scores", "the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")
+            raise malformed("the empty set", f"s(∅) is {self.table[0]}", "s(∅) must be 0")
         # Sorted, with plain floats: equal scores have equal digests.
         pairs = [(0, 0.0), *((mask, float(value)) for mask, value in sorted(self.table.items()) if mask)]
         object.__setattr__(self, "table", set_table(self.n, pairs))
@@ -258,7 +249,7 @@ class SparseScores:
 
 
 class StoppedError(Exception):
-    """Ends work that has to stop and has nothing to show yet, such as a long batch of scores."""
+    """Ends work that has to stop before it has a result, such as a long batch of scores."""
 
 
 class Stoppable(Protocol):
@@ -282,12 +273,12 @@ UNSTOPPABLE = _Unstoppable()
 
 @runtime_checkable
 class Guarded(Protocol):
-    """Scores computed on demand that ask within long batches whether to continue."""
+    """Scores computed on demand that can stop within long batches."""
 
     def guarded(self, stoppable: Stoppable) -> LocalScores:
         """Returns the same scores, whose long batches raise a StoppedError once the work has to stop.
 
-        Batches that take a fraction of a second are always finished, so that trees can be scored.
+        Batches of a fraction of a second are always finished, so that trees can be scored.
         """
         ...
 

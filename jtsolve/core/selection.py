@@ -1,4 +1,4 @@
-"""The result of graph selection: the graph, the superset that it was sought in, and every decision."""
+"""The result of graph selection: the graph, the superset that was searched, and every decision."""
 
 from __future__ import annotations
 

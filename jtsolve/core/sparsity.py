@@ -1,4 +1,4 @@
-"""Ties of score go to the sparser tree: the one with fewer edges, then with fewer parameters.
+"""Ties in score are broken by sparsity: fewer edges, then fewer parameters.
 
 The number of edges of a tree, and that of its parameters, decompose like its score: the sum of `SetSizes`
 over the cliques less that over the separators. So exact backends can find the sparsest of the best trees.
@@ -101,7 +101,7 @@ def sparser(problem: Problem, tree: JunctionTree) -> JunctionTree:
 
     Args:
         problem: the scores and constraints, which the tree meets.
-        tree: returned as it is if it does not meet the constraints.
+        tree: returned unchanged if it does not meet the constraints.
     """
     gains: dict[tuple[VarSet, VarSet], float] = {}
 

@@ -1,6 +1,6 @@
 """Temporary files and folders, locked while in use; those of processes that were killed are removed.
 
-The kernel releases a lock with the process that holds it; numbers of processes would not tell, as
+The kernel releases a lock with the process that holds it. Process numbers would be ambiguous, since
 containers may share a folder.
 """
 
@@ -62,11 +62,11 @@ def _is_locked(handle: int, path: Path) -> bool:
 
 
 def _remove_orphans(folder: Path, prefix: str, suffix: str = "") -> None:
-    """Removes unlocked folders, as far as this user may."""
+    """Removes unlocked files and folders, as far as this user has permission."""
     with suppress(OSError), os.scandir(folder) as entries:
         found = [one for one in entries if one.name.startswith(prefix) and one.name.endswith(suffix)]
         for one in found:
-            # Its owner's end, or another process that removes it too, makes each step fail.
+            # Each step fails if the owner ends meanwhile, or another process removes the same entry.
             with suppress(OSError):
                 _remove_unlocked(Path(one.path))
 

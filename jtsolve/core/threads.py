@@ -23,8 +23,8 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
 
     Args:
         run: ends the kernel.
-        kernel: takes, after the arguments, an array of one uint8, which it has to read now and then: 1 asks
-            it to return at once, with anything.
+        kernel: its last parameter is an array of one uint8, which it reads regularly; at 1, it returns at
+            once, with any value.
         arguments: of the kernel.
 
     Raises:
@@ -44,7 +44,7 @@ def run_kernel(run: Run, kernel: Callable[..., Any], *arguments: Any) -> Any:
 def run_tasks(
     pool: ThreadPoolExecutor, tasks: Sequence[Callable[[], object]], after: Callable[[int], bool]
 ) -> None:
-    """Runs tasks on all threads of a pool; the rest is cancelled if one fails or is the last one needed.
+    """Runs tasks on all threads of a pool; if one fails or `after` returns False, the rest is cancelled.
 
     Args:
         pool: the threads.
@@ -52,8 +52,6 @@ def run_tasks(
         after: called with the position of each finished task; returns whether to continue.
 
     Raises:
-        StoppedError: it answered no.
-        StoppedError: `after` returned False.
         StoppedError: `after` returned False.
     """
     futures = {pool.submit(task): i for i, task in enumerate(tasks)}

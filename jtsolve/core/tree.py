@@ -210,7 +210,6 @@ def rooted_cliques(families: Iterable[tuple[int, VarSet]]) -> list[RootedClique]
 
     Raises:
         ValueError: a parent arrives after its child, or the graph is not chordal.
-        ValueError: a parent arrives after its child, or the graph is not chordal.
     """
     rank: dict[int, int] = {}
     node_of: list[int] = []  # by rank, the node in which a vertex arrived: it and its parents are there

@@ -1,7 +1,7 @@
 """scikit-learn estimators: density, classifier, regressor, imputer, covariance.
 
-They learn as `jtsolve fit` does, with its defaults, from arrays and data frames by the rules of `jt.learn`,
-and follow scikit-learn's conventions: `check_estimator` passes for all.
+They learn with the defaults of `jtsolve fit`, read arrays and data frames by the rules of `jt.learn`, and
+follow scikit-learn's conventions: `check_estimator` passes for all.
 """
 
 import re

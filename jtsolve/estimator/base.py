@@ -1,4 +1,4 @@
-"""What the estimators share: a study of their rows, its run, the data check, and the coding of other rows."""
+"""Shared by the estimators: a study of their rows, its run, the data check, and the coding of other rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    import polars as pl
     from numpy.typing import NDArray
 
     from jtsolve.core.backend import Backend
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.options import Decimal, Discretisation, Missing
 
 UNSEEN = -2
-"""Code of a value that training did not have."""
+"""Code of a value that does not occur in training."""
 
 _MISSING = ("state", "em", "drop-rows", "impute-mode", "refuse")
 _WEIGHTS = "sample_weight"
@@ -57,46 +56,20 @@ class DataWarning(UserWarning):
     """A finding of the data check in training data: a fault that will spoil the answer, and its remedy."""
 
 
-class Classes(NamedTuple):
-    """The classes of rows.
+class Further(NamedTuple):
+    """A variable to predict, a column besides the features.
 
     Attributes:
-        name: of their column.
-        values: the different ones, sorted.
-        codes: shape (rows,), the position of each row's.
+        name: of the column.
+        column: shape (rows,), as it is read.
+        values: shape (m,), the different values that it represents, or its numbers.
+        role: the option of data that declares the column.
     """
 
     name: str
+    column: Any
     values: NDArray[Any]
-    codes: NDArray[np.intp]
-
-    @property
-    def role(self) -> dict[str, Any]:
-        """The option of data that declares the column."""
-        return {"class_column": self.name}
-
-    def column(self) -> pl.Series:
-        """Returns the column, of declared states."""
-        import polars as pl
-
-        labels = list(map(label_of, self.values))
-        return pl.Series(labels, dtype=pl.Enum(labels)).gather(self.codes)
-
-
-class Target(NamedTuple):
-    """A real variable to predict: its name, and its value in each row."""
-
-    name: str
-    values: NDArray[np.float64]
-
-    @property
-    def role(self) -> dict[str, Any]:
-        """The option of data that declares the column."""
-        return {"real": (self.name,)}
-
-    def column(self) -> NDArray[np.float64]:
-        """Returns the target, shape (rows,)."""
-        return self.values
+    role: dict[str, Any]
 
 
 class Training(NamedTuple):
@@ -137,17 +110,13 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
     threads: int | None = None
     random_state: Any = 0
 
-    def _running(self) -> Running:
-        """Returns the context of a fit."""
-        return Running(self)
-
     def _read(  # noqa: PLR0917 - as `fit` has them
         self,
         X: Any,
         features: Mapping[str, Any],
         run: Run,
         sample_weight: Any = None,
-        further: Classes | Target | None = None,
+        further: Further | None = None,
         missing: Missing | None = None,
     ) -> Training:
         """Returns the rows to learn from, after the data check.
@@ -157,7 +126,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
             features: its columns, by name.
             run: of the fit.
             sample_weight: shape (rows,), or None.
-            further: column, to predict; or None.
+            further: the variable to predict; None for none.
             missing: see `Coding`; None for the parameter of this name.
         """
         given = {option.name: getattr(self, option.name) for option in DATA if hasattr(self, option.name)}
@@ -166,7 +135,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         columns = values = dict(features)
         if further is not None:
             given |= further.role
-            columns = {**columns, further.name: further.column()}
+            columns = {**columns, further.name: further.column}
             values = {**values, further.name: further.values}
         weights = checked_weights(sample_weight, len(next(iter(features.values()))))
         if weights is not None:
@@ -175,7 +144,7 @@ class TreeEstimator(BaseEstimator):  # type: ignore[misc]
         data = Data(columns, reading_of(given))
         study = Study(data, self._score, treewidth_of(self.treewidth), backend=backend_of(self.backend))
         table = study.read(run)
-        assert isinstance(table, DataTable | MixedTable), "as the score says"
+        assert isinstance(table, DataTable | MixedTable), "the score is of states, or mixed"
         self._habits = Habits.of(table)
         rows, times = open_rows(features, list(features), habits=self._habits), None
         if weights is not None:
@@ -279,7 +248,7 @@ class Running(at):
 
 
 def unused_name(name: str, names: Mapping[str, Any]) -> str:
-    """Returns a name that is not among others: itself, or with underscores after it."""
+    """Returns a name that is not among others, with underscores appended if necessary."""
     while name in names:
         name += "_"
     return name

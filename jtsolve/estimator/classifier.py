@@ -18,14 +18,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted
 
 from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Classes, Training, TreeEstimator, known, unused_name
+from jtsolve.estimator.base import Further, Running, Training, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import checked_features
 from jtsolve.models.framed import Model
 from jtsolve.models.inference.prediction import state_log_probabilities
 from jtsolve.models.messages import log_sum
 from jtsolve.tables.raw import GAP
 from jtsolve.tables.table import MixedTable
-from jtsolve.tables.values import is_missing
+from jtsolve.tables.values import is_missing, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,21 +55,8 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         trees: "joint": one tree over features and class, with class priors and all else in one score;
             "class-conditional": a tree over the features for each class, learned from its rows.
         class_prior: shape (classes,), probabilities that replace those of the classes in training; or None.
-        local_score: see `JunctionTreeDensity`; so are the parameters below.
-        smoothing: equivalent sample size.
-        backend: its name, or itself.
-        discretise: "mdlp" cuts by the class.
-        states: columns that are not cut.
-        schema: declared states or cuts.
-        max_states: their largest number.
-        strict: whether findings of the data check are errors.
-        missing_values: further values that mean a missing value.
-        decimal: mark of fractions in columns of text, point or comma.
-        missing: treatment of missing values.
-        time: seconds for the whole fit.
-        memory: gigabytes.
-        threads: their number.
-        random_state: seed.
+        discretise: see `JunctionTreeDensity`, which explains the other parameters, too; "mdlp" cuts by the
+            class.
 
     Attributes:
         classes_: the values of y, sorted.
@@ -109,7 +96,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             raise ChoiceError(f"trees={self.trees!r}; choose joint or class-conditional")
         features = checked_features(self, X, reset=True)
         classes = self._classes(features, y)
-        with self._running() as run:
+        with Running(self) as run:
             training = self._read(X, features, run, sample_weight, classes)
             self.class_name_, self.classes_ = classes.name, classes.values
             if self.trees == "joint":
@@ -122,7 +109,7 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         self.class_log_prior_ = self._log_shares if self.class_prior is None else np.log(self._given_prior())
         return self
 
-    def _classes(self, features: Mapping[str, Any], y: Any) -> Classes:
+    def _classes(self, features: Mapping[str, Any], y: Any) -> Further:
         """Returns the classes of the rows, checked.
 
         Raises:
@@ -132,6 +119,8 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give the classes"
             )
+        import polars as pl
+
         labels = column_or_1d(y, warn=True)
         check_consistent_length(next(iter(features.values())), labels)
         assert_all_finite(labels, input_name="y")
@@ -141,7 +130,9 @@ class JunctionTreeClassifier(ClassifierMixin, TreeEstimator):  # type: ignore[mi
         values, codes = np.unique(labels, return_inverse=True)
         own = getattr(y, "name", None)
         name = own if isinstance(own, str) and own else CLASS
-        return Classes(unused_name(name, features), values, codes)
+        texts, name = list(map(label_of, values)), unused_name(name, features)
+        column = pl.Series(texts, dtype=pl.Enum(texts)).gather(codes)
+        return Further(name, column, values, {"class_column": name})
 
     def _given_prior(self) -> NDArray[np.float64]:
         prior = np.asarray(self.class_prior, dtype=np.float64)

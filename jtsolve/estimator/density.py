@@ -10,7 +10,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from jtsolve.estimator.base import UNSEEN, TreeEstimator, known
+from jtsolve.estimator.base import UNSEEN, Running, TreeEstimator, known
 from jtsolve.estimator.rows import checked_features, is_frame
 from jtsolve.estimator.values import values_of
 from jtsolve.models.framed import Model
@@ -30,8 +30,8 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
     """Density estimation by a junction tree, by a mixture, or by another kind of model.
 
     Columns become states by the rules of `jt.learn`. The defaults are those of `jtsolve fit --treewidth 2`,
-    with `--discretise quantile:4 --missing state`. A value that training did not have gets the share that the
-    prior gives to one more state, for any rest of the row, a / ((states + 1) (rows + a)). States that a
+    with `--discretise quantile:4 --missing state`. A value that does not occur in training has the share that
+    the prior gives to one more state, for any rest of the row, a / ((states + 1) (rows + a)). States that a
     categorical column declares are not unseen.
 
     Args:
@@ -94,7 +94,7 @@ class JunctionTreeDensity(DensityMixin, TreeEstimator):  # type: ignore[misc]
         """
         del y
         features = checked_features(self, X, reset=True)
-        with self._running() as run:
+        with Running(self) as run:
             kind = model_kind_of(self.model)
             training = self._read(X, features, run, sample_weight)
             self._model: Distribution = self._learned(training, run, kind)

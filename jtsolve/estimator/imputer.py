@@ -14,7 +14,7 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import TreeEstimator, known
+from jtsolve.estimator.base import Running, TreeEstimator, known
 from jtsolve.estimator.rows import checked_features, is_frame
 from jtsolve.estimator.values import as_pandas, values_of, with_fills
 from jtsolve.models.framed import Model
@@ -41,20 +41,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         strategy: "mode": each missing value is the most probable one given the observed ones; "joint": those
             of a row are its most probable completion together; "mean": numbers are their expectation, other
             columns as by "mode".
-        local_score: see `JunctionTreeDensity`; so are the parameters below.
-        smoothing: equivalent sample size.
-        backend: its name, or itself.
-        discretise: how numbers are cut.
-        states: columns that are not cut.
-        schema: declared states or cuts.
-        max_states: their largest number.
-        strict: whether findings of the data check are errors.
-        missing_values: further values that mean a missing value.
-        decimal: mark of fractions in columns of text, point or comma.
-        time: seconds for the whole fit, which then keeps the best model so far.
-        memory: gigabytes.
-        threads: their number.
-        random_state: seed.
+        local_score: see `JunctionTreeDensity`, which explains the other parameters, too.
 
     Attributes:
         model_: the `jtsolve.Model` of the features.
@@ -88,7 +75,7 @@ class JunctionTreeImputer(OneToOneFeatureMixin, TransformerMixin, TreeEstimator)
         if self.strategy not in STRATEGIES:
             raise ChoiceError(f"strategy={self.strategy!r}; choose among {', '.join(STRATEGIES)}")
         features = checked_features(self, X, reset=True)
-        with self._running() as run:
+        with Running(self) as run:
             training = self._read(X, features, run, sample_weight, missing="em")
             self._model = self._learned(training, run)
         self.model_ = Model(self._model, training.style)

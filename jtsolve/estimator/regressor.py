@@ -11,7 +11,7 @@ from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from jtsolve.errors import ChoiceError
-from jtsolve.estimator.base import Target, TreeEstimator, known, unused_name
+from jtsolve.estimator.base import Further, Running, TreeEstimator, known, unused_name
 from jtsolve.estimator.rows import checked_features
 from jtsolve.models.framed import Model
 from jtsolve.scoring.score import MIXED_SCORE, is_mixed
@@ -34,21 +34,9 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
 
     Args:
         treewidth: of the tree; at least 0.
-        local_score: a mixed score; see `JunctionTreeDensity`; so are the parameters below.
-        smoothing: equivalent sample size of the prior of the probabilities.
-        backend: its name, or itself.
+        local_score: a mixed score; see `JunctionTreeDensity`, which explains the other parameters, too.
         discretise: how numbers among the features are cut; None for real ones.
-        states: columns that are not cut, nor real.
-        schema: declared states or cuts.
-        max_states: their largest number.
-        strict: whether findings of the data check are errors.
-        missing_values: further values that mean a missing value.
-        decimal: mark of fractions in columns of text, point or comma.
         missing: treatment of missing values in training; of real columns "em", "drop-rows", "refuse".
-        time: seconds for the whole fit.
-        memory: gigabytes.
-        threads: their number.
-        random_state: seed.
 
     Attributes:
         model_: the `jtsolve.Model` of features and target, whose `posterior` has quantiles.
@@ -82,7 +70,7 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
         """
         features = checked_features(self, X, reset=True)
         target = self._target(features, y)
-        with self._running() as run:
+        with Running(self) as run:
             if not is_mixed(self._score):
                 raise ChoiceError(f"the score '{self._score.name}' is of states; choose cg")
             training = self._read(X, features, run, further=target)
@@ -90,8 +78,12 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
         self.target_name_, self.model_ = target.name, Model(self._model, training.style)
         return self
 
-    def _target(self, features: dict[str, Any], y: Any) -> Target:
-        """Returns the target, checked."""
+    def _target(self, features: dict[str, Any], y: Any) -> Further:
+        """Returns the target, checked.
+
+        Raises:
+            ValueError: there is none, not one for each row, or it has missing values.
+        """
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give numbers"
@@ -104,7 +96,8 @@ class JunctionTreeRegressor(RegressorMixin, TreeEstimator):  # type: ignore[misc
         )
         check_consistent_length(next(iter(features.values())), values)
         own = getattr(y, "name", None)
-        return Target(unused_name(own if isinstance(own, str) and own else TARGET, features), values)
+        name = unused_name(own if isinstance(own, str) and own else TARGET, features)
+        return Further(name, values, values, {"real": (name,)})
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Returns the posterior mean of the target in every row, shape (rows,)."""

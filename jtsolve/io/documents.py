@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hi
 
 import msgspec
 
+from jtsolve.core.files import read_file
 from jtsolve.core.run import Run
 from jtsolve.core.varset import VarSet, members
 from jtsolve.errors import InputError
@@ -24,6 +25,7 @@ from jtsolve.tables.selection import name_list
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
 
 Document = TypeVar("Document", bound=msgspec.Struct)
 
@@ -144,10 +146,14 @@ class _Header(msgspec.Struct):
     version: Any = msgspec.UNSET
 
 
-def format_of(data: bytes) -> object:
-    """Returns the format that a JSON text declares; None if it declares none, or is malformed."""
+def format_of(path: str | Path) -> object:
+    """Returns the format that a JSON file declares; None if it declares none, or is no JSON.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     try:
-        return _decoder(_Header).decode(data).format
+        return _decoder(_Header).decode(read_file(path)).format
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None  # full decoding reports the fault
 

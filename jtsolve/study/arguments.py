@@ -14,7 +14,6 @@ from jtsolve.core.run import LOGGER, Console, Limits, Run
 from jtsolve.errors import ChoiceError
 from jtsolve.options import BACKEND, EXECUTOR
 from jtsolve.scoring.registry import REGISTRY as SCORES
-from jtsolve.scoring.score import DEFAULT_SCORE
 from jtsolve.study.kinds import MODELS
 
 if TYPE_CHECKING:
@@ -75,10 +74,24 @@ def backend_of(given: str | Backend) -> Backend | None:
     return found
 
 
-def score_argument(given: str | ScoreFunction | None, default: str = DEFAULT_SCORE) -> ScoreFunction:
-    """Returns the score; None for the default."""
-    found: ScoreFunction = chosen(SCORES, default if given is None else given, "name")
+def score_argument(given: str | ScoreFunction) -> ScoreFunction:
+    """Returns the score."""
+    found: ScoreFunction = chosen(SCORES, given, "name")
     return found
+
+
+def data_score(given: str | ScoreFunction | None, data: Data, usual: str) -> ScoreFunction:
+    """Returns the score of data.
+
+    Args:
+        given: the score or its name; None for the default.
+        data: to score; the default of a covariance is Gaussian.
+        usual: the default of rows.
+    """
+    from jtsolve.study.data import COVARIANCE_SCORE
+
+    default = usual if data.reading.rows is None else COVARIANCE_SCORE
+    return score_argument(default if given is None else given)
 
 
 def model_kind_of(given: str | ModelKind) -> ModelKind:
@@ -142,14 +155,15 @@ def held_cluster(executor: Any, threads: int | None, data: Frame | None = None) 
     """
     from jtsolve.tables.partitions import is_dask_frame
 
-    of_dask = data is not None and is_dask_frame(data)
-    if executor in (None, EXECUTOR.default) and not of_dask:
+    is_local = executor in (None, EXECUTOR.default)
+    if is_local and (data is None or not is_dask_frame(data)):
         yield None
         return
-    from jtsolve.cluster import Cluster
+    from jtsolve.cluster import Cluster, default_client
 
-    cluster = Cluster.of(executor, threads or cores()) or Cluster.default()
-    if cluster is None:
-        raise ChoiceError('a Dask DataFrame needs a client of Dask; make one, or give executor="dask"')
+    if isinstance(executor, str) and not is_local:
+        cluster = Cluster.named(executor, threads or cores())
+    else:
+        cluster = Cluster(client=default_client() if is_local else executor)
     with cluster.held() as held:
         yield held

@@ -58,10 +58,6 @@ class Data:
         """The data's name in progress and findings: that of the file, or a phrase for a frame."""
         return Path(self.source).name if is_path(self.source) else FRAME
 
-    def default_score(self, usual: str) -> str:
-        """Returns the name of the score where none is named; `usual` if there are rows."""
-        return usual if self.reading.rows is None else COVARIANCE_SCORE
-
     @property
     def title(self) -> str:
         """The name of a problem made of the data."""
@@ -88,7 +84,7 @@ class Data:
             run: limits reading, and receives progress and the findings of the data check.
             size: of the largest clique, for the data check; None if unknown.
             kinds: kinds of findings to report, if the data are not read in partitions.
-            impute: whether gaps that are left to EM hold draws under trees, to learn a tree from.
+            impute: whether missing values that EM will estimate are drawn under trees, to learn a tree from.
 
         Raises:
             InputError: the data cannot be read, or there are findings and the reading is strict.
@@ -126,18 +122,11 @@ class Data:
             if coding.missing == "em":
                 raise ChoiceError(f"{MISSING('em')} needs all rows in one place; leave out {EXECUTOR}")
             self.reading.dialect.refuse(self.place, IN_PARTITIONS)
-            return read_partitioned(
-                self.source,
-                coding,
-                self.cluster,
-                size=size,
-                strict=strict,
-                run=run,
-            )
+            return read_partitioned(self.source, coding, self.cluster, size=size, strict=strict, run=run)
 
     @property
     def labels(self) -> dict[str, Any]:
-        """The names of columns that are not as they are written here, by the latter."""
+        """The user's labels of columns, where they differ from the names here, by name."""
         return {} if self.cluster is not None else labels_in(self.source)
 
     def style(self, table: AnyTable) -> FrameStyle:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AveragedTrees:
-    """A mixture of junction trees drawn from the posterior, each as heavy as its share of the draws.
+    """A mixture of junction trees drawn from the posterior, each weighted by its share of the draws.
 
     Args:
         draws: number of trees; equal ones become one component.

@@ -96,7 +96,7 @@ def fitted(
 
 
 def _text(kind: ModelKind) -> str:
-    """Returns a kind of model as a text that makes it again; if its parts have no names, in Python."""
+    """Returns the text that describes a kind of model; its `repr` if a part of it has no name."""
     try:
         return MODELS.text_of(kind)
     except ChoiceError:
@@ -111,7 +111,7 @@ def default_score(kind: ModelKind, structure: NamedTree | None) -> str:
 
 
 def _require_meaning(kind: ModelKind, study: Study, structure: NamedTree | None) -> None:
-    """Refuses choices that the kind of model does not use: none is ignored."""
+    """Refuses choices that the kind of model does not use, so that none is ignored."""
     given = {
         "treewidth": (str(TREEWIDTH), study.treewidth is not None),
         "backend": (str(BACKEND), study.backend is not None),

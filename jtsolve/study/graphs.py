@@ -1,4 +1,4 @@
-"""Graphs that users give: of jtsolve or networkx, pairs of names, or files."""
+"""Graphs that users give: of jtsolve or networkx, pairs of names, or files of several kinds."""
 
 from __future__ import annotations
 
@@ -6,29 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.graph import UndirectedGraph
 from jtsolve.errors import InputError
+from jtsolve.io.documents import format_of
+from jtsolve.io.graph import decoded_graph, edges_of, index_of, read_document
+from jtsolve.io.ranking import read_ranking
+from jtsolve.io.result import read_result, tree_of
 from jtsolve.tables.frames import is_listing, is_path, relabelled
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jtsolve.io.result import ResultDocument
+
+LIKELY = 0.01
+"""Least posterior probability of an edge that is read from a posterior, or least upper bound of it."""
 
 
 def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bool, str]:
     """Returns a graph, whether it was selected from real numbers, and its name in messages.
 
     Args:
-        given: a graph of jtsolve or networkx, a selected graph, pairs of names, or the path of a graph, a
-            result, results or a posterior.
-        screened: of a selection, use the pairs that its screen left instead of the selected edges.
+        given: a graph of jtsolve or networkx, a selected graph, pairs of names, or the path of a file: a
+            graph; a result, for the graph of its tree; results, for the union of the graphs of their trees;
+            or a posterior, for its likely edges.
+        screened: for a selection, return the edges that its screen left, not the selected ones.
 
     Raises:
         InputError: the file cannot be read, or it is not a graph.
     """
     if is_path(given):
-        from jtsolve.study.supersets import is_of_numbers, read_screened, read_superset
-
-        graph = (read_screened if screened else read_superset)(given)
-        return graph, is_of_numbers(given), str(given)
+        return *_graph_in_file(given, screened=screened), str(given)
     if isinstance(given, UndirectedGraph):
         return given, False, "the graph"
     selection = getattr(given, "selection", None)
@@ -45,8 +52,42 @@ def graph_in(given: Any, *, screened: bool = False) -> tuple[UndirectedGraph, bo
     return UndirectedGraph.from_networkx(given, "graph", label_of), False, "the graph"
 
 
+def _graph_in_file(path: str | Path, *, screened: bool) -> tuple[UndirectedGraph, bool]:
+    """Returns the graph in a file, and whether it was selected from real numbers; see `graph_in`."""
+    source, kind = str(path), format_of(path)
+    if kind == "jtsolve-posterior":
+        from jtsolve.averaging.document import read_posterior
+
+        posterior = read_posterior(path)
+        most = posterior.edges if posterior.intervals is None else posterior.intervals.high
+        return UndirectedGraph.from_matrix(posterior.names, most >= LIKELY), False
+    if kind == "jtsolve-result":
+        return _graph_of(read_result(path), source), False
+    if kind == "jtsolve-results":
+        graphs = [_graph_of(result, source) for result in read_ranking(path).results]
+        if not graphs:
+            raise InputError(source, "$.results", "there is no tree", "give results with one")
+        union = graphs[0]
+        for graph in graphs[1:]:
+            union = union.union(graph.aligned(union.names))
+        return union, False
+    document = read_document(path)
+    selection = document.selection
+    columns = None if selection is None else selection.data.get("kind")
+    of_numbers = document.strengths is not None or columns in ("gaussian", "nonparanormal")
+    if selection is None or not screened:
+        return decoded_graph(document, source), of_numbers
+    names, index = document.variables, index_of(document.variables, source)
+    return edges_of(selection.superset, names, index, source, "$.selection.superset"), of_numbers
+
+
+def _graph_of(result: ResultDocument, source: str) -> UndirectedGraph:
+    tree, names = tree_of(result, source)
+    return UndirectedGraph.from_edges(names, tree.graph_edges)
+
+
 def labels_of_graph(given: Any) -> dict[str, Any]:
-    """Returns the names of variables that the user's graph has otherwise than `graph_in`, by the latter."""
+    """Returns the user's labels of variables, where they differ from the names of `graph_in`, by name."""
     if is_path(given) or isinstance(given, UndirectedGraph):
         return {}
     if hasattr(given, "selection"):
@@ -54,17 +95,3 @@ def labels_of_graph(given: Any) -> dict[str, Any]:
     if hasattr(given, "nodes"):
         return relabelled(given.nodes)
     return relabelled(dict.fromkeys(name for pair in given for name in pair))
-
-
-def graph_for(given: Any, names: Sequence[str], *, screened: bool) -> UndirectedGraph | None:
-    """Returns a graph over variables of these names, in their order; None for None. See `graph_in`.
-
-    Args:
-        given: a graph or a file, see `graph_in`.
-        names: of the variables.
-        screened: for a selection, return the edges left by its screen, not the selected ones.
-    """
-    if given is None:
-        return None
-    graph, _, source = graph_in(given, screened=screened)
-    return graph.aligned(names, source)

@@ -33,14 +33,14 @@ def population_of(
     Args:
         data: a row for each case, or for each set of lists with its count; a column of 0 and 1 for each list.
         run: limits and progress.
-        most: the largest number of unobserved cases; None for that of the observed, or 300.
+        most: the largest number of unobserved cases; None for the number of observed ones, at least 300.
         delta: the prior cases of a cell; None for 2^−lists, one case in all.
         strata: the column that divides the cases into populations; None for one. In each, lists without a
             case are left out.
 
     Raises:
         InputError: the table cannot be read, or its columns are not lists.
-        ChoiceError: the numbers make no sense, or there is one list.
+        ChoiceError: a number is out of range, or there is only one list.
         LimitError: the limits are too small.
     """
     if most is not None and (isinstance(most, bool) or not isinstance(most, Integral) or most < 1):
@@ -54,24 +54,16 @@ def population_of(
     assert isinstance(table, DataTable), "no cluster reads it, and the score is of states"
     table.require_whole_weights("a population counts cases", f"give whole numbers as {WEIGHTS}")
     if strata is not None and strata not in table.names:
-        raise InputError(
-            data.place,
-            "columns",
-            f"there is none called {name_list([strata])}",
-            f"choose among {name_list(table.names)}",
-        )
+        reason = f"there is none called {name_list([strata])}"
+        raise InputError(data.place, "columns", reason, f"choose among {name_list(table.names)}")
     lists = [v for v, name in enumerate(table.names) if name != strata]
     if len(lists) < 2:  # noqa: PLR2004 - overlaps
         raise ChoiceError(f"{data.place}: one list overlaps with none; give two or more as {COLUMNS}")
     require_room(len(lists), most or max(_LEAST_CANDIDATES, int(table.total)), run)
     on = np.array([_on_list(table, v, data.place) for v in lists])
     if nowhere := np.count_nonzero(~on.any(axis=0)):
-        raise InputError(
-            data.place,
-            "",
-            f"{nowhere} rows are on no list: such cases are unobserved, their number is estimated",
-            "leave these rows out",
-        )
+        reason = f"{nowhere} rows are on no list: such cases are unobserved, their number is estimated"
+        raise InputError(data.place, "", reason, "leave these rows out")
     names = [table.names[v] for v in lists]
     times = np.ones(table.rows, np.int64) if table.weights is None else table.weights
     if strata is None:
@@ -83,12 +75,9 @@ def population_of(
                 continue
             some = np.flatnonzero(on[:, rows].any(axis=1))
             if some.size < 2:  # noqa: PLR2004 - overlaps
-                raise InputError(
-                    data.place,
-                    f"stratum '{name}'",
-                    "only one list has cases: it overlaps with none",
-                    "leave the stratum out, or join it with another",
-                )
+                reason = "only one list has cases: it overlaps with none"
+                remedy = "leave the stratum out, or join it with another"
+                raise InputError(data.place, f"stratum '{name}'", reason, remedy)
             chosen = [names[i] for i in some]
             parts[name] = _posterior(chosen, on[np.ix_(some, rows)], times[rows], most, delta, run)
         found = PopulationPosterior.of_strata(parts)
@@ -111,13 +100,12 @@ def _on_list(table: DataTable, v: int, place: str) -> NDArray[np.bool_]:
         if state in _ON:
             on |= table.codes[v] == code
         elif state not in _OFF:
-            raise InputError(
-                place,
-                f"column '{table.names[v]}'",
-                f"'{state}' is neither 0 nor 1",
+            remedy = (
                 f"write 1 where the list has the case, else 0; or choose the lists as {COLUMNS}, and a "
-                f"column of counts as {WEIGHTS}, of strata as {STRATA}",
+                f"column of counts as {WEIGHTS}, of strata as {STRATA}"
             )
+            reason = f"'{state}' is neither 0 nor 1"
+            raise InputError(place, f"column '{table.names[v]}'", reason, remedy)
     if not on.any():
         raise InputError(place, f"column '{table.names[v]}'", "the list has no case", "leave it out")
     return on

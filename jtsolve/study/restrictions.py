@@ -1,7 +1,7 @@
 """Constraints as users state them, by names and graphs, in the vocabulary of the instance format.
 
-The shell writes `--constraint max_cliques=5`, Python `constraints={"max_cliques": 5}`; both may name a file
-of constraints, and graphs within or around which the tree has to lie.
+In the shell: `--constraint max_cliques=5`; in Python: `constraints={"max_cliques": 5}`. Both may name a file
+of constraints, a graph within which the tree has to lie, and one that it has to contain.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,13 +25,8 @@ from jtsolve.tables.values import label_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    import networkx as nx
-
     from jtsolve.core.graph import UndirectedGraph
     from jtsolve.core.problem import Constraints, Problem
-
-    GraphLike: TypeAlias = Any | UndirectedGraph | nx.Graph | str | Path
-    """A graph of jtsolve or networkx, a selected graph, or the path of a graph, result or posterior."""
 
 _SOURCE = "constraints"
 _MARKS = "real_variables"
@@ -44,9 +39,9 @@ class Restrictions:
     """Constraints by names; `of` turns them into `Constraints` once the variables are known.
 
     Args:
-        values: constraints by their keys in the instance format, and under `within_graph` and `require_graph`
-            a graph or the path of one: no edge outside a triangulation of the first, of a selection of what
-            its screen left; every edge of the second.
+        values: constraints by their keys in the instance format; `within_graph`, a graph or the path of one
+            whose triangulation contains all edges of the tree (of a selection: the graph that its screen
+            left); and `require_graph`, one whose edges are all in the tree.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -76,10 +71,7 @@ class Restrictions:
             texts = [constraints] if isinstance(constraints, str | Path) else constraints or ()
             for text in texts:
                 _add(values, _entry(str(text)))
-        _add(
-            values,
-            {"forbidden_edges": _pairs(FORBID, forbid), "required_edges": _pairs(REQUIRE, require)},
-        )
+        _add(values, {"forbidden_edges": _pairs(FORBID, forbid), "required_edges": _pairs(REQUIRE, require)})
         return cls(MappingProxyType(values))
 
     @property
@@ -103,12 +95,16 @@ class Restrictions:
         if _WITHIN not in self.values and _AROUND not in self.values:
             return own
         from jtsolve.core.triangulation import constraints_within
-        from jtsolve.study.graphs import graph_for
+        from jtsolve.study.graphs import graph_in
 
-        around = graph_for(self.values.get(_WITHIN), names, screened=True)
-        inside = graph_for(self.values.get(_AROUND), names, screened=False)
+        def graph_of(key: str) -> UndirectedGraph | None:
+            if self.values.get(key) is None:
+                return None
+            graph, _, source = graph_in(self.values[key], screened=key == _WITHIN)
+            return graph.aligned(names, source)
+
         with with_names(names, _SOURCE, "$"):
-            return own.joined(constraints_within(around, inside))
+            return own.joined(constraints_within(graph_of(_WITHIN), graph_of(_AROUND)))
 
     def on(self, problem: Problem) -> Problem:
         """Returns the problem under its own constraints and these; raises as `of`."""
@@ -165,10 +161,10 @@ def _add(values: dict[str, Any], more: Mapping[str, Any]) -> None:
             values[key] = [*values.get(key, ()), *fresh]
 
 
-def _pairs(said: Callable[[Any], str], given: Any) -> list[list[str]]:
-    """Returns pairs of names; a data frame may have numbers as names. `said` renders one of them."""
+def _pairs(reference: Callable[[Any], str], given: Any) -> list[list[str]]:
+    """Returns pairs of names; data frames may have numbers as names. `reference` names a pair in messages."""
     pairs = list(given) if is_listing(given) else [given]
     for pair in pairs:
         if not is_listing(pair) or len(pair) != 2:  # noqa: PLR2004 - a pair
-            raise ChoiceError(f"{said(pair)}: an edge joins two variables; give pairs of names")
+            raise ChoiceError(f"{reference(pair)}: an edge joins two variables; give pairs of names")
     return [list(map(label_of, pair)) for pair in pairs]

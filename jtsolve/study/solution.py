@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jtsolve.core.formats import RESULT
@@ -16,22 +15,24 @@ from jtsolve.options import Door
 from jtsolve.study.arguments import (
     backend_of,
     data_of,
+    data_score,
     held_cluster,
     model_kind_of,
     run_of,
-    score_argument,
     treewidth_of,
 )
 from jtsolve.study.fitting import default_score, fitted
 from jtsolve.study.restrictions import Restrictions
 from jtsolve.study.study import Study
-from jtsolve.study.trees import ByNames, NamedTree, tree_in, triangulate
+from jtsolve.study.trees import ByNames, NamedTree, structure_of
 from jtsolve.tables.frames import FrameStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     from jtsolve.averaging.posterior import GraphPosterior
+    from jtsolve.conflict import ConstraintReport
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.ranking import Ranking
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from jtsolve.models.goodness import Goodness
     from jtsolve.models.learning.task import ModelKind
     from jtsolve.scoring.score import ScoreFunction
-    from jtsolve.study.explaining import ConstraintReport
     from jtsolve.tables.frames import Frame
     from jtsolve.tables.partitions import AnyTable
 
@@ -111,11 +111,7 @@ class Solution(ByNames):
         _write(path, result_to_json(self.result))
 
     def explain(
-        self,
-        *,
-        backend: str | Backend = "auto",
-        time: float | None = None,
-        show_progress: bool | None = None,
+        self, *, backend: str | Backend = "auto", time: float | None = None, show_progress: bool | None = None
     ) -> ConstraintReport:
         """Explains why no tree meets the constraints, or the cost of each of them, as `jtsolve explain` does.
 
@@ -137,7 +133,7 @@ class Solution(ByNames):
         >>> jt.solve(jt.example("zoo"), treewidth=1, require=triangle).explain().conflict[:2]
         ['max_treewidth=1', 'required_edges=hair,eggs']
         """
-        from jtsolve.study.explaining import explained
+        from jtsolve.conflict import explained
 
         if self.problem is None:
             raise ChoiceError("the solution was read without its problem; give Solution.read(path, problem)")
@@ -201,7 +197,7 @@ class Solution(ByNames):
         from jtsolve.models.goodness import Goodness
 
         if self.table is None:
-            raise ChoiceError("an instance has no rows; fit a model to data and ask it: model.goodness(data)")
+            raise ChoiceError("an instance has no rows; fit a model to data, and call model.goodness(data)")
         return Goodness(self.tree, cast("Any", self.table), self.style)
 
     def edges(self, posterior: GraphPosterior | None = None) -> Frame:
@@ -243,31 +239,6 @@ class Solution(ByNames):
             InputError: the data do not match the tree.
         """
         return fit(self, model, **options) if data is None else fit(data, model, tree=self, **options)
-
-    def refitted(
-        self, kind: ModelKind, structure: NamedTree | None, treewidth: int | None, restrictions: Restrictions
-    ) -> Study:
-        """Returns the study for a model of its data.
-
-        Args:
-            kind: of the model.
-            structure: the tree to fit or to begin with, if the kind has one.
-            treewidth: of the trees that the kind learns; None for that of the study.
-            restrictions: on these; empty for those of the study.
-
-        Raises:
-            ChoiceError: there are no data.
-        """
-        if self.study is None or self.table is None:
-            raise ChoiceError(
-                "an instance has no rows to fit a model to; give them: fit(data, tree=solution)"
-            )
-        learns = structure is None or kind.name != "tree"
-        if learns and treewidth is None and "treewidth" in kind.uses:
-            treewidth = self.study.treewidth
-        if learns and not restrictions and "constraints" in kind.uses:
-            restrictions = self.study.restrictions
-        return replace(self.study, treewidth=treewidth, restrictions=restrictions)
 
     @property
     def style(self) -> FrameStyle:
@@ -412,11 +383,7 @@ def fit(
     """
     run = run_of(time, memory, threads, seed, show_progress)
     kind, width = model_kind_of(model), treewidth_of(treewidth)
-    if tree is not None and graph is not None:
-        raise ChoiceError("tree and graph both give a tree; give one of the two")
-    structure = _structure(tree)
-    if graph is not None:
-        structure = triangulate(graph)
+    structure = structure_of(tree.named if isinstance(tree, Solution) else tree, graph)
     restrictions, table = Restrictions.given(forbid, require, constraints), None
     if isinstance(data, Solution):
         elsewhere = {"score": score, "executor": executor, **reading}
@@ -425,8 +392,8 @@ def fit(
             raise ChoiceError(f"{', '.join(useless)}: for other data only; leave it out, or give the data")
         if structure is None and "tree" in kind.uses:
             structure = data.named
-        study = data.refitted(kind, structure, width, restrictions)
-        study, table = replace(study, backend=backend_of(backend)), data.table
+        study = replace(_study_of(data, kind, structure, width, restrictions), backend=backend_of(backend))
+        table = data.table
     elif isinstance(tree, Solution) and tree.study is not None and score is None:
         score = tree.study.score
     with held_cluster(executor, threads, None if table is not None else data) as cluster:
@@ -434,25 +401,30 @@ def fit(
             source = data_of(data, reading, cluster)
             study = Study(
                 source,
-                score_argument(score, source.default_score(default_score(kind, structure))),
+                data_score(score, source, default_score(kind, structure)),
                 width,
                 restrictions,
                 backend_of(backend),
             )
         found = fitted(
-            kind,
-            study,
-            run,
-            table=table,
-            structure=structure,
-            validate=validate,
-            smoothing=smoothing,
+            kind, study, run, table=table, structure=structure, validate=validate, smoothing=smoothing
         )
     return Model(found.model, study.data.style(found.table))
 
 
-def _structure(tree: Solution | NamedTree | str | Path | None) -> NamedTree | None:
-    """Returns a tree in any of the forms that `fit` accepts."""
-    if isinstance(tree, Solution):
-        return tree.named
-    return tree_in(tree) if isinstance(tree, str | Path) else tree
+def _study_of(
+    solution: Solution,
+    kind: ModelKind,
+    structure: NamedTree | None,
+    treewidth: int | None,
+    restrictions: Restrictions,
+) -> Study:
+    """Returns the study for a model of a solution's data, by default with its treewidth and restrictions."""
+    if solution.study is None or solution.table is None:
+        raise ChoiceError("an instance has no rows to fit a model to; give them: fit(data, tree=solution)")
+    if structure is None or kind.name != "tree":
+        if treewidth is None and "treewidth" in kind.uses:
+            treewidth = solution.study.treewidth
+        if not restrictions and "constraints" in kind.uses:
+            restrictions = solution.study.restrictions
+    return replace(solution.study, treewidth=treewidth, restrictions=restrictions)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from jtsolve.core.run import LOGGER
 from jtsolve.errors import InputError, JtsolveError, LimitError
-from jtsolve.kbest import choose_ranker, k_best, require_number, require_ranker
+from jtsolve.kbest import choose_ranker, k_best, require_ranker
 from jtsolve.solving import Choice, choose_backend, require_backend, solve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
@@ -45,7 +45,7 @@ def answer(
     run: Run,
     *,
     backend: Backend | None = None,
-    certificate: Path | None = None,
+    certificate: str | Path | None = None,
     k: int | None = None,
     within: float | None = None,
 ) -> Answer:
@@ -62,13 +62,11 @@ def answer(
 
     Raises:
         ChoiceError: a certificate is requested, but the backend proves no bound; or `k` or `within` is
-        invalid.
+            invalid.
         RefusedError: the backend does not support the problem.
         LimitError: the work does not fit the limits.
     """
     several = k is not None or within is not None
-    if several:
-        require_number(k, within)
     if backend is not None:
         (require_ranker if several else require_backend)(problem, backend)
         choice = Choice(backend, backend.estimate(problem.with_star(), run.limits), "as requested")
@@ -79,10 +77,11 @@ def answer(
         from jtsolve.proving import require_exact
 
         require_exact(choice.backend)
+    proof = None if certificate is None else Path(certificate)
     with run.phase(choice.backend.name):
         if several:
-            return _ranking(problem, choice, run, certificate, k, within)
-        return _one(problem, choice, run, certificate)
+            return _ranking(problem, choice, run, proof, k, within)
+        return _one(problem, choice, run, proof)
 
 
 def _one(problem: Problem, choice: Choice, run: Run, certificate: Path | None) -> Answer:

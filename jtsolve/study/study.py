@@ -1,9 +1,6 @@
-"""One study: read, check, score, solve. Every door (shell, Python, scikit-learn) calls this.
+"""One study: read, check, score. Every door (shell, Python, scikit-learn) calls this.
 
-study = Study(Data("survey.csv"), Bic(), treewidth=2)
-table = study.read(run)
-problem = study.problem(table, run)
-solution = solved(problem, run, backend=..., study=study, table=table)
+For example: `problem, study, table = Study(Data("survey.csv"), Bic(), treewidth=2).prepared(run)`.
 """
 
 from __future__ import annotations
@@ -23,6 +20,8 @@ from jtsolve.tables.partitions import PartitionedTable
 from jtsolve.tables.table import ContinuousTable, MixedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
     from jtsolve.core.run import Run
@@ -68,6 +67,26 @@ class Study:
         """Returns the study with the score of the table; see `score_for`."""
         return replace(self, score=score_for(self.score, table))
 
+    def prepared(
+        self, run: Run, rule: Callable[[int, int], Tabulation] | None = None
+    ) -> tuple[Problem, Study, AnyTable]:
+        """Returns the problem of the data, the study with the score of their table, and this table.
+
+        Args:
+            run: limits and progress.
+            rule: when to tabulate the scores, by the number of columns and the largest size; None for the
+                rule of the backend.
+
+        Raises:
+            LimitError: a table of scores is required and does not fit the limits.
+        """
+        table = self.read(run)
+        study = self.settled(table)
+        tabulation = None if rule is None else rule(table.n, study.size or table.n)
+        plan = study.plan(table, run, tabulation)
+        run.say(forecast(plan))
+        return study.scored(plan, run), study, table
+
     def plan(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> ScoringPlan:
         """Returns how the scores of a table will be provided, after a check of the restrictions.
 
@@ -87,21 +106,6 @@ class Study:
             rule = tabulation or tabulation_for(self.backend)
             return plan_scores(table, self.score, size, run, tabulation=rule)
 
-    def problem(self, table: AnyTable, run: Run, tabulation: Tabulation | None = None) -> Problem:
-        """Returns the problem of a table under the restrictions; see `plan`.
-
-        Args:
-            table: the data.
-            run: limits and progress.
-            tabulation: whether the backend needs a table of scores.
-
-        Raises:
-            LimitError: a table of scores is required and does not fit the limits.
-        """
-        plan = self.plan(table, run, tabulation)
-        run.say(forecast(plan))
-        return self.scored(plan, run)
-
     def scored(self, plan: ScoringPlan, run: Run) -> Problem:
         """Returns the problem of a plan, under the restrictions and the treewidth.
 
@@ -110,7 +114,6 @@ class Study:
         """
         note = "scores on demand" if plan.obstacle else f"{plan.cost.sets} sets by {self.score.name}"
         began = perf_counter()
-
         with run.phase(note), run.interruptible():
             try:
                 problem = plan.problem(name=self.data.title)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jtsolve.errors import InputError, at, public
+from jtsolve.errors import ChoiceError, InputError, at, public
 from jtsolve.io.documents import names_of
-from jtsolve.options import Door
+from jtsolve.options import GRAPH, TREE, Door
 from jtsolve.tables.frames import is_listing
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @public
 class ByNames(Protocol):
-    """What a junction tree shows by names; the classes below it have the tree."""
+    """The views of a junction tree by names; implementations hold the tree."""
 
     __slots__ = ()
 
@@ -156,6 +156,24 @@ def tree_in(path: str | Path) -> NamedTree:
 
     tree, names = tree_of(read_result(path), str(path))
     return NamedTree(tree, names, str(path), {"tree": Path(path).name})
+
+
+def structure_of(tree: NamedTree | str | Path | None, graph: Any) -> NamedTree | None:
+    """Returns the tree to fit or to begin with: as given, of a result file, or of a graph; None for none.
+
+    Args:
+        tree: a tree, or the path of a result.
+        graph: see `triangulate`.
+
+    Raises:
+        ChoiceError: both are given.
+        InputError: a file is malformed.
+    """
+    if tree is not None and graph is not None:
+        raise ChoiceError(f"{TREE} and {GRAPH} both give a tree; give one of the two")
+    if graph is not None:
+        return triangulate(graph)
+    return tree_in(tree) if isinstance(tree, str | Path) else tree
 
 
 @at(Door.PYTHON)

@@ -268,6 +268,9 @@ class Discretisation:
     def parse(cls, text: str) -> Discretisation:
         """Parses "quantile:4", "width:4", "mdlp:CLASS" or "mdlp".
 
+        Raises:
+            ChoiceError: the text is none of them.
+
         >>> Discretisation.parse("quantile:4")
         Discretisation(method='quantile', bins=4, by=None)
         >>> Discretisation.parse("mdlp:ill").by
