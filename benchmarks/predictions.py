@@ -12,39 +12,46 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
 from publishing import publish
 
+from jtsolve.backends.registry import REGISTRY
 from jtsolve.compare.folder import Folder
 from jtsolve.compare.reporting.exports import machine_text, short, treewidth_text
 from jtsolve.compare.reporting.report import ComparisonReport
-from jtsolve.core.machine import cores
+from jtsolve.compare.running.run import read_instance
+from jtsolve.core.machine import cores, memory_bytes
+from jtsolve.core.run import Limits
 
 if TYPE_CHECKING:
     from jtsolve.compare.reporting.tables import Record
+    from jtsolve.compare.spec import Spec
+    from jtsolve.core.backend import Estimate
 
 COLUMNS = ["instance", "n", "treewidth", "backend", "predicted s", "measured s", "seconds ratio"]
 COLUMNS += ["predicted GB", "measured GB", "GB ratio"]
 
 
-def cells(record: Record) -> list[str]:
+def prediction(spec: Spec) -> Estimate | None:
+    """Returns the estimate for a run; None if the backend does not support the problem."""
+    backend, problem = REGISTRY.parse(spec.backend, files=False), read_instance(spec).with_star()
+    if backend.capabilities.objections(problem):
+        return None
+    return backend.estimate(problem, Limits(spec.time_limit, memory_bytes(spec.memory_limit), spec.threads))
+
+
+def cells(record: Record, predicted: Estimate) -> list[str]:
     """Returns the row of a run; a ratio is measured over predicted."""
     seconds = record.solving if record.stop == "finished" else None
-    time_ratio = seconds / record.predicted_seconds if seconds and record.predicted_seconds else None
-    memory_ratio = (
-        record.memory / record.predicted_memory if record.memory and record.predicted_memory else None
-    )
-    figures = (
-        record.predicted_seconds,
-        seconds,
-        time_ratio,
-        record.predicted_memory,
-        record.memory,
-        memory_ratio,
-    )
+    expected = predicted.seconds if isfinite(predicted.seconds) else None
+    time_ratio = seconds / expected if seconds and expected else None
+    memory = predicted.memory / 1e9
+    memory_ratio = record.memory / memory if record.memory and memory else None
+    figures = (expected, seconds, time_ratio, memory, record.memory, memory_ratio)
     return [
         record.instance,
         str(record.n),
@@ -76,7 +83,10 @@ def main() -> None:
     subprocess.run(command, check=True)
     report = ComparisonReport.of(Folder(arguments.output))
     print(f"{machine_text(report.plan)}.\n\nCommand: `{report.plan.command}`\n")
-    rows = [cells(record) for record in report.comparison.records if record.predicted_memory is not None]
+    specs = {row.spec.id: row.spec for row in report.comparison.rows if row.n is not None}
+    records = [record for record in report.comparison.records if record.run in specs]
+    pairs = [(record, prediction(specs[record.run])) for record in records]
+    rows = [cells(record, predicted) for record, predicted in pairs if predicted is not None]
     publish([dict(zip(COLUMNS, row, strict=True)) for row in rows], COLUMNS, cores(), arguments.output)
     for name, column in (("time", 6), ("memory", 9)):
         ratios = [float(row[column]) for row in rows if row[column] != "–"]

@@ -32,11 +32,10 @@ from jtsolve.solving import choose_backend
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from commands import Command
 
-    from jtsolve.compare.running.supervise import Watcher
     from jtsolve.compare.spec import InstanceFile, Row, Spec
 
 
@@ -50,10 +49,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
     """Performs runs in this process, which is faster; returns the list to which they are added."""
     ran: list[Spec] = []
 
-    def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
+    def execute(_self: object, specs: Sequence[Spec], finished: Callable[[Row], object]) -> None:
         for spec in specs:
             ran.append(spec)
-            watcher.finished(make_row(spec))
+            finished(make_row(spec))
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
     monkeypatch.setattr(jtsolve.compare.running.dask.DaskExecutor, "execute", execute)
@@ -119,8 +118,8 @@ def test_jobs_share_the_memory_equally(
 def test_the_remaining_runs_after_ctrl_c_are_reported(
     command: Command, small: InstanceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def execute(_self: object, specs: Sequence[Spec], watcher: Watcher) -> None:
-        watcher.finished(make_row(specs[0]))
+    def execute(_self: object, specs: Sequence[Spec], finished: Callable[[Row], object]) -> None:
+        finished(make_row(specs[0]))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jtsolve.compare.running.local.LocalExecutor, "execute", execute)
@@ -148,9 +147,9 @@ def test_a_plan_is_run_file_by_file_and_reported(
     assert check(read_problem(small.path), row.result) == ()
     assert command("run", output / "specs" / "00002.json") == 0
     (output / "results" / "2.json").write_text(command.out, encoding="utf-8")
-    assert command("report", output, "--runs") == 0
+    assert command("report", output) == 0
     assert "2 of 2 runs" in command.out
-    assert "optimal" in command.out
+    assert "brute" in command.out
     assert command("report", output, "--output", tmp_path / "none") == 2
     (tmp_path / "elsewhere").mkdir()
     assert command("report", output, "--output", tmp_path / "elsewhere") == 0
@@ -268,7 +267,7 @@ def test_a_run_that_kills_its_workers_is_a_crash(
         return make_row(spec)
 
     monkeypatch.setattr(jtsolve.compare.running.dask, "_work", work)
-    DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
+    DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board.finished)
     assert statuses(board) == {RunStatus.CRASHED, RunStatus.OPTIMAL}
 
 
@@ -283,7 +282,7 @@ def test_a_lost_cluster_ends_the_comparison_and_reports_how_to_resume(
     monkeypatch.setattr(Workers, "as_completed", lose)
     monkeypatch.setattr(jtsolve.compare.running.dask, "_work", lambda *_: None)
     with pytest.raises(LimitError, match="--resume"):
-        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
+        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board.finished)
 
 
 def test_ctrl_c_cancels_unstarted_tasks(
@@ -301,7 +300,7 @@ def test_ctrl_c_cancels_unstarted_tasks(
     monkeypatch.setattr(Workers, "cancel", lambda _workers, futures: cancelled.extend(futures))
     monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board)
+        DaskExecutor(Cluster(client=workers.client)).execute(board.specs, board.finished)
     GATE.set()
     assert len(cancelled) == 2
     assert statuses(board) == set()

@@ -28,7 +28,7 @@ from jtsolve.compare.folder import Folder
 from jtsolve.compare.running import supervise as supervision
 from jtsolve.compare.running.live import Board
 from jtsolve.compare.running.local import LocalExecutor
-from jtsolve.compare.running.supervise import Watcher, supervise
+from jtsolve.compare.running.supervise import supervise
 from jtsolve.compare.spec import Row, RunStatus, new_row, read_row, to_json
 from jtsolve.errors import InputError
 
@@ -115,7 +115,7 @@ def test_a_silent_end_and_a_broken_row_are_crashes(small: InstanceFile) -> None:
     assert broken is not None
     assert (silent.status, silent.message) == (
         RunStatus.CRASHED,
-        "the process ended with exit code 0, without a word",
+        "the process ended with exit code 0, without output",
     )
     assert broken.status is RunStatus.CRASHED
     assert "left no valid row" in broken.message
@@ -144,13 +144,12 @@ def test_the_inner_side_writes_the_row_and_the_steps(
 
 
 def test_local_runs_stop_when_a_row_cannot_be_kept(small: InstanceFile) -> None:
-    class Full(Watcher):
-        def finished(self, _row: Row) -> None:
-            raise InputError("journal.jsonl", "", "the disk is full", "free space")
+    def full(_row: Row) -> None:
+        raise InputError("journal.jsonl", "", "the disk is full", "free space")
 
     specs = [make_spec(small, "strange", seed=seed) for seed in range(3)]
     with pytest.raises(InputError, match="disk is full"):
-        LocalExecutor(1, PROGRAM).execute([make_spec(small), *specs], Full())
+        LocalExecutor(1, PROGRAM).execute([make_spec(small), *specs], full)
 
 
 # The whole command, stopped and resumed
@@ -299,4 +298,4 @@ def test_the_board_counts_and_foretells(board: Board) -> None:
 
 def test_nothing_is_foretold_while_nothing_is_known(board: Board) -> None:
     specs = [msgspec.structs.replace(spec, time_limit=None) for spec in board.specs]
-    assert Board(board.journal, specs, [], 1, board.say).remaining() is None
+    assert Board(board.journal, specs, [], 1, board.report).remaining() is None

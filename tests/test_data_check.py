@@ -380,10 +380,6 @@ def test_awkward_tables_end_in_an_answer_if_the_advice_is_followed(
     assert json.loads(command.out)["status"] == "optimal"
 
 
-def test_there_are_25_of_them() -> None:
-    assert len(AWKWARD) >= 25
-
-
 def options_of(name: str) -> set[str]:
     """The options of a command."""
     import typer

@@ -235,7 +235,12 @@ def test_characters_that_the_font_lacks_are_escaped_and_the_picture_says_so(tmp_
 def test_text_loads_no_drawing() -> None:
     script = "import sys, jtsolve.draw.text; print(*sorted(m for m in sys.modules if 'jtsolve.draw' in m))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
-    assert loaded.stdout.split() == ["jtsolve.draw", "jtsolve.draw.rooted", "jtsolve.draw.text"]
+    assert loaded.stdout.split() == [
+        "jtsolve.draw",
+        "jtsolve.draw.branching",
+        "jtsolve.draw.rooted",
+        "jtsolve.draw.text",
+    ]
 
 
 def test_pictures_too_long_for_png_are_refused() -> None:

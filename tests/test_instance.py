@@ -234,6 +234,7 @@ def test_a_wrong_file_names_file_place_reason_and_remedy(
     assert caught.value.place == place
     assert reason in caught.value.reason
     assert caught.value.remedy
+    assert ("docs/formats.md" in caught.value.remedy) == ("invalid" in reason)
     assert str(caught.value).startswith(f"{path}: {place}: ")
 
 

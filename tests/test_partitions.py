@@ -35,12 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from jtsolve.scoring.score import DiscreteScore
-    from jtsolve.tables.check import Finding
     from jtsolve.tables.table import DataTable
-
-
-def silent(_findings: tuple[Finding, ...]) -> None:
-    """Takes the findings of the data check."""
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import os
 from collections import Counter
 from decimal import Decimal
 from math import log
@@ -72,6 +73,7 @@ TYPES: dict[str, SearchStrategy[Any]] = {
     "texts": st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=4),
     "dates": st.dates(dt.date(1990, 1, 1), dt.date(2030, 1, 1)),
     "times": SECONDS,
+    "times of day": st.times(),
     "times to the microsecond": MOMENTS,
     "instants": SECONDS.map(lambda moment: moment.replace(tzinfo=dt.UTC)),
     "instants with an offset": SECONDS.map(lambda moment: moment.replace(tzinfo=OFFSET)),
@@ -222,7 +224,15 @@ def test_rows_have_the_likelihood_of_the_values_in_them_in_any_container(
             found = one.loglik(contained(asked, columns, folder))
         except InputError:
             assert first in TEXTS or asked in TEXTS
-            assert kind not in ("whole numbers", "small numbers", "booleans", "dates", "times", "decimals")
+            assert kind not in (
+                "whole numbers",
+                "small numbers",
+                "booleans",
+                "dates",
+                "times",
+                "times of day",
+                "decimals",
+            )
         else:
             assert np.allclose(found, expected, rtol=0, atol=1e-12)
 
@@ -533,7 +543,10 @@ def test_names_that_are_no_texts_come_back_as_they_went_in(kind: str, folder: Pa
 
 
 @pytest.mark.parametrize("kind", ["arrow", "parquet", "feather", "pandas"])
-def test_an_offset_is_a_time_zone_in_typed_tables_too(kind: str, folder: Path) -> None:
+def test_an_offset_is_a_time_zone_in_typed_tables_too(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", raising=False)
     pa, feather, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.feather", "pyarrow.parquet"))
     moments = [dt.datetime(2024, 5, 1, hour, tzinfo=OFFSET) for hour in (0, 12)]
     columns: dict[str, list[Any]] = {"x": moments * 4, "y": list("uuvuvuvv")}
@@ -548,6 +561,27 @@ def test_an_offset_is_a_time_zone_in_typed_tables_too(kind: str, folder: Path) -
     for one in (fitted(source), reread(fitted(columns), folder)):
         for rows in (source, columns, pd.DataFrame(columns)):
             assert np.allclose(one.loglik(rows), logs(columns))
+    if kind == "arrow":
+        assert "POLARS_IGNORE_TIMEZONE_PARSE_ERROR" not in os.environ, "frames leave the environment alone"
+
+
+@pytest.mark.parametrize("kind", ["time32[s]", "time32[ms]", "time64[us]", "time64[ns]"])
+def test_times_of_day_are_the_same_in_every_type_of_arrow(kind: str, folder: Path) -> None:
+    pa, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+    columns: dict[str, list[Any]] = {
+        "x": [dt.time(8, 30), dt.time(0), dt.time(23, 59, 59), dt.time(8, 30)] * 2,
+        "y": list("uuvuvuvv"),
+    }
+    table = pa.table({"x": pa.array(columns["x"], pa.type_for_alias(kind)), "y": columns["y"]})
+    parquet.write_table(table, folder / "x.parquet")
+    (folder / "x.csv").write_text(
+        "x,y\n" + "".join(f"{x:%H:%M:%S},{y}\n" for x, y in zip(*columns.values(), strict=True))
+    )
+    forms = [table, folder / "x.parquet", folder / "x.csv", pd.DataFrame(columns), table.to_pandas()]
+    for learned in forms:
+        model = fitted(learned)
+        assert all(np.allclose(model.loglik(asked), logs(columns)) for asked in forms)
+        assert sorted(model.query("x")["x"]) == [dt.time(0), dt.time(8, 30), dt.time(23, 59, 59)]
 
 
 def test_networks_take_the_values_that_pandas_makes_of_their_samples(folder: Path) -> None:

@@ -214,12 +214,12 @@ def _execute(
     with folder.journal() as journal:
         rows = folder.rows()  # the journal is locked: no other process adds rows
         missing = [spec for spec in plan.specs if spec.id not in rows]
-        say = (lambda _: None) if quiet else print_note
-        board = Board(journal, missing, list(rows.values()), jobs, say)
+        report = (lambda _: None) if quiet else print_note
+        board = Board(journal, missing, list(rows.values()), jobs, report)
         try:
             if warm and missing:
                 warm_up(missing, executor, folder.path)
-            executor.execute(missing, board)
+            executor.execute(missing, board.finished)
         except KeyboardInterrupt:
             left = sum(spec.id not in folder.rows() for spec in plan.specs)
             sys.stderr.write(

@@ -18,7 +18,6 @@ def report(
     output: Annotated[
         Path | None, file_option("Where to write; the default is RUN/.", metavar="FOLDER")
     ] = None,
-    runs: Annotated[bool, typer.Option("--runs", help="Also print every run.")] = False,
 ) -> None:
     """Report a comparison: report.html, runs.csv, tables.tex.
 
@@ -29,17 +28,16 @@ def report(
     place = output or folder
     if output is not None and not output.is_dir():
         raise InputError(str(output), "", "there is no such folder", "create it first")
-    if report_comparison(Folder(folder), place, runs=runs):
+    if report_comparison(Folder(folder), place):
         raise typer.Exit(FAULTY)
 
 
-def report_comparison(folder: "Folder", place: Path, *, runs: bool = False, quiet: bool = False) -> bool:
+def report_comparison(folder: "Folder", place: Path, *, quiet: bool = False) -> bool:
     """Judges and reports a comparison; returns whether there is a fault.
 
     Args:
         folder: of the runs.
         place: the folder to write to.
-        runs: whether every run is printed.
         quiet: whether only faults are printed.
     """
     from jtsolve.compare.reporting import exports
@@ -50,8 +48,7 @@ def report_comparison(folder: "Folder", place: Path, *, runs: bool = False, quie
     paths = report.write(place)
     comparison = report.comparison
     if not quiet:
-        tables = [exports.backends_table(comparison), exports.problems_table(comparison)]
-        tables += [exports.runs_table(comparison)] if runs else []
+        tables = (exports.backends_table(comparison), exports.problems_table(comparison))
         emit("\n\n".join(table(*one) for one in tables))
         emit(f"{len(comparison.rows)} of {comparison.planned} runs; written: {', '.join(map(str, paths))}")
     for fault in comparison.faults:

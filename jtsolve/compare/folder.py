@@ -6,8 +6,8 @@
     RUN/results/        rows written by `jtsolve run`, one per file
     RUN/lock            held by the writing process; the system releases it when that process ends
 
-A journal line is written with a single call. If the machine stops in the middle, the line has no newline: it
-is ignored when reading and truncated before the next line is written.
+A line of the journal is written with a single call. If the machine stops in the middle, the line has no
+newline: readers ignore it, and the next writer removes it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import os
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -29,14 +30,13 @@ from jtsolve.io.documents import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 class ComparisonPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All runs of a comparison, the command and the machine.
 
-    `request` holds the words of the command that the runs depend on, by option, so that --resume can accept
-    the same words again.
+    `request` holds the values of all options of the command that affect the runs, so that --resume can accept
+    the same options.
     """
 
     format: Literal["jtsolve-comparison"]
@@ -111,7 +111,7 @@ class Folder:
     def rows(self) -> dict[str, Row]:
         """Returns the rows of finished runs by run id, in the order in which they finished.
 
-        If a run occurs twice, the first row counts. Interrupted rows of `jtsolve run` are skipped.
+        If a run occurs twice, its first row counts. Interrupted rows of `jtsolve run` are skipped.
 
         Raises:
             InputError: a complete line, or a file in results/, is not a row.
@@ -122,7 +122,7 @@ class Folder:
             row = decode_json(line, Row, f"{self.journal_path}: line {number}")
             found.setdefault(row.spec.id, row)
         for path in sorted((self.path / "results").glob("*.json")):
-            if not path.is_file():  # a pipe, from which reading may never end
+            if not path.is_file():  # reading from a pipe may never end
                 continue
             row = read_row(path)
             if row.result is None or row.result.stop is not Stop.INTERRUPTED:
@@ -162,19 +162,9 @@ class Journal:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        """Truncates an unfinished last line, which was being written when the machine stopped."""
-        size = os.fstat(self.handle).st_size
-        end = size
-        while end > 0:
-            begin = max(0, end - 65536)
-            newline = os.pread(self.handle, end - begin, begin).rfind(b"\n")
-            if newline >= 0:
-                end = begin + newline + 1
-                break
-            end = begin
-        if end < size:
-            os.ftruncate(self.handle, end)
-        self._length = end
+        """Removes an unfinished last line, left when the machine stopped."""
+        self._length = Path(self.path).read_bytes().rfind(b"\n") + 1
+        os.ftruncate(self.handle, self._length)
 
     def append(self, row: Row) -> None:
         """Writes a row and syncs it to disk.
@@ -188,13 +178,10 @@ class Journal:
                 written = os.write(self.handle, line)
                 os.fsync(self.handle)
                 if written < len(line):
-                    raise OSError(0, "no room for a whole line")  # noqa: TRY301 - handled like the system's own errors
+                    raise OSError(0, "no room for a whole line")  # noqa: TRY301 - treated as an error of the system
             except OSError as error:
                 os.ftruncate(self.handle, self._length)
-                raise InputError(
-                    self.path,
-                    "",
-                    f"a row cannot be written ({error.strerror}); earlier rows are safe",
-                    "free some space, then continue with --resume",
-                ) from None
+                reason = f"a row cannot be written ({error.strerror}); earlier rows are safe"
+                remedy = "free some space, then continue with --resume"
+                raise InputError(self.path, "", reason, remedy) from None
             self._length += len(line)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NO_TREEWIDTH = "none"
 _MOST_NUMBERS = 10**6
-"""In a range; each would be a run for every instance and backend."""
+"""Maximum size of a range; each number is a run for every instance and backend."""
 
 
 class Grid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -120,7 +120,7 @@ def find_files(places: Iterable[str]) -> list[Path]:
 
 
 def _may_be_instance(path: Path) -> bool:
-    """Returns whether to include a file of a folder; a JSON file has to declare the format."""
+    """Returns whether to include a file of a folder; JSON files have to declare the format."""
     if not path.is_file() or not path.name.endswith(".json"):
         return path.is_file()
     with path.open("rb") as stream:
@@ -128,12 +128,15 @@ def _may_be_instance(path: Path) -> bool:
 
 
 def labels(paths: Sequence[Path]) -> list[str]:
-    """Returns a label per file: its name without suffixes, with just enough folders to be unique.
+    """Returns a label per file: its name without suffixes, preceded by as many folders as make it unique.
 
     >>> labels([Path("a/zoo.json.gz"), Path("b/zoo.json"), Path("b/iris.json")])
     ['a/zoo', 'b/zoo', 'iris']
     """
-    stems = [path.with_name(_stem(path.name)).absolute() for path in paths]
+    stems = [
+        path.with_name(stem_of(path) if INSTANCE.format_to_read(path) else path.name).absolute()
+        for path in paths
+    ]
 
     def name(at: int, depth: int) -> str:
         return "/".join(stems[at].parts[-depth:])
@@ -143,13 +146,9 @@ def labels(paths: Sequence[Path]) -> list[str]:
         depths = range(1, len(stems[at].parts))
         others = [other for other in range(len(paths)) if other != at]
         apart = (d for d in depths if all(name(at, d) != name(other, d) for other in others))
-        # Files that differ only in their suffix keep it.
+        # Labels of files that differ only in their suffixes include them.
         found.append(next((name(at, depth) for depth in apart), path.name))
     return found
-
-
-def _stem(name: str) -> str:
-    return stem_of(name) if INSTANCE.format_to_read(name) else name
 
 
 def expand(
@@ -160,8 +159,8 @@ def expand(
     Args:
         grid: the request.
         instances: the files.
-        memory: gives the GB per run if the grid does not.
-        threads: likewise, per run.
+        memory: called for the GB per run if the grid sets none.
+        threads: called for the threads per run if the grid sets none.
 
     Raises:
         ChoiceError: a backend, option, treewidth or seed is invalid, or a run occurs twice.
@@ -194,7 +193,14 @@ def expand(
         for backend in grid.backends
         for seed in seeds
     ]
-    _require_distinct(specs)
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.id in seen:
+            raise ChoiceError(
+                f"the run of '{spec.backend}' on '{spec.instance.label}' with treewidth {spec.treewidth} and "
+                f"seed {spec.seed} occurs twice; give every backend, treewidth and seed once"
+            )
+        seen.add(spec.id)
     return specs
 
 
@@ -206,7 +212,7 @@ def _instance_files(paths: Sequence[Path]) -> list[InstanceFile]:
 
 
 def _in_utf8(path: Path) -> str:
-    """Returns a path as text that a specification can hold.
+    """Returns a path as UTF-8 text, as specifications are.
 
     Raises:
         InputError: it has a byte that is not UTF-8.
@@ -214,18 +220,6 @@ def _in_utf8(path: Path) -> str:
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise InputError(
-            str(path), "", "its path has a byte that is not UTF-8, as specifications are", "rename it"
-        ) from None
+        reason = "its path has a byte that is not UTF-8, as specifications are"
+        raise InputError(str(path), "", reason, "rename it") from None
     return str(path)
-
-
-def _require_distinct(specs: Sequence[Spec]) -> None:
-    seen: set[str] = set()
-    for spec in specs:
-        if spec.id in seen:
-            raise ChoiceError(
-                f"the run of '{spec.backend}' on '{spec.instance.label}' with treewidth {spec.treewidth} and "
-                f"seed {spec.seed} occurs twice; give every backend, treewidth and seed once"
-            )
-        seen.add(spec.id)

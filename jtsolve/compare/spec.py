@@ -1,4 +1,4 @@
-"""The unit of work: a run specification in, a row out, both as JSON."""
+"""The unit of work: a specification of a run, and the row with its outcome, both as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0, le=sys.float_info.max)]
 
 
 class InstanceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An instance file, its label in tables, and its SHA-256, which must not change."""
+    """An instance file, its label in tables, and its SHA-256, which must stay the same."""
 
     path: str
     label: Name
@@ -50,7 +50,7 @@ class Spec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def id(self) -> str:
-        """A digest of everything that the answer may depend on; the path of the file is not part of it."""
+        """A digest of everything that may affect the answer; the path of the file does not."""
         parts = (
             self.instance.label,
             self.instance.sha256,
@@ -112,16 +112,9 @@ class RunStatus(Enum):
 
 
 ANSWERED = frozenset({RunStatus.OPTIMAL, RunStatus.FEASIBLE, RunStatus.INFEASIBLE, RunStatus.UNKNOWN})
-"""The run finished with a verified result."""
+"""Statuses of runs with a verified result."""
 DECLINED = frozenset({RunStatus.REFUSED, RunStatus.TOO_LARGE, RunStatus.NOT_INSTALLED})
-"""The backend declined the run before starting."""
-
-
-class Prediction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A backend's estimate: bytes of memory at the peak, and seconds."""
-
-    memory: int
-    seconds: float | None
+"""Statuses of runs that the backend declined before starting."""
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,10 +127,8 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         result: the verified result, or null.
         n: number of variables, if the instance could be read.
         exact: whether the backend proves optimality when it finishes.
-        predicted: the backend's estimate before it started.
-        prepared: seconds until the backend started, which estimates do not cover.
-        trace: the unverified incumbents and bounds reported by a run without a result: [seconds, score,
-            bound].
+        prepared: seconds until the backend started.
+        trace: unverified incumbents and bounds of a run without a result: [seconds, score, bound].
         seconds: wall clock from the start of the process to its end.
         peak_memory: bytes, children included.
         started: date and time, UTC.
@@ -152,7 +143,6 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     result: ResultDocument | None = None
     n: int | None = None
     exact: bool | None = None
-    predicted: Prediction | None = None
     prepared: float | None = None
     trace: list[tuple[float, float | None, float | None]] = []
     seconds: float = 0.0

@@ -1,4 +1,4 @@
-"""Trees of boxes with several lines, as text and in the DOT language: feature trees."""
+"""Trees of boxes with several lines, as text and in the DOT language of Graphviz."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+DOT_STYLE = '  node [shape=box, style=rounded, fontname="sans-serif"];'
+"""The style of all nodes, as a line of DOT."""
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box of a branching.
+    """A box of a tree.
 
     Attributes:
         lines: of its text.
-        kids: positions of the boxes below, later in the list.
-        labels: one for each kid.
+        kids: positions of its children, later in the list of boxes.
+        labels: of the edges to the children; may be empty.
     """
 
     lines: tuple[str, ...]
@@ -51,15 +55,15 @@ def branching_text(boxes: Sequence[Box]) -> str:
 
 def branching_dot(boxes: Sequence[Box]) -> str:
     """Returns the boxes in the DOT language of Graphviz."""
-    lines = ["digraph feature_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    lines = ["digraph feature_tree {", DOT_STYLE]
     for i, box in enumerate(boxes):
-        lines.append(f"  n{i} [label={_quoted(box.lines)}];")
+        lines.append(f"  n{i} [label={dot_label(box.lines)}];")
         for kid, label in zip(box.kids, box.labels, strict=True):
-            lines.append(f"  n{i} -> n{kid} [label={_quoted([label])}];")
+            lines.append(f"  n{i} -> n{kid} [label={dot_label([label])}];")
     return "\n".join([*lines, "}"])
 
 
-def _quoted(lines: Sequence[str]) -> str:
-    """Returns lines as a label of DOT."""
+def dot_label(lines: Sequence[str]) -> str:
+    """Returns lines as a quoted label of DOT."""
     plain = [line.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r") for line in lines]
     return '"' + "\\n".join(line.replace("\n", "\\n") for line in plain) + '"'

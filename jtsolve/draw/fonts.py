@@ -1,4 +1,4 @@
-"""The font of names: DejaVu Sans, which comes with matplotlib. Characters that it lacks are escaped."""
+"""The font of pictures: DejaVu Sans, which comes with matplotlib. Characters that it lacks are escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAMILY = "DejaVu Sans"
 
 
 def printable_name(name: str) -> str:
-    r"""Returns a name with escapes for characters that are unprintable, or that the font lacks.
+    r"""Returns a name with escapes for characters that are unprintable or missing in the font.
 
     >>> printable_name("Größe 年")
     'Größe \\u5e74'

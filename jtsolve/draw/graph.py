@@ -1,16 +1,11 @@
 """Drawings of the chordal graph: variables as nodes, an edge between two that share a clique.
 
-Distances on the page approximate those in the graph (stress majorisation), component by component; then
-nodes that overlap push each other apart, and edges bend round nodes in their way. Isolated variables are
-listed below.
-
-Reference:
-    E. R. Gansner, Y. Koren, S. North, Graph drawing by stress majorization, Graph Drawing 2004.
+Components are placed by `stress` and packed side by side; overlapping nodes push each other apart, and edges
+bend round nodes in their way. Isolated variables are listed below.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +14,7 @@ import numpy as np
 from jtsolve.draw import fonts
 from jtsolve.draw.layout import LINE, NAME_POINTS, SEPARATOR_POINTS, ZOOMABLE
 from jtsolve.draw.packing import isolated_lines, shelves
+from jtsolve.draw.stress import FEW, component_places
 from jtsolve.draw.text import quoted_name
 from jtsolve.errors import ChoiceError
 
@@ -31,19 +27,16 @@ _PADDING = 0.08
 _HEIGHT = NAME_POINTS * LINE / 72 + 2 * _PADDING
 _BETWEEN = 0.18
 """Least space between two nodes."""
-_LARGEST = 400
-"""Maximum number of variables in a readable drawing."""
-_ROUNDS = 150
 _PUSHES = 500
-"""Rounds of pushing nodes apart; more gain little room for 400 nodes."""
+"""Rounds of pushing nodes apart; more rounds save little space for 400 nodes."""
 _PUSH = 0.7
-"""Share of an overlap that a round removes: chains of overlaps settle instead of swinging."""
+"""Share of an overlap that a round removes: below 1, chains of overlaps converge instead of oscillating."""
 _ROOM = 4.0
-"""Area of a component before nodes push each other, in units of that of its nodes."""
+"""Area of a component before nodes push each other, relative to the area of its nodes."""
 _BENDS = (0.0, 0.3, -0.3, 0.6, -0.6, 1.0, -1.0, 1.6, -1.6)
 """Offsets of the middle of an edge that are tried, in inches."""
 _CLEAR = 0.03
-"""Least space between an edge and a node that it passes."""
+"""Least distance of an edge from a node that it passes."""
 _STEPS = np.linspace(0.0, 1.0, 65)
 """Positions on an edge that are tested."""
 
@@ -98,35 +91,27 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
     Raises:
         ChoiceError: there are more than 400 variables with edges.
     """
+    drawn = tuple(sorted({v for edge in edges for v in edge}))
+    if len(drawn) > FEW:
+        raise ChoiceError(
+            f"a picture of {len(drawn)} variables would be unreadable (the limit is {FEW}); {ZOOMABLE}"
+        )
     n = len(names)
-    import networkx as nx
-
     labels = tuple(quoted_name(fonts.printable_name(name)) for name in names)
     sizes = np.array([[fonts.width(label, NAME_POINTS) + 2 * _PADDING, _HEIGHT] for label in labels])
-    graph = nx.Graph()
-    graph.add_nodes_from(range(n))
-    graph.add_edges_from(edges)
     centres = np.zeros((n, 2))
-    every = sorted(map(sorted, nx.connected_components(graph)), key=lambda part: -len(part))
-    parts = [part for part in every if len(part) > 1]
-    drawn = tuple(sorted(v for part in parts for v in part))
-    if len(drawn) > _LARGEST:
-        raise ChoiceError(
-            f"a picture of {len(drawn)} variables would be unreadable (the limit is {_LARGEST}); {ZOOMABLE}"
-        )
+    parts = component_places(edges, n)
     extents: list[tuple[float, float]] = []
-    for part in parts:
-        rows = dict(nx.all_pairs_shortest_path_length(graph.subgraph(part)))
-        distances = np.array([[rows[u][v] for v in part] for u in part], dtype=np.float64)
-        placed = _spread(turned(least_stress(distances)), sizes[part])
+    for part, places in parts:
+        placed = _spread(places, sizes[part])
         low = (placed - sizes[part] / 2).min(axis=0)
         centres[part] = placed - low
         wide, high = (placed + sizes[part] / 2).max(axis=0) - low
         extents.append((float(wide), float(high)))
     corners, extent = shelves(extents)
-    for part, corner in zip(parts, corners, strict=True):
+    for (part, _), corner in zip(parts, corners, strict=True):
         centres[part] += corner
-    alone = [names[part[0]] for part in every if len(part) == 1]
+    alone = [name for v, name in enumerate(names) if v not in drawn]
     remarks = (*isolated_lines(alone, extent[0], SEPARATOR_POINTS), *fonts.remarks(names))
     ordered = tuple(sorted(edges))
     routes = tuple(_route(centres, sizes, edge, drawn) for edge in ordered)
@@ -136,7 +121,7 @@ def arrange_edges(edges: Sequence[tuple[int, int]], names: Sequence[str]) -> Gra
 def _route(
     centres: NDArray[np.float64], sizes: NDArray[np.float64], edge: tuple[int, int], drawn: Sequence[int]
 ) -> Route:
-    """Returns the least bent course of an edge that passes no other node, or else the fewest."""
+    """Returns the least bent course of an edge that passes no other node, or the fewest nodes."""
     start, end = centres[list(edge)]
     others = np.array([v for v in drawn if v not in edge], dtype=np.intp)
     low, high = np.minimum(start, end) - max(_BENDS), np.maximum(start, end) + max(_BENDS)
@@ -156,52 +141,18 @@ def _route(
     return best
 
 
-def least_stress(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns places in the plane whose distances are near those given, weighted by d^-2; shape (n, 2).
-
-    Stress majorisation, starting from classical scaling. `distances` has shape (n, n).
-    """
-    n = len(distances)
-    if n == 1:
-        return np.zeros((1, 2))
-    # Beyond this, distances count as equal: long chains may curl rather than run off the page.
-    distances = np.minimum(distances, 1.0 + math.sqrt(n))
-    squares = distances**2
-    inner = -(squares - squares.mean(axis=0) - squares.mean(axis=1)[:, None] + squares.mean()) / 2
-    values, vectors = np.linalg.eigh(inner)
-    places = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 1e-3))
-    # Twins, which have the same neighbours, would stay together.
-    places = places + 0.05 * np.random.default_rng(0).normal(size=places.shape)
-    weights = 1 / np.where(squares > 0, squares, np.inf)
-    laplacian = np.diag(weights.sum(axis=1)) - weights
-    inverse = np.linalg.pinv(laplacian)
-    for _ in range(_ROUNDS):
-        steps = places[:, None] - places[None]
-        lengths = np.sqrt((steps**2).sum(axis=2))
-        ratio = np.where(lengths > 0, weights * distances / np.maximum(lengths, 1e-9), 0.0)
-        places = inverse @ (ratio.sum(axis=1)[:, None] * places - ratio @ places)
-    return np.asarray(places)
-
-
-def turned(places: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns places, shape (n, 2), rotated so that they extend mainly from left to right."""
-    centred = places - places.mean(axis=0)
-    _, _, axes = np.linalg.svd(centred, full_matrices=False)
-    return np.asarray(centred @ axes.T) if len(places) > 1 else centred
-
-
 def _spread(places: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Returns places at which no two nodes overlap.
+    """Returns places without overlaps of nodes, shape (m, 2).
 
-    Nodes that overlap push each other apart along the axis on which less is needed; overlaps left after the
-    last round go by scaling.
+    Overlapping nodes push each other apart along the axis of the smaller overlap; scaling removes the
+    overlaps that remain after the last round.
     """
     first, second = np.triu_indices(len(places), 1)
     if not len(first):
         return places
     needed = (sizes[first] + sizes[second]) / 2 + _BETWEEN
     area = (sizes + _BETWEEN).prod(axis=1).sum()
-    span = np.maximum(np.ptp(places, axis=0), 1e-3)  # all on one line have no area
+    span = np.maximum(np.ptp(places, axis=0), 1e-3)  # points on one line span no area
     places = places * np.sqrt(_ROOM * area / span.prod())
     for _ in range(_PUSHES):
         steps = places[first] - places[second]

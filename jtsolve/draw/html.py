@@ -1,4 +1,4 @@
-"""Values in notebooks: facts, the graph of the variables, and the junction tree as text that folds out."""
+"""Values in notebooks: facts, the graph of the variables, and the junction tree as text in a fold."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     Line = str | tuple[str, str]
 
 _READABLE = 150
-"""Most variables of a picture without zoom."""
+"""Maximum number of variables of a picture without zoom."""
 _ZOOMABLE = 3000
 """Maximum number of variables of a picture with zoom: the layout of more is too slow for a notebook."""
 _LONGEST_TEXT = 1000
-"""Most cliques of a text."""
+"""Maximum number of cliques of a text."""
 
 
 def as_html(
@@ -37,8 +37,8 @@ def as_html(
     """Returns lines of text, and a tree, as HTML.
 
     Args:
-        lines: of text; pairs of them become a table.
-        tree: whose graph is drawn, if there is one.
+        lines: of text; pairs form a table.
+        tree: its graph is drawn, and it is shown as text; None without one.
         names: of its variables.
         notes: beside its cliques and separators.
 
@@ -78,7 +78,7 @@ def graph_html(
         page = escape(zoomable(edges, names, strengths=strengths))
         picture = f'<iframe srcdoc="{page}" style="width: 100%; height: 600px; border: 0"></iframe>'
     else:
-        picture = f"<p>{count} variables with edges are too many to draw here; show('graph.html') does</p>"
+        picture = f"<p>{count} variables with edges are too many to draw here; use show('graph.html')</p>"
     return _page(lines, picture + below)
 
 

@@ -1,8 +1,7 @@
-"""Layout of a tree drawing: in layers by depth, subtrees packed as closely as their boxes allow.
+"""Layout of a drawing of a tree: layers by depth, with subtrees as close as their boxes allow.
 
-Components stand side by side; isolated variables are listed below.
-
-All lengths are in inches; y grows downwards.
+Components are placed side by side; isolated variables are listed below. All lengths are in inches; y grows
+downwards.
 
 Reference:
     E. M. Reingold, J. S. Tilford, Tidier drawings of trees, IEEE Transactions on Software Engineering, 1981.
@@ -37,11 +36,11 @@ PADDING = 0.09
 _SIBLINGS = 0.16
 """Space between neighbours in a layer."""
 _CURVE = 0.34
-"""Depth in which an edge swings from parent to child."""
+"""Depth of the curved part of an edge."""
 _NARROWEST = 0.75
-"""Lines are not broken before this width."""
+"""Lines up to this width are not broken."""
 _LONGEST_LINE = 24
-"""Characters of one name on a line; longer names are broken, marked by `_BROKEN`."""
+"""Maximum number of characters of a name on a line; longer names are broken, marked by `_BROKEN`."""
 _BROKEN = "↩"
 LARGEST = 150
 """Maximum number of cliques in a drawing that is readable on one page."""
@@ -55,14 +54,14 @@ class CliqueBox:
 
     Attributes:
         lines: text of the clique; a note comes last.
-        label: text of the separator, likewise.
+        label: text of the separator; a note comes last.
         size: width and height of the box.
         label_size: width and height of the label.
-        parent: index of the parent's box; at a root, its own.
+        parent: index of the box of the parent; a root is its own parent.
         depth: number of edges to the root.
-        middle: position of its centre along the layer.
-        start: distance of its near side from the root, across the layers.
-        end: where its layer ends.
+        middle: position of the centre along the layer.
+        start: position of the near side across the layers, which begin at the root.
+        end: position of the end of the layer.
     """
 
     lines: list[str]
@@ -94,7 +93,7 @@ class TreeLayout:
 
     @property
     def distortion(self) -> float:
-        """How far width over height is from that of a page, as a logarithm."""
+        """The logarithm of the aspect ratio, relative to that of a page, in size."""
         width, height = self.extent
         return abs(math.log(width / height / ASPECT)) if width and height else 0.0
 
@@ -104,10 +103,10 @@ class TreeLayout:
 
 
 def best_layout(tree: JunctionTree, names: Sequence[str], notes: Notes | None = None) -> TreeLayout:
-    """Returns the layout of a junction tree that fits a page better: growing downwards or to the right.
+    """Returns the layout of a junction tree, downwards or to the right, whichever fits a page better.
 
     Args:
-        tree: its empty separators are left out.
+        tree: edges with empty separators are left out.
         names: of the variables.
         notes: a text for each clique and separator.
 
@@ -120,31 +119,22 @@ def best_layout(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
             f"{ZOOMABLE}"
         )
     forest = RootedForest.of(tree)
+    printable = list(map(fonts.printable_name, names))
+
+    def component(order: Sequence[int], *, across: bool) -> tuple[list[CliqueBox], tuple[float, float]]:
+        """Returns the placed boxes of a component, and its extent."""
+        boxes = _boxes(tree, printable, forest, order, notes)
+        length, breadth = _set_depths(boxes, 1 - across), _set_middles(boxes, int(across))
+        return boxes, (length, breadth) if across else (breadth, length)
+
     layouts = []
     for across in (False, True):
-        parts = [_component(tree, names, forest, order, notes, across=across) for order in forest.orders]
+        parts = [component(order, across=across) for order in forest.orders]
         layouts.append(_side_by_side(parts, across=across))
     best = min(layouts, key=lambda layout: layout.distortion)
     alone = [names[tree.cliques[i].bit_length() - 1] for i in forest.isolated]
     listed = isolated_lines(alone, best.extent[0], SEPARATOR_POINTS)
     return replace(best, remarks=(*listed, *fonts.remarks(names)))
-
-
-def _component(
-    tree: JunctionTree,
-    names: Sequence[str],
-    forest: RootedForest,
-    order: Sequence[int],
-    notes: Notes | None,
-    *,
-    across: bool,
-) -> tuple[list[CliqueBox], tuple[float, float]]:
-    """Returns the placed boxes of a component, and its extent."""
-    along, deep = (1, 0) if across else (0, 1)
-    boxes = _boxes(tree, list(map(fonts.printable_name, names)), forest, order, notes)
-    length = _set_depths(boxes, deep)
-    breadth = _set_middles(boxes, along)
-    return boxes, (length, breadth) if across else (breadth, length)
 
 
 def _side_by_side(
@@ -175,7 +165,7 @@ def _boxes(
     order: Sequence[int],
     notes: Notes | None,
 ) -> list[CliqueBox]:
-    """Returns the boxes of a component in its order, with their texts and sizes, unplaced."""
+    """Returns the boxes of a component in its order, with texts and sizes, but without positions."""
     boxes: list[CliqueBox] = []
     place = {i: k for k, i in enumerate(order)}
     for i in order:
@@ -201,7 +191,7 @@ def _boxes(
 def _wrapped(
     mask: VarSet, names: Sequence[str], points: float, note: str
 ) -> tuple[list[str], tuple[float, float]]:
-    """Returns the names of a set as lines, about three times as wide as high, and their extent."""
+    """Returns the names of a set as lines, about three times as wide as high, and the extent of the lines."""
     shown = [quoted_name(names[v]) for v in members(mask)]
     words = [word for name in shown[:-1] for word in _pieces(f"{name},")] + _pieces(shown[-1])
     height = points * LINE / 72
@@ -231,7 +221,7 @@ def _pieces(name: str) -> list[str]:
 
 
 def _set_depths(boxes: list[CliqueBox], deep: int) -> float:
-    """Stacks the layers, labels between them, and returns their total depth."""
+    """Sets the positions of the layers, with labels between them, and returns their total depth."""
     layers = max(box.depth for box in boxes) + 1
     position = 0.0
     for layer in range(layers):
@@ -246,10 +236,10 @@ def _set_depths(boxes: list[CliqueBox], deep: int) -> float:
 
 
 def _set_middles(boxes: list[CliqueBox], along: int) -> float:
-    """Places the boxes within their layers and returns the breadth of the layout.
+    """Sets the positions of the boxes within their layers and returns the breadth of the layout.
 
-    Children are packed from first to last, each as close as the outline of its subtree allows; a parent is
-    centred over its first and last child. Offsets are relative to the parent until the second pass.
+    Children are packed from first to last, each as close as the outlines of the subtrees allow; a parent is
+    centred over its first and last child. Offsets are relative to the parent; the second pass adds them up.
     """
     children: list[list[int]] = [[] for _ in boxes]
     for i, box in enumerate(boxes[1:], start=1):

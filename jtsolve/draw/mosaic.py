@@ -1,8 +1,8 @@
 """Mosaics: tables of counts as tiles, whose areas are the counts and whose colours the residuals.
 
-The page is split by the first variable, each strip by the second, and so on, in turns across and down. A tile
-is blue where its count exceeds the one expected if all variables were independent, red where it falls below;
-pale from a Pearson residual of 2, full from 4.
+The first variable splits the page, the second each strip, and so on, alternately across and down. A tile is
+blue if its count exceeds the expectation under independence of all variables, and red if it falls below: pale
+from a Pearson residual of 2, strong from 4.
 
 References:
     J. A. Hartigan, B. Kleiner, Mosaics for contingency tables, Computer Science and Statistics 1981.
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_VARIABLES, MOST_TILES = 4, 1000
-"""One variable for each side of the page; and tiles that can still be seen."""
+"""One variable for each side of the page; and tiles that are still visible."""
 _SIDE = 5.0
 _GAPS = (0.12, 0.06, 0.03, 0.015)
-"""Between the tiles of a split, in inches, by its depth."""
+"""Gaps between the parts of a split, in inches, by depth."""
 _POINTS = 9.0
 _SHADES = ((4.0, POSITIVE, NEGATIVE), (2.0, "#a9c8ea", "#efb3ac"))
 _PLAIN, _OUTLINE = "#f2f2f2", "#3f4a57"
@@ -151,7 +151,7 @@ def _split(counts: NDArray[np.float64], box: Box, depth: int) -> list[Box]:
 
 
 def _spans(counts: NDArray[np.float64], box: Box, depth: int) -> list[tuple[float, float]]:
-    """Returns start and size of each state of a variable, where its labels stand: at a corner of the page."""
+    """Returns start and size of the tiles of each state of a variable, on its side of the page."""
     cell: tuple[int, ...] = ()
     corner = {0: (), 1: (0,), 2: (0, -1), 3: (-1, 0, -1)}[depth]
     for level, state in enumerate(corner):
@@ -162,7 +162,7 @@ def _spans(counts: NDArray[np.float64], box: Box, depth: int) -> list[tuple[floa
 
 
 def _apart(spans: Sequence[tuple[float, float]], sizes: Sequence[float]) -> list[float]:
-    """Returns the middles of labels, pushed on so that they do not overlap."""
+    """Returns the middles of labels, shifted so that they do not overlap."""
     places: list[float] = []
     for (start, size), own, before in zip(spans, sizes, [0.0, *sizes], strict=False):
         middle = start + size / 2

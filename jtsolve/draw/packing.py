@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 ASPECT = 1.5
-"""Preferred width to height, as of screens and pages."""
+"""Preferred ratio of width to height, as of screens and pages."""
 _BETWEEN = 0.4
 """Space between components, in inches."""
 _NARROWEST = 4.0
@@ -20,7 +20,7 @@ _NARROWEST = 4.0
 
 
 def shelves(extents: Sequence[tuple[float, float]]) -> tuple[list[tuple[float, float]], tuple[float, float]]:
-    """Returns the upper left corners of components in rows, and the extent of all.
+    """Returns the upper left corners of components packed in rows, and the total extent.
 
     Args:
         extents: width and height of each, the largest first.

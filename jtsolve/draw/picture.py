@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 _MARGIN = 0.15
 _PNG_DPI = 150.0
 _PNG_SIDE = 30_000
-"""Most pixels on a side: matplotlib draws up to 2^16, and viewers give up earlier."""
+"""Maximum number of pixels of a side: matplotlib draws up to 2^16, but many viewers fewer."""
 _PNG_LEAST_DPI = 60.0
 
 _CLIQUE_FILL = "#eaf1fb"
 _CLIQUE_EDGE = "#3d6ea8"
 _FADED = 0.35
-"""Opacity of an edge behind a node that it does not join."""
+"""Opacity of an edge that passes behind a node."""
 
 
 def draw_tree(
@@ -49,12 +49,13 @@ def draw_tree(
     Args:
         tree: the tree.
         names: of the variables.
-        path: the file to write, atomically: .svg, .png, .dot; with .html the graph of the variables is drawn,
-            see `zoom`.
+        path: the file to write, atomically: .svg, .png or .dot; .html draws the graph of the variables, see
+            `zoom`.
         notes: remarks beside cliques and separators, or None.
 
     Raises:
-        ChoiceError: the suffix is another, there are more than 150 cliques, or too long ones for a PNG file.
+        ChoiceError: the suffix is unknown, there are more than 150 cliques, or the picture is too large for
+            PNG.
         InputError: the file cannot be written.
     """
     kind = PICTURE.format_to_write(path)
@@ -126,7 +127,7 @@ def edges_figure(
         edges: pairs of variables, increasing.
         names: of the variables.
         strengths: of each edge, from -1 to 1: blue if positive, red if negative, wider if stronger.
-        groups: of each variable, in whose colour it is filled; None for none.
+        groups: of each variable, which determine its colour; None for none.
     """
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Outline
@@ -170,12 +171,14 @@ def tree_figure(tree: JunctionTree, names: Sequence[str], notes: Notes | None = 
     for box in layout.boxes:
         if box.depth:
             _draw_edge(axes, layout, box)
-        _draw_clique(axes, layout, box)
+        x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
+        draw_box(axes, x, y, box.size)
+        write(axes, x, y, box.lines, NAME_POINTS, zorder=4)
     return figure
 
 
 def page(extent: tuple[float, float], remarks: Sequence[str]) -> tuple[Any, Any]:
-    """Returns a figure and its axes, in inches, with room for a drawing above the remarks."""
+    """Returns a figure, with the remarks at the bottom, and its axes, in inches."""
     from matplotlib.figure import Figure
 
     width, height = (side + 2 * _MARGIN for side in extent)
@@ -225,15 +228,9 @@ def save(figure: Any, path: str | Path) -> None:
     """Writes a picture to a file, atomically, in the format of its suffix.
 
     Raises:
-        ChoiceError: the suffix is another.
+        ChoiceError: the suffix is unknown.
     """
     write_atomically(path, render(figure, RASTER.format_to_write(path)))
-
-
-def _draw_clique(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
-    x, y = layout.place(box.middle, box.start + box.size[0 if layout.across else 1] / 2)
-    draw_box(axes, x, y, box.size)
-    write(axes, x, y, box.lines, NAME_POINTS, zorder=4)
 
 
 def draw_box(axes: Any, x: float, y: float, size: Sequence[float], fill: str = _CLIQUE_FILL) -> None:
@@ -265,7 +262,7 @@ def draw_box(axes: Any, x: float, y: float, size: Sequence[float], fill: str = _
 
 
 def _draw_edge(axes: Any, layout: TreeLayout, box: CliqueBox) -> None:
-    """Draws the edge from the parent: straight to the end of its layer, curved, then straight to the box."""
+    """Draws the edge from the parent: straight to the end of its layer, curved, and straight to the box."""
     from matplotlib.patches import PathPatch, Rectangle
     from matplotlib.path import Path as Outline
 
@@ -311,7 +308,7 @@ def write(axes: Any, x: float, y: float, lines: Sequence[str], points: float, **
         points: font size.
         style: passed to `axes.text`.
     """
-    # One text per line: in an SVG that keeps text, matplotlib would not centre the lines of a single text.
+    # One text per line: matplotlib does not centre the lines of a single text in SVG files with text.
     step = points * LINE / 72
     for i, line in enumerate(lines):
         below = step * (i - (len(lines) - 1) / 2)

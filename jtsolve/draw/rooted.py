@@ -1,7 +1,6 @@
 """The components of a junction tree, each rooted at its centre, which halves its depth.
 
-Cliques that share no variable belong to different components: an edge between them, whose separator is empty,
-is redundant and left out.
+Edges with empty separators are left out: they join cliques of different components.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RootedForest:
-    """The components of a tree, each rooted at its centre: its clique with the nearest farthest clique.
+    """The components of a tree, each rooted at its centre: the clique of least eccentricity.
 
     Attributes:
-        orders: of each component, its cliques, each after its parent; the largest component first.
+        orders: for each component, its cliques, each after its parent; the largest component first.
         isolated: cliques of single variables without edges, which are in no component.
         parent: by clique; a root is its own parent.
         children: by clique, increasing.
-        edge: by clique, index in `tree.edges` of the edge to its parent; -1 at a root.
+        edge: by clique, position in `tree.edges` of the edge to the parent; -1 for a root.
     """
 
     orders: tuple[tuple[int, ...], ...]
@@ -71,7 +70,7 @@ class RootedForest:
 
 
 def _reached(start: int, adjacent: Sequence[Sequence[int]]) -> list[int]:
-    """Returns the positions of a component."""
+    """Returns the cliques of the component of a clique."""
     found = {start: None}
     stack = [start]
     while stack:
@@ -82,7 +81,7 @@ def _reached(start: int, adjacent: Sequence[Sequence[int]]) -> list[int]:
 
 
 def _centre(component: Sequence[int], adjacent: Sequence[Sequence[int]]) -> int:
-    """Returns the centre: what remains after repeatedly removing all leaves."""
+    """Returns the centre, which remains when all leaves are removed repeatedly."""
     degree = {i: len(adjacent[i]) for i in component}
     layer = [i for i, d in degree.items() if d <= 1]
     left = len(component)

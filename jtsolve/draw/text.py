@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jtsolve.core.varset import VarSet, members
+from jtsolve.draw.branching import DOT_STYLE, Box, branching_text, dot_label
 from jtsolve.draw.rooted import RootedForest
 
 if TYPE_CHECKING:
@@ -20,12 +21,12 @@ _SYNTACTIC = re.compile(
     r"(?!(?:if|else|repeat|while|function|for|next|break|in|TRUE|FALSE|NULL|Inf|NaN|NA)$)"
     r"(?:[^\W\d_]|\.(?!\d))[\w.]*"
 )
-"""A name that R reads without quotes."""
+"""A name that needs no quotes in R."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Short remarks to print beside cliques and separators.
+    """Short remarks beside cliques and separators.
 
     Attributes:
         cliques: one text for each of `tree.cliques`.
@@ -43,7 +44,7 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
 
     Args:
         tree: the tree.
-        names: of the variables; names that contain characters of the notation are quoted.
+        names: of the variables; ambiguous ones are quoted.
         notes: remarks beside cliques and separators, or None.
 
     >>> from jtsolve.core.tree import JunctionTree
@@ -54,22 +55,19 @@ def tree_text(tree: JunctionTree, names: Sequence[str], notes: Notes | None = No
     forest = RootedForest.of(tree)
     parts = []
     for order in forest.orders:
-        lines = []
-        stack = [(order[0], "", "")]
-        while stack:
-            i, branch, indent = stack.pop()
-            separator = "" if i == order[0] else f"  sep {_braces(forest.separator(tree, i), names)}"
-            if notes is not None and i != order[0]:
-                separator += f"  {notes.separators[forest.edge[i]]}"
-            remark = "" if notes is None else f"  {notes.cliques[i]}"
-            lines.append(f"{branch}{_braces(tree.cliques[i], names)}{remark}{separator}".rstrip())
-            children = forest.children[i]
-            for child in reversed(children):
-                last = child == children[-1]
-                stack.append(
-                    (child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
-                )
-        parts.append("\n".join(lines))
+        place = {i: k for k, i in enumerate(order)}
+        boxes = []
+        for i in order:
+            line = _braces(tree.cliques[i], names)
+            if notes is not None:
+                line += f"  {notes.cliques[i]}"
+            if i != order[0]:
+                line += f"  sep {_braces(forest.separator(tree, i), names)}"
+            if i != order[0] and notes is not None:
+                line += f"  {notes.separators[forest.edge[i]]}"
+            kids = tuple(place[child] for child in forest.children[i])
+            boxes.append(Box((line.rstrip(),), kids, ("",) * len(kids)))
+        parts.append(branching_text(boxes))
     if forest.isolated:
         parts.append(isolated_text([names[tree.cliques[i].bit_length() - 1] for i in forest.isolated]))
     return "\n\n".join(parts)
@@ -92,7 +90,7 @@ def generating_class(tree: JunctionTree, names: Sequence[str]) -> str:
 
 
 def r_formula(tree: JunctionTree, names: Sequence[str]) -> str:
-    """Returns the same as a formula of R, for MASS::loglm, gRim::dmod or, after the counts, glm.
+    """Returns the generating class as a formula of R, for MASS::loglm, gRim::dmod or, with the counts, glm.
 
     >>> from jtsolve.core.tree import JunctionTree
     >>> r_formula(JunctionTree(3, [0b011, 0b110], [(0, 1)]), ["A", "B", "see C"])
@@ -116,7 +114,7 @@ def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = Non
     """
     of_cliques = [""] * len(tree.cliques) if notes is None else notes.cliques
     of_edges = [""] * len(tree.edges) if notes is None else notes.separators
-    lines = ["graph junction_tree {", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    lines = ["graph junction_tree {", DOT_STYLE]
     for i, (clique, note) in enumerate(zip(tree.cliques, of_cliques, strict=True)):
         lines.append(f"  c{i} [label={_dot_label(clique, names, note)}];")
     for (i, j), separator, note in zip(tree.edges, tree.separators, of_edges, strict=True):
@@ -128,7 +126,7 @@ def tree_dot(tree: JunctionTree, names: Sequence[str], notes: Notes | None = Non
 def graph_text(tree: JunctionTree, names: Sequence[str]) -> str:
     """Returns the chordal graph as lines of text: each variable, a colon, and its neighbours.
 
-    Isolated variables are listed in the end.
+    Isolated variables are listed at the end.
 
     >>> from jtsolve.core.tree import JunctionTree
     >>> print(graph_text(JunctionTree(3, [0b011, 0b110], [(0, 1)]), "ABC"))
@@ -156,7 +154,7 @@ def edges_dot(
         names: of the vertices.
         strengths: of each edge, from -1 to 1, shown as colour and width.
     """
-    nodes = [f"  v{v} [label={_dot_label(1 << v, names)}];" for v in range(len(names))]
+    nodes = [f"  v{v} [label={dot_label([name])}];" for v, name in enumerate(names)]
     styles = [""] * len(edges)
     if strengths is not None:
         styles = [
@@ -165,26 +163,21 @@ def edges_dot(
             for value in strengths
         ]
     lines = [f"  v{u} -- v{v}{style};" for (u, v), style in zip(edges, styles, strict=True)]
-    style = '  node [shape=box, style=rounded, fontname="sans-serif"];'
-    return "\n".join(["graph markov_network {", style, *nodes, *lines, "}"])
+    return "\n".join(["graph markov_network {", DOT_STYLE, *nodes, *lines, "}"])
 
 
 def _braces(mask: VarSet, names: Sequence[str]) -> str:
     return "{" + ", ".join(quoted_name(names[v]) for v in members(mask)) + "}" if mask else EMPTY_SET
 
 
-def _dot_label(mask: VarSet, names: Sequence[str], note: str = "") -> str:
-    """Returns a quoted label, one name a line, the note last; backslashes are escaped for DOT."""
-    label = "\\n".join(
-        names[v].replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
-        for v in members(mask)
-    )
-    remark = f"\\n{note}" if note else ""
-    return f'"{label or EMPTY_SET}{remark}"'
+def _dot_label(mask: VarSet, names: Sequence[str], note: str) -> str:
+    """Returns the label of a set, with one name per line and the note as the last line."""
+    lines = [names[v] for v in members(mask)] or [EMPTY_SET]
+    return dot_label([*lines, note] if note else lines)
 
 
 def quoted_name(name: str) -> str:
-    """Returns a name, quoted if it could be read as several or has unprintable characters."""
+    """Returns a name, quoted if it is ambiguous in a list or has unprintable characters."""
     if name.isprintable() and name.strip() == name and not set(name) & set('{},"'):
         return name
     return json.dumps(name, ensure_ascii=not name.isprintable())

@@ -1,7 +1,7 @@
-"""Certificate files: the rows, weights and branches of a proof as written, not yet verified.
+"""Certificate files: the rows, weights and branches of a proof, unverified.
 
-docs/certificates.md describes the format and the claims that a certificate must prove, which
-`jtsolve.verify.certificate` checks.
+docs/certificates.md describes the format, and the claims of a certificate, which `jtsolve.verify.certificate`
+checks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,10 @@ class Multipliers(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
 
 class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A node: its stages, and one of three ends; `absent` and `present` are positions of nodes."""
+    """A node: its stages, and `last`, a branch on an edge, or `graph`.
+
+    `absent` and `present` are the positions of the two children of a branch.
+    """
 
     stages: list[Multipliers] = []
     last: Multipliers | None = None
@@ -49,7 +52,7 @@ class NodeDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve certificate file, version 2; the first node is the whole problem.
 
-    Variables are positions. `sets` are lists of them, `cuts` lists of positions in `sets`, `graphs` lists of
+    `sets` are lists of positions in `variables`, `cuts` lists of positions in `sets`, `graphs` lists of
     edges; `completions` is a number of rounds.
     """
 
@@ -68,7 +71,7 @@ class CertificateDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
 
 
 def read_certificate(path: str | Path) -> CertificateDocument:
-    """Returns the certificate in a file, not yet verified.
+    """Returns the certificate in a file, unverified.
 
     Raises:
         InputError: the file cannot be read, or is not in the format.

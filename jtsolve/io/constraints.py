@@ -1,4 +1,4 @@
-"""Constraints by name, as all JSON files have them."""
+"""Constraints by name, as in all JSON files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def constraints_from_document(
         place: of the constraints in the file.
 
     Raises:
-        InputError: a name is unknown, a set or a member occurs twice, or `Constraints` refuses.
+        InputError: a name is unknown, a set or a member occurs twice, or `Constraints` refuses the values.
     """
     index = {name: v for v, name in enumerate(names)}
     values: dict[str, Any] = {key: getattr(document, key) for key in (*UPPER_BOUNDS, "min_separator_size")}
@@ -76,7 +76,7 @@ def constraints_from_document(
 
 @contextmanager
 def with_names(names: Sequence[str], source: str, place: str) -> Iterator[None]:
-    """Restates errors of `Constraints` with names in place of numbers, and with the source.
+    """Converts errors of `Constraints`: names replace numbers, and the source is added.
 
     Args:
         names: of the variables.

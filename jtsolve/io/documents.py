@@ -1,7 +1,7 @@
-"""Shared by all JSON files: strict reading, readable writing.
+"""Strict reading and readable writing of JSON files.
 
-Strict means: valid UTF-8, no repeated or unknown key, no NaN or Infinity, no number
-in place of a text or vice versa. Each violation is an `InputError` that names the place.
+Strict means: valid UTF-8, no repeated or unknown key, no NaN or Infinity, no number in place of a text or
+vice versa. Each violation is an `InputError` that names the place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import re
 import threading
 from collections.abc import Mapping
-from contextlib import contextmanager
 from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -24,7 +23,7 @@ from jtsolve.errors import InputError
 from jtsolve.tables.selection import name_list
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 Document = TypeVar("Document", bound=msgspec.Struct)
@@ -49,12 +48,8 @@ def set_of_names(entry: Iterable[str], index: Mapping[str, int], source: str, pl
     for position, name in enumerate(entry):
         v = index.get(name)
         if v is None:
-            raise InputError(
-                source,
-                f"{place}[{position}]",
-                f"there is no variable '{name}'",
-                f"use one of {name_list(list(index))}",
-            )
+            reason = f"there is no variable '{name}'"
+            raise InputError(source, f"{place}[{position}]", reason, f"use one of {name_list(list(index))}")
         if mask >> v & 1:
             raise InputError(
                 source, f"{place}[{position}]", f"'{name}' occurs twice in one set", "name it once"
@@ -68,12 +63,14 @@ def names_of(mask: VarSet, names: Sequence[str]) -> list[str]:
     return [names[v] for v in members(mask)]
 
 
+_LONGEST = 40
+"""Characters of a value in messages."""
 _DECODERS: dict[type, Any] = {}
 _BUILDING = threading.Lock()
 
 
 def _decoder(kind: type[Document]) -> msgspec.json.Decoder[Document]:
-    """Returns the decoder of a struct, built once: two threads that build it at once crash msgspec."""
+    """Returns the decoder of a struct; a lock prevents that two threads build one, which crashes msgspec."""
     with _BUILDING:
         if kind not in _DECODERS:
             _DECODERS[kind] = msgspec.json.Decoder(kind)
@@ -97,34 +94,25 @@ def decode_json(data: bytes, kind: type[Document], source: str, run: Run | None 
     run = run or Run()
     require_utf8(data, source)
     run.require_reading(len(data))
+    enabled = gc.isenabled()
+    gc.disable()  # for many sets, it would take four fifths of the time, and find nothing
     try:
-        with _without_collector():
-            document = _decoder(kind).decode(data)
+        document = _decoder(kind).decode(data)
     except msgspec.ValidationError as error:
         _require_header(data, kind, source)
         raise _invalid(str(error), source) from None
     except msgspec.DecodeError as error:
         raise _malformed(data, str(error), source) from None
     except RecursionError:
-        raise InputError(
-            source, "", "its lists or objects are nested too deeply", "nest them less deeply"
-        ) from None
+        reason = "its lists or objects are nested too deeply"
+        raise InputError(source, "", reason, "nest them less deeply") from None
+    finally:
+        if enabled:
+            gc.enable()
     run.require_reading(0)
     require_unique_keys(data, source)
     run.require_reading(0)
     return document
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Decoded objects are not garbage yet; collecting takes four fifths of the time for many sets."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def require_utf8(data: bytes, source: str) -> None:
@@ -155,16 +143,16 @@ def format_of(path: str | Path) -> object:
     try:
         return _decoder(_Header).decode(read_file(path)).format
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None  # full decoding reports the fault
+        return None  # decoding the whole text reports the fault
 
 
 def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> None:
-    """Raises InputError if the format or version is wrong, which causes other errors."""
+    """Raises InputError if the format or version is wrong, which explains any other error."""
     hints = get_type_hints(kind)
     try:
         header = _decoder(_Header).decode(data)
     except (msgspec.DecodeError, RecursionError):
-        return  # not an object, or malformed: the caller reports it
+        return  # the caller reports that it is not an object, or malformed
     for key in ("format", "version"):
         (wanted,) = get_args(hints[key])
         found = getattr(header, key)
@@ -172,7 +160,8 @@ def _require_header(data: bytes, kind: type[msgspec.Struct], source: str) -> Non
             raise InputError(source, "$", f"the key '{key}' is missing", f'add "{key}": {json.dumps(wanted)}')
         if type(found) is not type(wanted) or found != wanted:
             scalar = found is None or isinstance(found, str | int | float)
-            shown = _shorten(json.dumps(found)) if scalar else "a list or an object"
+            text = json.dumps(found) if scalar else "a list or an object"
+            shown = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
             remedy = (
                 f"give a file whose {key} is {json.dumps(wanted)}"
                 if key == "format"
@@ -185,8 +174,7 @@ _REMEDIES = (
     ("missing required field", "add the key"),
     ("unknown field", "remove the key, or correct its spelling"),
     ("out of range", "give a finite number"),
-    ("Invalid value", 'use "colex" or "sparse"'),
-    ("Invalid enum value", "use a value of the format"),
+    ("Invalid", "use a value that docs/formats.md lists"),
     ("Expected", "give a value of the expected type"),
 )
 
@@ -206,7 +194,7 @@ def _malformed(data: bytes, message: str, source: str) -> InputError:
         return InputError(
             source, position_of(data, len(data)), "the text ends too early", "fetch or write the file again"
         )
-    at = int(found[1]) - ("trailing" in message)  # there msgspec names the following byte
+    at = int(found[1]) - ("trailing" in message)  # in this case, msgspec gives the following byte
     word = re.match(rb"-?(NaN|Infinity)", data[max(0, at - 1) : at + 9].lstrip(b" ,:[\t\r\n"))
     if word is not None:
         reason, remedy = f"{word[0].decode()} is not a number in JSON", "give a finite number"
@@ -215,18 +203,17 @@ def _malformed(data: bytes, message: str, source: str) -> InputError:
     return InputError(source, position_of(data, at), reason, remedy)
 
 
-# Matches in well-formed JSON a run without braces and keys, then a brace or a key: one match for a table of
-# 10^6 numbers.
+# In well-formed JSON, matches everything up to the next brace or key, and that: one match for 10^6 numbers.
 _STEP = re.compile(
     rb'(?:[^"{}]++|"(?:[^"\\]++|\\.)*+"(?!\s*+:))*+(?:([{}])|("(?:[^"\\]++|\\.)*+")\s*+:)', re.DOTALL
 )
 
 
 def require_unique_keys(data: bytes, source: str) -> None:
-    """Checks that no object has a key twice: parsers silently keep one of the two.
+    """Checks that no object has a key twice: parsers silently keep one of them.
 
     Raises:
-        InputError: an object has; gives the position.
+        InputError: a key is repeated; gives the position.
     """
     objects: list[set[str]] = []
     path: list[str] = []
@@ -241,12 +228,8 @@ def require_unique_keys(data: bytes, source: str) -> None:
         else:
             key: str = json.loads(quoted)
             if key in objects[-1]:
-                raise InputError(
-                    source,
-                    ".".join(["$", *path[:-1], key]),
-                    f"the key '{key}' occurs twice ({position_of(data, step.start(2))})",
-                    "remove one of them",
-                )
+                reason = f"the key '{key}' occurs twice ({position_of(data, step.start(2))})"
+                raise InputError(source, ".".join(["$", *path[:-1], key]), reason, "remove one of them")
             objects[-1].add(key)
             path[-1] = key
 
@@ -260,16 +243,11 @@ def position_of(data: bytes, at: int) -> str:
     return f"line {data.count(bytes([10]), 0, at) + 1}, column {at - data.rfind(bytes([10]), 0, at)}"
 
 
-def _shorten(text: str) -> str:
-    longest = 40
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
 def json_bytes(value: Any) -> bytes:
     r"""Returns a JSON value as the contents of a file: UTF-8, laid out, with a newline at its end.
 
     Names of files may have bytes that are not UTF-8, which Python represents by halves of surrogate pairs;
-    these are written as messages show them.
+    these are escaped as in messages.
 
     Raises:
         ValueError: a number is not finite.
@@ -284,7 +262,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def indented_json(value: Any, indent: int = 0) -> str:
-    """Returns JSON with a line per key of an object, and a line per entry of a list of lists.
+    """Returns JSON with one line per key of an object, and per entry of a list of lists or objects.
 
     Raises:
         ValueError: a number is not finite.

@@ -1,14 +1,14 @@
 """The score files of other programs: Junctor, Adjunct, GOBNILP, blip, urlearning.
 
 Junctor's `.score` (Kangas, Niinimäki, Koivisto 2014) holds `N M` and the scores of all sets of at most M of
-the N variables in colex order; Adjunct's variant begins with the word DMST. Neither has names: the
-variables are called "0" to "N - 1". Junctor's "width" is the clique size, one more than the treewidth.
+the N variables in colex order; Adjunct's variant begins with the word DMST. Neither has names: variables are
+called "0" to "N - 1". Junctor's "width" is the clique size, one more than the treewidth.
 
-GOBNILP's `.jkl`, which blip writes too, and urlearning's `.pss` hold family scores w(v,P) of Bayesian
-networks: per variable v, scores of parent sets P. They determine local scores s(P∪v) = s(P) + w(v,P) if and
-only if every parent set up to some size is present and the scores are score-equivalent: s(A) is then the same
-for every order of its members. Both are verified. A pruned file is refused: without the pruned families,
-optimal junction trees may be lost.
+GOBNILP's `.jkl`, also written by blip, and urlearning's `.pss` hold family scores w(v,P) of Bayesian
+networks: for each variable v, scores of parent sets P. They determine local scores s(P∪v) = s(P) + w(v,P) if
+and only if every parent set up to some size is present and s(A) is the same for every order of the members of
+A (score equivalence). Both conditions are verified. Pruned files are refused, since optimal junction trees
+may need the pruned families.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _BLANKS = b" \t\n\r\v\f"
 """The separators of `bytes.split`."""
 _CHUNK = 1 << 22
 _CHECKED_EVERY = 1 << 13
-"""Lines or sets that are read between two checks of the limits."""
+"""Lines or sets between two checks of the limits."""
 _MOST_SETS = 1 << 40
-"""More sets than any file holds: an exact count could take longer than reading the file."""
+"""More sets than any file holds; larger numbers are not computed, which could take longer than reading."""
 
 
 def dense_scores(
     source: str, places: tuple[str, str], n: int, max_size: int, values: NDArray[np.float64]
 ) -> DenseScores:
-    """Returns a table read from a file.
+    """Returns the table of scores in a file.
 
     Args:
         source: the file, for messages.
@@ -60,21 +60,14 @@ def dense_scores(
         InputError: the numbers are inconsistent, s(∅) is not 0, or a value is not finite.
     """
     if not 1 <= max_size <= n:
-        raise InputError(
-            source,
-            places[0],
-            f"the largest set size, {max_size}, is not between 1 and the number of variables, {n}",
-            "give the size of the largest scored sets",
-        )
+        reason = f"the largest set size, {max_size}, is not between 1 and the number of variables, {n}"
+        raise InputError(source, places[0], reason, "give the size of the largest scored sets")
     expected = number_of_sets(n, max_size)
     if values.size != expected:
         number = f"{expected}" if expected < _MOST_SETS else f"more than {_MOST_SETS}"
-        raise InputError(
-            source,
-            places[1],
-            f"{values.size} values, but {n} variables have {number} sets of size at most {max_size}",
-            "give one value per set in colex order, the empty set first",
-        )
+        reason = f"{values.size} values, but {n} variables have {number} sets of size at most {max_size}"
+        remedy = "give one value per set in colex order, the empty set first"
+        raise InputError(source, places[1], reason, remedy)
     values.setflags(write=False)
     try:
         return DenseScores(n, max_size, values)
@@ -118,12 +111,8 @@ def read_junctor(data: bytes, source: str, name: str, run: Run) -> Problem:
     header = (_ADJUNCT if adjunct else _JUNCTOR).match(data)
     if header is None:
         wanted = "DMST N subset_scores colex_order M" if adjunct else "N M"
-        raise InputError(
-            source,
-            "line 1",
-            f"it does not begin with '{wanted}', the number of variables and the largest set size",
-            "check that this is a score file of Junctor or Adjunct",
-        )
+        reason = f"it does not begin with '{wanted}', the number of variables and the largest set size"
+        raise InputError(source, "line 1", reason, "check that this is a score file of Junctor or Adjunct")
     n, max_size = int(header[1]), int(header[2])
     values = _numbers(data, header.end(), source, run)
     scores = dense_scores(source, (_line(data, header.start(2)), "values"), n, max_size, values)
@@ -141,18 +130,18 @@ def junctor_text(scores: DenseScores) -> bytes:
 
 
 def _numbers(data: bytes, start: int, source: str, run: Run) -> NDArray[np.float64]:
-    """Returns the numbers from byte `start` on; in pieces, since words need ten times the memory."""
+    """Returns the numbers from byte `start` on, read in pieces, since words need ten times the memory."""
     pieces: list[NDArray[np.float64]] = []
     at = start
     while at < len(data):
         run.require_reading(0)
         end = min(at + _CHUNK, len(data))
-        if end < len(data):  # cut after a complete word; one longer than a chunk is not a number
+        if end < len(data):  # cut after a complete word; a word longer than a chunk is no number
             cut = max(data.rfind(bytes([mark]), at, end) for mark in _BLANKS)
             end = cut + 1 if cut >= at else end
         piece = data[at:end]
         try:
-            # float() also accepts nan, inf and 1_000; the bytes are checked below.
+            # float() also accepts nan, inf and 1_000, which the check of the bytes below refuses.
             values = np.array([float(token) for token in piece.split()], dtype=np.float64)
         except ValueError:
             values = np.array([inf])
@@ -210,8 +199,8 @@ class _ParentSets:
 def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     """Returns the problem in a GOBNILP `.jkl` file: `n`, then per variable `name count` and the parent sets.
 
-    A parent set is a line `score k parent…`; parents are names, or else positions from 0. Lines that begin
-    with # are comments.
+    A parent set is a line `score k parent…`; parents are names, or positions from 0. Lines that begin with #
+    are comments.
 
     Args:
         data: the text.
@@ -225,51 +214,37 @@ def read_gobnilp(data: bytes, source: str, name: str, run: Run) -> Problem:
     lines = _lines(data, source, run)
     number, words = next(lines, (1, []))
     if len(words) != 1 or not _WHOLE.fullmatch(words[0]) or int(words[0]) < 1:
-        raise InputError(
-            source,
-            f"line {number}",
-            "the number of variables is missing",
-            "check that this is a score file of GOBNILP (.jkl, .scores)",
-        )
+        reason = "the number of variables is missing"
+        remedy = "check that this is a score file of GOBNILP (.jkl, .scores)"
+        raise InputError(source, f"line {number}", reason, remedy)
     n = int(words[0])
     families: list[_ParentSets] = []
     while len(families) < n:
         number, words = next(lines, (number, []))
         if len(words) != 2 or not _WHOLE.fullmatch(words[1]):  # noqa: PLR2004 - name and count
-            raise InputError(
-                source,
-                f"line {number}",
-                f"expected the name and count of variable {len(families)} of {n}",
-                "give every variable a line 'name count' and as many parent sets",
-            )
+            reason = f"expected the name and count of variable {len(families)} of {n}"
+            remedy = "give every variable a line 'name count' and as many parent sets"
+            raise InputError(source, f"line {number}", reason, remedy)
         here = _ParentSets(Variable(words[0]), number)
         for _ in range(int(words[1])):
             number, row = next(lines, (number, []))
             if len(row) < 2 or row[1] != str(len(row) - 2):  # noqa: PLR2004 - score and count
-                raise InputError(
-                    source,
-                    f"line {number}",
-                    f"expected a parent set of '{words[0]}': 'score k parent…' with k parents",
-                    f"give '{words[0]}' as many parent sets as its count states, {words[1]}",
-                )
+                reason = f"expected a parent set of '{words[0]}': 'score k parent…' with k parents"
+                remedy = f"give '{words[0]}' as many parent sets as its count states, {words[1]}"
+                raise InputError(source, f"line {number}", reason, remedy)
             here.add(number, row[0], row[2:], source)
         families.append(here)
     rest = next(lines, None)
     if rest is not None:
-        raise InputError(
-            source,
-            f"line {rest[0]}",
-            f"there are more lines after variable {n}",
-            "correct the counts, or remove them",
-        )
+        reason = f"there are more lines after variable {n}"
+        raise InputError(source, f"line {rest[0]}", reason, "correct the counts, or remove them")
     return _problem(families, source, name, 1e-9, MappingProxyType({}), run=run)
 
 
 def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
     """Returns the problem in an urlearning `.pss` file.
 
-    It has META lines, then per variable `VAR name` and the parent sets, `score parent…` each. The scores are
-    32-bit numbers.
+    It has META lines, then for each variable `VAR name` and lines `score parent…`. Scores are 32-bit numbers.
 
     Args:
         data: the text.
@@ -298,12 +273,9 @@ def read_urlearning(data: bytes, source: str, name: str, run: Run) -> Problem:
         elif families:
             families[-1].add(number, words[0], words[1:], source)
         else:
-            raise InputError(
-                source,
-                f"line {number}",
-                "it comes before the first 'VAR name'",
-                "check that this is a score file of urlearning (.pss)",
-            )
+            reason = "it comes before the first 'VAR name'"
+            remedy = "check that this is a score file of urlearning (.pss)"
+            raise InputError(source, f"line {number}", reason, remedy)
     if not families:
         raise InputError(
             source, "", "it has no line 'VAR name'", "check that this is a score file of urlearning (.pss)"
@@ -356,9 +328,9 @@ def _problem(
         families: in the order of the variables.
         source: the file, for messages.
         name: of the problem.
-        run: limits time and memory.
-        relative: the relative error of a sum of scores, from the precision of the writing program.
+        relative: relative error of a sum of scores, from the precision of the writing program.
         provenance: remarks.
+        run: limits time and memory.
     """
     index = _index(families, source)
     tables = [_table(here, v, index, source) for v, here in enumerate(families)]
@@ -376,7 +348,7 @@ def _problem(
                 "write the scores without pruning (urlearning's doNotPrune), or score the data with jtsolve",
             )
     decimals = max(here.decimals for here in families)
-    # Each printed number is off by half its last digit; whole numbers count as exact.
+    # Printed numbers are rounded to their last digit; whole numbers count as exact.
     step = 10.0**-decimals if decimals else 0.0
     values = _summed(tables, max_parents + 1, (step, relative), families, source, run=run)
     scores = dense_scores(source, ("parent sets", "scores"), n, max_parents + 1, values)
@@ -384,16 +356,12 @@ def _problem(
 
 
 def _index(families: Sequence[_ParentSets], source: str) -> dict[str, int]:
-    """Returns the map from the file's words for parents to variables: names, or else positions."""
+    """Returns the variable for each word that stands for a parent: its name, or its position."""
     index: dict[str, int] = {}
     for v, here in enumerate(families):
         if here.variable.name in index:
-            raise InputError(
-                source,
-                f"line {here.line}",
-                f"the name '{here.variable.name}' is used twice",
-                "give every variable a different name",
-            )
+            reason = f"the name '{here.variable.name}' is used twice"
+            raise InputError(source, f"line {here.line}", reason, "give every variable a different name")
         index[here.variable.name] = v
     if all(word in index for here in families for _, _, parents in here.rows for word in parents):
         return index
@@ -402,12 +370,9 @@ def _index(families: Sequence[_ParentSets], source: str) -> dict[str, int]:
         for line, _, parents in here.rows:
             for word in parents:
                 if word not in positions:
-                    raise InputError(
-                        source,
-                        f"line {line}",
-                        f"the parent '{word[:40]}' is not a variable",
-                        "use the variables' names, or their positions from 0, throughout",
-                    )
+                    reason = f"the parent '{word[:40]}' is not a variable"
+                    remedy = "use the variables' names, or their positions from 0, throughout"
+                    raise InputError(source, f"line {line}", reason, remedy)
     return positions
 
 
@@ -419,20 +384,12 @@ def _table(here: _ParentSets, v: int, index: Mapping[str, int], source: str) -> 
         for word in parents:
             bit = 1 << index[word]
             if mask & bit or index[word] == v:
-                raise InputError(
-                    source,
-                    f"line {line}",
-                    f"'{word}' occurs twice in the family of '{here.variable.name}'",
-                    "name every member of a family once",
-                )
+                reason = f"'{word}' occurs twice in the family of '{here.variable.name}'"
+                raise InputError(source, f"line {line}", reason, "name every member of a family once")
             mask |= bit
         if mask in table:
-            raise InputError(
-                source,
-                f"line {line}",
-                f"'{here.variable.name}' has this parent set twice",
-                "remove one of them",
-            )
+            reason = f"'{here.variable.name}' has this parent set twice"
+            raise InputError(source, f"line {line}", reason, "remove one of them")
         table[mask] = score
     return table
 
@@ -446,7 +403,7 @@ def _summed(
     *,
     run: Run,
 ) -> NDArray[np.float64]:
-    """Returns s in colex order: s(A) = s(A∖v) + w(v,A∖v) for the largest v in A, verified for every v."""
+    """Returns s in colex order: s(A) = s(A∖v) + w(v,A∖v) for the largest v in A, verified for all v in A."""
     step, relative = tolerances
     s: dict[VarSet, float] = {}
     for mask in bounded_subsets(len(tables), max_size):

@@ -1,8 +1,8 @@
 """Graph files: `jtsolve-graph`, version 1; GraphML; edge lists in CSV.
 
-A jtsolve-graph file may hold the selection that found the graph. An edge list has the header `source,target`,
-or `source,target,strength`; a line without a target is a vertex without edges. A directed
-graph in GraphML is read as its moral graph; two arcs between the same vertices are an edge.
+A jtsolve-graph file may hold the selection that found the graph. An edge list has the header `source,target`
+or `source,target,strength`; a line without a target is a vertex without edges. A directed graph in GraphML is
+read as its moral graph; opposite arcs between two vertices are an edge.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class GraphDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve graph file, version 1.
 
     `edges` are pairs of variables, each once. `strengths`, aligned with `edges`, are partial correlations.
-    `selection`: how the graph was found; null or absent for any other graph.
+    `selection` tells how the graph was selected; null or absent for other graphs.
     """
 
     format: Literal["jtsolve-graph"]
@@ -152,13 +152,13 @@ def write_graph(document: GraphDocument, path: str | Path) -> None:
 
 
 def read_document(path: str | Path) -> GraphDocument:
-    """Returns the document in a file, .graphml, .csv, or else jtsolve-graph.
+    """Returns the document in a file: .graphml, .csv, or jtsolve-graph under any other suffix.
 
-    Its selection is unverified; see `verify.selection`. Strengths of GraphML are numbers from -1 to 1 that
-    all edges have as `strength`.
+    Its selection is unverified; see `verify.selection`. In GraphML, strengths are attributes `strength` of
+    all edges, from -1 to 1.
 
     Raises:
-        InputError: the file cannot be read, or is not as the format asks; names the place.
+        InputError: the file cannot be read, or violates the format; names the place.
     """
     kind = GRAPH.format_to_read(path)
     if kind == "graphml":
@@ -174,7 +174,8 @@ def decoded_graph(document: GraphDocument, source: str) -> UndirectedGraph:
     """Returns the graph of a document.
 
     Raises:
-        InputError: names or edges repeat, an edge names no variable, or strengths are not one an edge.
+        InputError: names or edges repeat, an edge has an unknown variable, or the number of strengths is
+            wrong.
     """
     index = index_of(document.variables, source)
     if document.strengths is not None and len(document.strengths) != len(document.edges):
@@ -200,7 +201,7 @@ def edges_of(
         place: where the edges are in it, as a JSON path.
 
     Raises:
-        InputError: an edge occurs twice, is a loop, or names no variable.
+        InputError: an edge occurs twice, is a loop, or has an unknown variable.
     """
     seen: dict[int, int] = {}
     for i, pair in enumerate(pairs):
@@ -247,15 +248,15 @@ def _graphml(document: GraphDocument) -> bytes:
 
 
 def _read_graphml(data: bytes, source: str) -> GraphDocument:
-    """Returns the document of a graph of networkx, igraph or others; of a directed one, its moral graph.
+    """Returns the document of a graph of networkx, igraph or others; the moral graph of a directed one.
 
-    Nodes with a number for an identifier, such as n0, are called by their attribute `name` or `label`.
+    Nodes with numbers as identifiers, such as n0, are named by their attribute `name` or `label`.
     """
     import networkx as nx
 
     try:
         graph = nx.read_graphml(io.BytesIO(data))
-    except Exception as error:  # noqa: BLE001 - networkx passes on all that its parser or a conversion raises
+    except Exception as error:  # noqa: BLE001 - networkx raises any error of its parser or of a conversion
         reason = f"networkx cannot read it as GraphML ({type(error).__name__}: {error})"
         raise InputError(source, "", reason, "write it again, as networkx.write_graphml does") from None
     if not len(graph):
@@ -277,7 +278,7 @@ def _read_graphml(data: bytes, source: str) -> GraphDocument:
 
 
 def _named(graph: nx.Graph) -> nx.Graph:
-    """Returns a graph of GraphML whose nodes are called by their names."""
+    """Returns a graph of GraphML with names in place of numbers of nodes."""
     import networkx as nx
 
     if not all(re.fullmatch("n?[0-9]+", node) for node in graph.nodes):
@@ -315,8 +316,8 @@ def _read_edge_list(data: bytes, source: str) -> GraphDocument:
         raise InputError(source, "", f"it is not CSV ({error})", "correct the quotes") from None
     if not rows or rows[0] not in _HEADERS:
         remedy = (
-            "begin with the line 'source,target' or 'source,target,strength'; to a table of data, fit a model"
-            " first, with 'jtsolve fit' or jtsolve.fit"
+            "begin with the line 'source,target' or 'source,target,strength'; if the file holds data, "
+            "fit a model first, with 'jtsolve fit' or jtsolve.fit"
         )
         raise InputError(source, "line 1", "the header of an edge list is missing", remedy)
     index: dict[str, int] = {}
@@ -324,7 +325,7 @@ def _read_edge_list(data: bytes, source: str) -> GraphDocument:
     for number, row in enumerate(rows[1:], start=2):
         place = f"row {number}"
         if len(row) != len(rows[0]) or not row[0]:
-            reason = f"it has {len(row)} values, the first {'empty' if row and not row[0] else 'given'}"
+            reason = f"it has {len(row)} values{', and the first is empty' if row and not row[0] else ''}"
             raise InputError(source, place, reason, f"give {len(rows[0])} values, as the header does")
         if len(row) > 2 and row[1] and not _is_correlation(row[2]):  # noqa: PLR2004 - the third
             raise InputError(source, place, f"'{row[2]}' is not a strength", "give a number from -1 to 1")
@@ -332,7 +333,7 @@ def _read_edge_list(data: bytes, source: str) -> GraphDocument:
         if len(ends) == 1:
             continue
         if ends[0] == ends[1]:
-            raise InputError(source, place, f"'{row[0]}' is joined to itself", "remove the loop")
+            raise InputError(source, place, f"'{row[0]}' has an edge to itself", "remove the loop")
         first = edges.setdefault(frozenset(ends), number)
         if first != number:
             raise InputError(source, place, f"the edge is also row {first}", "remove one of them")

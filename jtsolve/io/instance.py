@@ -2,7 +2,7 @@
 
     .json, .json.gz   jtsolve-instance, version 1                             read and written
     .score            Junctor                                                 read and written
-    .dmst             Adjunct; recognised by its first word under any name    read
+    .dmst             Adjunct; detected by its first word under any suffix    read
     .jkl, .scores     GOBNILP, blip                                           read
     .pss              urlearning                                              read
 
@@ -45,14 +45,14 @@ VERSION = 1
 
 
 class VariableDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A variable with its number of states, or their labels."""
+    """A variable with the number of its states, or their labels."""
 
     name: Name
     states: Annotated[int, msgspec.Meta(ge=1)] | Annotated[list[str], msgspec.Meta(min_length=1)]
 
 
 class ColexScores(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="layout", tag="colex"):
-    """A score, in nats, of every set of at most `max_size` variables, by increasing bit mask, ∅ first."""
+    """Scores, in nats, of all sets of at most `max_size` variables, by increasing bit mask, ∅ first."""
 
     max_size: Annotated[int, msgspec.Meta(ge=1)]
     values: list[float]
@@ -65,7 +65,7 @@ class SetScores(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_fie
 
 
 class PairLayout(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="layout", tag="pairs"):
-    """Scores from weights of pairs, by names; see `jtsolve.core.pairs`. Every variable has states."""
+    """Scores from weights of pairs, by name; see `jtsolve.core.pairs`. All variables need states."""
 
     pairs: list[tuple[str, str, float]]
     noise: float = 0.0
@@ -100,8 +100,7 @@ def read_problem(path: str | Path, run: Run | None = None) -> Problem:
     """
     run = run or Run()
     data = read_file(path, run)
-    source = str(path)
-    kind = _kind(path, data)
+    source, kind = str(path), _kind(path, data)
     if kind == "json":
         return _from_json(data, source, run)
     if kind is None:
@@ -119,7 +118,7 @@ _READERS: dict[str, Callable[[bytes, str, str, Run], Problem]] = {
 
 
 def _kind(path: str | Path, data: bytes) -> str | None:
-    """Returns the format: by the first word if it is DMST, else by the suffix, else by the first line."""
+    """Returns the format, by the first word DMST, the suffix, or the first line; None if it is unknown."""
     words = data[:4096].split(None, 1)
     if words and words[0] == b"DMST":
         return "dmst"
@@ -141,7 +140,7 @@ def _from_json(data: bytes, source: str, run: Run) -> Problem:
     variables = _variables(document.variables, source)
     names = [variable.name for variable in variables]
     place = "$.constraints"
-    rows = document.provenance.get("rows")  # a free remark: only a count is read as one
+    rows = document.provenance.get("rows")  # a remark of any type: only a count is used
     return Problem(
         variables,
         _scores(document.scores, variables, source, run),
@@ -159,12 +158,8 @@ def _variables(entries: Sequence[str | VariableDocument], source: str) -> tuple[
             Variable(entry) if isinstance(entry, str) else _variable(entry, f"$.variables[{i}]", source)
         )
         if variable.name in variables:
-            raise InputError(
-                source,
-                f"$.variables[{i}]",
-                f"the name '{variable.name}' is used twice",
-                "give every variable a different name",
-            )
+            reason = f"the name '{variable.name}' is used twice"
+            raise InputError(source, f"$.variables[{i}]", reason, "give every variable a different name")
         variables[variable.name] = variable
     return tuple(variables.values())
 
@@ -173,17 +168,13 @@ def _variable(entry: VariableDocument, place: str, source: str) -> Variable:
     if isinstance(entry.states, int):
         return Variable(entry.name, entry.states)
     if len(set(entry.states)) < len(entry.states):
-        raise InputError(
-            source,
-            f"{place}.states",
-            f"'{entry.name}' has a label twice",
-            "give every state a different label",
-        )
+        reason = f"'{entry.name}' has a label twice"
+        raise InputError(source, f"{place}.states", reason, "give every state a different label")
     return Variable(entry.name, tuple(entry.states))
 
 
 _CHECKED_EVERY = 1 << 13
-"""Sets read between two checks of the limits, in some tens of milliseconds."""
+"""Sets between two checks of the limits: some tens of milliseconds."""
 
 
 def _scores(
@@ -204,19 +195,11 @@ def _scores(
             run.require_reading(0)
         mask = set_of_names(entry, index, source, f"$.scores.sets[{i}][0]")
         if key(mask) in seen:
-            raise InputError(
-                source,
-                f"$.scores.sets[{i}]",
-                f"the set {{{', '.join(names_of(mask, names))}}} occurs twice",
-                "remove one of them",
-            )
+            reason = f"the set {{{', '.join(names_of(mask, names))}}} occurs twice"
+            raise InputError(source, f"$.scores.sets[{i}]", reason, "remove one of them")
         if not -LARGEST <= value <= LARGEST:  # JSON has neither NaN nor infinity
-            raise InputError(
-                source,
-                f"$.scores.sets[{i}][1]",
-                f"{value} is beyond ±{LARGEST:g} nats",
-                "give a score in nats",
-            )
+            reason = f"{value} is beyond ±{LARGEST:g} nats"
+            raise InputError(source, f"$.scores.sets[{i}][1]", reason, "give a score in nats")
         if mask == 0 and value != 0:
             raise InputError(source, f"$.scores.sets[{i}][1]", f"s(∅) is {value}", "s(∅) must be 0")
         seen.add(key(mask))
@@ -241,8 +224,8 @@ def _pair_scores(document: PairLayout, variables: Sequence[Variable], source: st
 def write_problem(problem: Problem, path: str | Path) -> None:
     """Writes a problem to a file, whole or not at all; equal problems give equal bytes.
 
-    Numbers are written so that they read back exactly, a table as a table, and sparse scores as sparse. A
-    Junctor file has no place for names, states, and provenance; they are left out.
+    Numbers are exact, and tables and sparse scores keep their layouts. A Junctor file has no names, states or
+    provenance.
 
     Args:
         problem: with a table or sparse scores.
@@ -250,7 +233,7 @@ def write_problem(problem: Problem, path: str | Path) -> None:
 
     Raises:
         ChoiceError: the format is not one that is written, or would lose scores or constraints.
-        InputError: the file cannot be written, or a text in the problem cannot.
+        InputError: the file, or a text in the problem, cannot be written.
     """
     source, kind = str(path), INSTANCE.format_to_write(path)
     if kind == "json":
@@ -261,7 +244,7 @@ def write_problem(problem: Problem, path: str | Path) -> None:
 
 
 def _plain_table(problem: Problem, source: str) -> DenseScores:
-    """Returns the scores of an instance without other content, or None."""
+    """Returns the scores of a problem that a Junctor file can represent; refuses others."""
     losses = [
         f"the constraint {feature.value}"
         for feature in sorted(problem.constraints.features, key=lambda feature: feature.value)
@@ -276,11 +259,17 @@ def _plain_table(problem: Problem, source: str) -> DenseScores:
 
 def _to_json(problem: Problem, source: str) -> bytes:
     """Returns the instance file: one line per key."""
+    variables = problem.variables
     lines = {
         "format": _encoded(FORMAT),
         "version": _encoded(VERSION),
         "name": _encoded(problem.name),
-        "variables": _encoded([_variable_value(variable) for variable in problem.variables]),
+        "variables": _encoded(
+            [
+                one.name if one.states is None else {"name": one.name, "states": one.states}
+                for one in variables
+            ]
+        ),
         "scores": _scores_text(problem, source),
     }
     if problem.constraints.features:
@@ -290,7 +279,7 @@ def _to_json(problem: Problem, source: str) -> bytes:
         if problem.rows is not None:
             provenance["rows"] = problem.rows
         if provenance:
-            # The standard encoder: it refuses values outside JSON, where msgspec turns NaN into null.
+            # The standard encoder refuses values outside JSON; msgspec would write null for NaN.
             lines["provenance"] = json.dumps(provenance, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(
@@ -303,19 +292,13 @@ def _encoded(value: Any) -> bytes:
     return msgspec.json.encode(value)
 
 
-def _variable_value(variable: Variable) -> Any:
-    if variable.states is None:
-        return variable.name
-    return {"name": variable.name, "states": variable.states}
-
-
 _PIECE = 1 << 20
 
 
 def _scores_text(problem: Problem, source: str) -> bytes:
     scores = problem.scores
     if isinstance(scores, DenseScores):
-        # In pieces: a list of Python numbers needs eight times the memory of the array.
+        # In pieces, since a list of Python numbers needs eight times the memory of the array.
         pieces = (scores.values[at : at + _PIECE].tolist() for at in range(0, scores.values.size, _PIECE))
         values = b",".join(_encoded(piece)[1:-1] for piece in pieces)
         return b'{"layout": "colex", "max_size": %d, "values": [%s]}' % (scores.max_size, values)
@@ -331,6 +314,6 @@ def _scores_text(problem: Problem, source: str) -> bytes:
         listed = [(names[a], names[b], weight) for a, b, weight in pairs]
         return _encoded({"layout": "pairs", **own, **bounds, "pairs": listed})
     raise ChoiceError(
-        f"{source}: only scores that are there can be written, not such as are computed on demand; make a "
-        "table with jtsolve.core.scores.colex_table first"
+        f"{source}: scores that are computed on demand cannot be written; make a table with "
+        "jtsolve.core.scores.colex_table first"
     )

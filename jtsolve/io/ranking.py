@@ -1,4 +1,4 @@
-"""Files of the best trees in order: `jtsolve-results`, version 1."""
+"""Files of the best trees: `jtsolve-results`, version 1."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class RankingDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A jtsolve results file, version 1: the best trees in order.
 
     Each entry of `results` is a complete result document; its constraints are those of `instance`, plus the
-    graphs of the earlier trees as `forbidden_graphs`. The first `proved` of them are proved to be the best.
-    No other tree scores more than `bound`, in nats; null if no other exists. `complete`: whether these
-    are proved to be all trees requested: the `k` best, or those within `within` nats of the best.
+    graphs of the earlier trees as `forbidden_graphs`. The first `proved` results are proved to be the best.
+    No other tree scores more than `bound`, in nats; null if no other exists. `complete` means that the
+    results are proved to be all trees requested: the `k` best, or those within `within` nats of the best.
     """
 
     format: Literal["jtsolve-results"]

@@ -122,8 +122,8 @@ def tree_of(
         names: of the variables, in order; None for an order that agrees with every clique.
 
     Raises:
-        InputError: there is no tree, its variables have other names, or the cliques do not form a
-            junction tree.
+        InputError: there is no tree, its variables have other names, or the cliques do not form a junction
+            tree.
     """
     if not document.cliques:
         status = document.status.value
@@ -185,8 +185,8 @@ def result_of(document: ResultDocument, source: str, names: Sequence[str] | None
 def _variables(cliques: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Returns all names, in an order that agrees with every clique.
 
-    A result lists cliques, not variables; we write cliques in the order of the variables. In a file of
-    another program such an order may not exist; then names are in order of first occurrence.
+    Result files list cliques, with members in the order of the variables. Files of other programs may admit
+    no such order; then names are in order of first occurrence.
     """
     order: TopologicalSorter[str] = TopologicalSorter()
     for clique in cliques:

@@ -6,28 +6,28 @@
     probability ( NAME | PARENT, … ) { default P, …; (STATE, …) P, …; … }
     probability ( NAME PARENT … ) { table P …; }
 
-Commas are blanks, and so is the bar; in a `table` with parents, the variable varies slowest, and the last
-parent fastest. After a bar such a table is rejected, since programs disagree on its order. A `default` row
-stands for those that are not given. Comments are skipped, and properties other than those of
+Commas and the bar count as blanks. In a `table` with parents, the variable varies slowest, and the last
+parent fastest; after a bar such a table is refused, since programs disagree on its order. A `default` row
+stands for all rows that are not given. Comments are skipped, and so are properties other than those of
 `networks.names`. Reference: F. Cozman, The Interchange Format for Bayesian Networks, 1998.
 """
 
 from __future__ import annotations
 
 import re
-from graphlib import CycleError
-from math import isfinite, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from jtsolve.errors import InputError
 from jtsolve.networks import names
-from jtsolve.networks.network import Network, NetworkNode
-from jtsolve.networks.rounding import LARGEST_TABLE, MOST, RowSums
+from jtsolve.networks.building import NetworkBuilder
+from jtsolve.networks.network import NetworkNode
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from jtsolve.networks.network import Network
 
 _TOKEN = re.compile(
     r'(?P<gap>\s+|//[^\n]*|/\*.*?\*/)|"(?P<quoted>[^"\n]*)"|[{}()\[\];,|]|[^\s{}()\[\];,|"]+', re.DOTALL
@@ -69,13 +69,12 @@ class _Parser:
     """Recursive descent over the tokens of one file."""
 
     def __init__(self, text: str, source: str) -> None:
-        self._source = source
+        self._builder = NetworkBuilder(source)
         self._tokens = self._split(text)
         self._place = 0
-        self._states: dict[str, tuple[str, ...]] = {}
+        self._states = self._builder.states
         self._tables: dict[str, _Table] = {}
         self._originals: dict[str, dict[str, str]] = {}
-        self._sums = RowSums(source)
 
     def network(self) -> Network:
         """Parses the whole text."""
@@ -90,24 +89,15 @@ class _Parser:
                 raise self._error(
                     token.line, f"'{token.text}' does not begin a block", "write 'variable' or 'probability'"
                 )
-        if not self._states:
-            raise self._error(1, "there is no variable", "declare variables")
+        parents = {one: (table.parents, f"line {table.line}") for one, table in self._tables.items()}
+        shapes = self._builder.shapes(parents)
         positions = {variable: i for i, variable in enumerate(self._states)}
-        for variable, table in self._tables.items():
-            if variable not in positions:
-                raise self._error(table.line, f"variable '{variable}' is not declared", "declare it")
-        nodes = tuple(self._node(variable, positions) for variable in self._states)
+        nodes = [self._node(variable, shapes[variable], positions) for variable in self._states]
         if len({node.name for node in nodes}) < len(nodes):
             raise self._error(
                 1, f"two variables have the same {names.NAME}", "remove one of these properties"
             )
-        self._sums.report()
-        try:
-            return Network(name, nodes)
-        except CycleError as error:
-            cycle = [nodes[i].name for i in error.args[1]]
-            reason = f"the arcs have a cycle: {' → '.join(cycle)}"
-            raise self._error(self._tables[cycle[0]].line, reason, "remove one of them") from None
+        return self._builder.network(name, nodes)
 
     def _split(self, text: str) -> list[_Token]:
         tokens: list[_Token] = []
@@ -136,8 +126,6 @@ class _Parser:
     def _variable(self) -> None:
         token = self._peek()
         name = self._word("the name of a variable")
-        if name in self._states:
-            raise self._error(token.line, f"variable '{name}' is declared twice", "rename one of them")
         self._expect("{")
         states: tuple[str, ...] | None = None
         while not self._accept("}"):
@@ -149,10 +137,10 @@ class _Parser:
                 states = self._type(name)
         if states is None:
             raise self._error(token.line, f"variable '{name}' has no type", "give its states")
-        self._states[name] = states
+        self._builder.declare(name, states, f"line {token.line}")
 
     def _keep(self, name: str, words: list[str]) -> None:
-        """Keeps the original of a name of the variable, if a property holds one."""
+        """Records an original name of the variable or of a state, if the property holds one."""
         if len(words) == 2 and (words[0] == names.NAME or words[0].startswith(names.STATE)):  # noqa: PLR2004
             original = names.unescaped(words[1])
             if original is not None:
@@ -170,10 +158,6 @@ class _Parser:
         if count != str(len(states)):
             raise self._error(
                 line, f"variable '{name}' has {len(states)} states, but declares {count}", "correct either"
-            )
-        if len(set(states)) < len(states):
-            raise self._error(
-                line, f"variable '{name}' has two states of the same label", "rename one of them"
             )
         return states
 
@@ -217,25 +201,11 @@ class _Parser:
                 )
         self._tables[name] = table
 
-    def _node(self, name: str, positions: dict[str, int]) -> NetworkNode:
+    def _node(self, name: str, shape: tuple[int, int], positions: dict[str, int]) -> NetworkNode:
         """Returns a node; called at the end, since a table may precede the declaration of its parents."""
-        if name not in self._tables:
-            raise self._error(
-                self._tokens[-1].line, f"variable '{name}' has no table", "add its probability block"
-            )
-        table = self._tables[name]
-        states = self._states[name]
-        for parent in table.parents:
-            if parent not in positions:
-                raise self._error(table.line, f"parent '{parent}' of '{name}' is not declared", "declare it")
-        if len(set(table.parents)) < len(table.parents):
-            raise self._error(table.line, f"'{name}' has the same parent twice", "remove one of them")
-        shape = [len(self._states[parent]) for parent in table.parents]
-        if prod(shape) * len(states) > LARGEST_TABLE:
-            raise self._error(table.line, f"the table of '{name}' has too many cells", "split the variable")
-        values = (
-            self._whole(name, table, shape) if table.whole is not None else self._rows(name, table, shape)
-        )
+        table, states = self._tables[name], self._states[name]
+        fill = self._rows if table.whole is None else self._whole
+        values = fill(name, table, shape)
         values.flags.writeable = False
         originals = self._originals.get(name, {})
         labels = tuple(originals.get(f"{names.STATE}{state}", state) for state in states)
@@ -244,27 +214,25 @@ class _Parser:
         own = originals.get(names.NAME, name)
         return NetworkNode(own, labels, tuple(positions[parent] for parent in table.parents), values)
 
-    def _whole(self, name: str, table: _Table, shape: list[int]) -> NDArray[np.float64]:
+    def _whole(self, name: str, table: _Table, shape: tuple[int, int]) -> NDArray[np.float64]:
         """Returns the rows of a table in which the variable varies slowest."""
-        assert table.whole is not None, "it is given"
-        states = len(self._states[name])
+        assert table.whole is not None, "the caller checks it"
+        count, states = shape
         if table.rows or table.default:
             raise self._error(table.line, f"'{name}' has a table and rows", "give one of the two")
-        if len(table.whole) != states * prod(shape):
-            reason = (
-                f"the table of '{name}' has {len(table.whole)} cells, but {states * prod(shape)} are needed"
-            )
+        if len(table.whole) != states * count:
+            reason = f"the table of '{name}' has {len(table.whole)} cells, but {states * count} are needed"
             raise self._error(table.line, reason, "give one for each state and configuration of the parents")
-        rows = np.array(table.whole).reshape(states, -1).T
-        return np.array([self._distribution(name, states, row.tolist(), table.line) for row in rows])
+        rows = np.array(table.whole).reshape(states, count).T
+        return self._builder.normalised(name, rows, f"line {table.line}")
 
-    def _rows(self, name: str, table: _Table, shape: list[int]) -> NDArray[np.float64]:
-        """Returns the rows of a table by the states of the parents."""
-        states = len(self._states[name])
-        if len(table.rows) > prod(shape) or (table.default is None and len(table.rows) < prod(shape)):
-            reason = f"the table of '{name}' has {len(table.rows)} rows, but {prod(shape)} are needed"
+    def _rows(self, name: str, table: _Table, shape: tuple[int, int]) -> NDArray[np.float64]:
+        """Returns the rows of a table that are given by the states of the parents."""
+        count, states = shape
+        if len(table.rows) > count or (table.default is None and len(table.rows) < count):
+            reason = f"the table of '{name}' has {len(table.rows)} rows, but {count} are needed"
             raise self._error(table.line, reason, "give one row for each configuration of the parents")
-        values = np.empty((prod(shape), states))
+        values = np.empty(shape)
         if table.default is not None:
             values[:] = self._distribution(name, states, *table.default)
         seen: set[int] = set()
@@ -277,7 +245,7 @@ class _Parser:
         return values
 
     def _row(self, name: str, parents: tuple[str, ...], key: tuple[str, ...], line: int) -> int:
-        """Returns the row index of a parent configuration; the last parent varies fastest."""
+        """Returns the row of a configuration of the parents; the last parent varies fastest."""
         if len(key) != len(parents):
             reason = f"a row of '{name}' names {len(key)} states, but there are {len(parents)} parents"
             raise self._error(line, reason, "name one state of each parent")
@@ -295,30 +263,15 @@ class _Parser:
         if len(numbers) != count:
             reason = f"a row of '{name}' has {len(numbers)} probabilities, but there are {count} states"
             raise self._error(line, reason, "give one for each state")
-        values = np.array(numbers)
-        total = float(values.sum())
-        if not self._sums.accepts(total):
-            raise self._error(
-                line, f"a row of '{name}' sums to {total:.9g}, not to 1", "correct the probabilities"
-            )
-        return values / total
+        return self._builder.normalised(name, np.array(numbers), f"line {line}")
 
     def _numbers(self) -> list[float]:
         """Returns numbers up to the semicolon, which it consumes."""
         line = self._peek().line
-        numbers = []
-        for word in self._words("a probability", ";"):
-            try:
-                number = float(word)
-            except ValueError:
-                raise self._error(line, f"'{word}' is not a number", "write a probability") from None
-            if not isfinite(number) or not 0 <= number <= 1 + MOST:
-                raise self._error(line, f"{word} is not a probability", "write a number from 0 to 1")
-            numbers.append(number)
-        return numbers
+        return self._builder.probabilities(self._words("a probability", ";"), f"line {line}")
 
     def _words(self, what: str, end: str, *, least: int = 1) -> tuple[str, ...]:
-        """Returns words, between which commas are blanks, up to `end`, which it consumes."""
+        """Returns words, separated by commas or blanks, up to `end`, which it consumes."""
         words: list[str] = []
         while len(words) < least or not self._accept(end):
             if words or not least:
@@ -369,4 +322,4 @@ class _Parser:
         return token
 
     def _error(self, line: int, reason: str, remedy: str) -> InputError:
-        return InputError(self._source, f"line {line}", reason, remedy)
+        return InputError(self._builder.source, f"line {line}", reason, remedy)

@@ -30,5 +30,5 @@ def read_network(path: str | Path, kind: str | None = None) -> Network:
         return parse_bif(read_file(path), str(path))
     if kind == "bifxml":
         return parse_bifxml(read_xml(path), str(path))
-    read_file(path)  # a file that is not there, or of another program, is reported as such
+    read_file(path)  # reports a missing file, or one of another program
     raise NETWORK.refusal(path)

@@ -35,7 +35,7 @@ class Network:
     """A Bayesian network.
 
     Attributes:
-        name: free text.
+        name: any text.
         nodes: at least one, with unique names.
         order: positions of the nodes, parents before children.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def sample(network: Network, rows: int, seed: int) -> NDArray[np.int32]:
     """Returns independent rows of state codes, shape (rows, nodes), columns in the network's order.
 
-    Reproducible by network, number of rows and seed (numpy's PCG64). Time: rows × states, summed over nodes.
+    Network, number of rows and seed determine them (numpy's PCG64). Time: rows × states, summed over nodes.
 
     Args:
         network: the distribution.
@@ -39,7 +39,7 @@ def sample_codes(
         network: the distribution.
         rows: at least 0.
         generator: of uniform numbers.
-        known: by position, the codes of nodes that are not drawn; with each, its parents.
+        known: codes of nodes that are not drawn, by position; with each node, its parents.
     """
     codes = np.zeros((len(network.nodes), rows), dtype=np.int32)
     for position in network.order:
@@ -62,8 +62,8 @@ def configurations(
 
     Args:
         network: to which the node belongs.
-        node: its parents' states index the table.
-        codes: the states of every node, shape (nodes, rows), or of some by position, shape (rows,) each.
+        node: the states of its parents determine the row.
+        codes: of all nodes, shape (nodes, rows), or of some by position, shape (rows,) each.
         rows: their number.
     """
     configuration = np.zeros(rows, dtype=np.int64)
@@ -76,9 +76,9 @@ def configurations(
 def _draw(
     node: NetworkNode, configuration: NDArray[np.int64], uniform: NDArray[np.float64]
 ) -> NDArray[np.int32]:
-    """Returns the first states whose cumulative probability exceeds `uniform`, in [0, 1)."""
+    """Returns the first state whose cumulative probability exceeds `uniform`, in [0, 1); shape (rows,)."""
     cumulative = np.cumsum(node.table, axis=1)
-    # Normalised to end at exactly 1, so that a last state of probability 0 is never drawn.
+    # The last entry must be exactly 1, so that a last state of probability 0 is never drawn.
     cumulative /= cumulative[:, -1:]
     drawn = np.zeros(len(uniform), dtype=np.int32)
     # State by state, to avoid an array of rows × states.

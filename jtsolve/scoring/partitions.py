@@ -123,7 +123,7 @@ def sums_over_partitions(
         block = workers.share(sets)
         # Without references to the leaves, Dask frees them as soon as they are added.
         totals = [
-            workers.total(table.each(workers, _counted, block, among=group), _added) for group in groups
+            workers.total(table.map_parts(workers, _counted, block, only=group), _added) for group in groups
         ]
         try:
             with closing(workers.as_completed(totals)) as finished:

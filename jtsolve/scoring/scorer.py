@@ -380,8 +380,8 @@ def gaussian_scorer(table: ContinuousTable, score: GaussianScore, max_size: int)
         )
     centred = table.values - table.values.mean(axis=1, keepdims=True)
     scatter = centred @ centred.T
-    if table.behind is not None:
-        scatter *= table.behind / table.rows
+    if table.rows_behind is not None:
+        scatter *= table.rows_behind / table.rows
     return GaussianScorer(table, score, score.matrix(scatter, table.total), max_size)
 
 

@@ -1,9 +1,9 @@
 """ARFF files, as Weka reads them.
 
-Values are separated by commas or blanks, in quotes if need be; % begins a comment, also behind values. What
-follows a type on its line is ignored, such as a range. A row may be sparse, {0 x, 3 2.5}: a value that it
-omits is 0, or the first state. A row may end with its weight, {0.5}. A blank within a value counts if commas
-separate the values. Reference: the ARFF page of Weka's manual; java.io.StreamTokenizer.
+Commas or blanks separate values, which may be in quotes; % begins a comment. The rest of a line after a type,
+such as a range, is ignored. A row may be sparse, {0 x, 3 2.5}: omitted values are 0, or the first state. A
+row may end with its weight, {0.5}. Where commas separate values, blanks within a value belong to it.
+Reference: the ARFF page of Weka's manual; java.io.StreamTokenizer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class _Attribute(NamedTuple):
-    """A column: its states if it is nominal, and the value that sparse rows leave out, if there is one."""
+    """A column: its states if it is nominal, and its value in sparse rows that omit it, if it has one."""
 
     name: str
     states: tuple[str, ...] | None
@@ -48,7 +48,7 @@ class _Attribute(NamedTuple):
 
 
 class _Token(NamedTuple):
-    """A value, where None is a gap, or a brace."""
+    """A value, None if it is missing; or a brace."""
 
     text: str | None
     gap: str
@@ -59,7 +59,7 @@ class _Token(NamedTuple):
 def read_arff(lines: Lines, intake: Intake) -> RawTable:
     """Returns the table in an ARFF file: nominal, numeric, string and date attributes.
 
-    Weights of rows are a further column, which weighs them unless another is named.
+    Weights of rows become a further column, the default for the option of weights.
 
     Raises:
         InputError: a line cannot be read, or an attribute is relational.
@@ -119,12 +119,9 @@ def _attribute(line: str, number: int, source: str) -> _Attribute:
         word = re.split(r"[\s%{\[]", kind.lower(), maxsplit=1)[0]
         if word in (*_NUMBERS, *_TEXTS):
             return _Attribute(name, None, "0" if word in _NUMBERS else None)
-    raise InputError(
-        source,
-        f"line {number}",
-        f"the attribute '{line[:60]}' is not supported",
-        "declare it as {state, …}, numeric, real, integer, string or date, each state once",
-    )
+    reason = f"the attribute '{line[:60]}' is not supported"
+    remedy = "declare it as {state, …}, numeric, real, integer, string or date, each state once"
+    raise InputError(source, f"line {number}", reason, remedy)
 
 
 def _row(line: str, number: int, attributes: Sequence[_Attribute], source: str) -> list[str | None]:
@@ -169,7 +166,7 @@ def _sparse(
         raise InputError(source, f"line {number}", "a position has no value", "write {position value, …}")
     for at, attribute in enumerate(attributes):
         if at not in given and attribute.absent is None:
-            reason = f"it leaves out '{attribute.name}', of type string or date, which has no value for that"
+            reason = f"it omits '{attribute.name}', and the types string and date have no default value"
             raise InputError(source, f"line {number}", reason, "give it in every row")
     return [given.get(at, attribute.absent) for at, attribute in enumerate(attributes)]
 
@@ -198,7 +195,7 @@ def _tokens(line: str, number: int, source: str) -> list[_Token]:
 
 
 def _joined(tokens: Sequence[_Token]) -> list[str | None]:
-    """Returns the values of tokens; where commas separate them, words with blanks between are one."""
+    """Returns the values of tokens; if commas separate them, words with blanks between form one value."""
     if not any("," in token.gap for token in tokens[1:]):
         return [token.text for token in tokens]
     found: list[str | None] = []

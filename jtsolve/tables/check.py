@@ -1,9 +1,9 @@
-"""The data check: faults of a table that will spoil the answer, and the option that fixes each.
+"""The data check: faults of a table that spoil the answer, and the option that fixes each.
 
-Structure learning takes columns at face value. An identifier, a date or a quantity read as states has as
-many states as rows, and every set with it looks informative; constants and copies of other columns add
-edges that say nothing. `examine` inspects every column before anything is coded or scored, and returns a
-`Finding` for each kind of fault; `docs/data.md` explains each.
+Structure learning cannot tell a meaningless column from a meaningful one. An identifier, a date or a quantity
+read as states has as many states as rows, so that every set with it seems informative; constants and copies
+of other columns add meaningless edges. `examine` inspects every column before anything is coded or scored,
+and returns a `Finding` for each kind of fault; `docs/data.md` explains each.
 
 Time: one pass over the rows for each column. Functions of other columns are sought on a sample of rows, for
 all pairs at once, and only the candidates are verified on all rows.
@@ -53,35 +53,10 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawColumn, RawTable
     from jtsolve.tables.selection import Subtable
 
-KINDS = (
-    "covariance",
-    "header",
-    "near-empty",
-    "constant",
-    "decimal-comma",
-    "date",
-    "identifier",
-    "quantity",
-    "two-valued",
-    "skewed",
-    "mixed",
-    "sentinel",
-    "count",
-    "many-states",
-    "crowded",
-    "duplicate",
-    "function",
-    "weight",
-    "dropped",
-)
-"""The kinds of findings, in the order of the report; each is a section of `docs/data.md`."""
-OF_ROWS = ("near-empty", "decimal-comma", "weight")
-"""Those that also spoil rows under a model, which has fixed the states: the others concern learning."""
-
 _LEAST_ROWS = 10
-"""Rows below which all values may differ by chance."""
+"""With fewer rows, all values may differ by chance."""
 _NEARLY_ALL = 0.9
-"""Share of different values from which a column identifies its rows, and of values that form a majority."""
+"""Share of distinct values from which a column identifies its rows, and of values that form a majority."""
 _NEARLY_NONE = 0.1
 """Share of values below which a column is nearly empty."""
 _DOMINANT = 0.5
@@ -94,7 +69,7 @@ _CHANCE = 1e-3
 _SAMPLE = 256
 """Rows on which candidates for functions are sought."""
 _SHOWN = 4
-"""Columns described in a sentence; the advice names all of them."""
+"""Columns described in a sentence; the advice names them all."""
 
 _DATE = re.compile(
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -106,13 +81,107 @@ _DATE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class _Advice:
+    """Facts on which the advice of a finding depends.
+
+    Args:
+        raw: the columns.
+        coding: the user's choices.
+        words: by column, those that may mean a missing value.
+        columns: the number of columns.
+        treewidth: the largest one for which the rows suffice.
+        discrete: whether columns become states.
+    """
+
+    raw: RawTable
+    coding: Coding
+    words: dict[str, list[str]]
+    columns: int
+    treewidth: int
+    discrete: bool
+
+    def on_words(self, names: Sequence[str]) -> str:
+        """Returns the advice on words that may mean a missing value."""
+        new = dict.fromkeys(word for listed in self.words.values() for word in listed)
+        known = gap_words(self.coding.missing_values, typed=self.raw.typed)
+        labels = set().union(*(column.labels for column in self.raw.columns))
+        used = [word for word in self.coding.missing_values if word in known and word in labels]
+        treatment, otherwise = (
+            ("state", f"declare {STATES(names)}") if self.discrete else ("drop-rows", DROP(names))
+        )
+        return (
+            f"if they mean a missing value, give {MISSING_VALUES([*used, *new])} and {MISSING(treatment)}; "
+            f"otherwise correct them, or {otherwise}"
+        )
+
+    def on_two_values(self, names: Sequence[str]) -> str:
+        """Returns the advice on columns of two values among real numbers."""
+        others = f", and cut the other columns with {DISCRETISE('quantile:4')}" * (len(names) < self.columns)
+        return f"read states, with a discrete score such as bdeu or the kind states{others}"
+
+
+def _leave_out(names: Sequence[str], _advice: _Advice) -> str:
+    return f"leave out with {DROP(names)}"
+
+
+_TEXTS: dict[str, tuple[str, Callable[[Sequence[str], _Advice], str]]] = {
+    "header": ("the first line may be a row, read as the names of columns", lambda *_: f"give {HEADER}"),
+    "near-empty": ("columns that are nearly empty", _leave_out),
+    "constant": ("constant columns", _leave_out),
+    "decimal-comma": (
+        "numbers with decimal commas, read as words",
+        lambda *_: f"give {DECIMAL('comma')}, or remove commas between thousands",
+    ),
+    "date": (
+        "dates or times, read as states",
+        lambda *given: f"{_leave_out(*given)}, or derive a column such as the month or the weekday first",
+    ),
+    "identifier": ("columns that identify the rows", _leave_out),
+    "quantity": (
+        "quantities or codes, read as states without order",
+        lambda names, _: f"cut numbers with {DISCRETISE('quantile:4')}; declare codes with {STATES(names)}",
+    ),
+    "two-valued": (
+        "columns of two values, read as real numbers",
+        lambda names, advice: advice.on_two_values(names),
+    ),
+    "skewed": (
+        "skewed columns, read as normally distributed",
+        lambda *_: "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal",
+    ),
+    "mixed": ("words among numbers", lambda names, advice: advice.on_words(names)),
+    "sentinel": ("values that may mean a missing one", lambda names, advice: advice.on_words(names)),
+    "count": (
+        "columns that may count how often a row occurs",
+        lambda names, _: f"give {WEIGHTS(names[0])}, or leave it out with {DROP(names)}",
+    ),
+    "many-states": (
+        "columns with more states than the rows can feed",
+        lambda *given: f"{_leave_out(*given)}, or merge rare states in the file",
+    ),
+    "crowded": (
+        "cliques of the size requested have more cells than there are rows",
+        lambda _, advice: f"ask for a smaller {TREEWIDTH(advice.treewidth)}",
+    ),
+    "duplicate": ("copies of other columns", _leave_out),
+    "function": ("functions of other columns", _leave_out),
+}
+"""The sentence and the advice of each kind of finding on single columns, in the order of the report."""
+KINDS = ("covariance", *_TEXTS, "weight", "dropped")
+"""The kinds of findings, in the order of the report; each is a section of `docs/data.md`."""
+OF_ROWS = ("near-empty", "decimal-comma", "weight")
+"""Kinds that also spoil further rows for a model; the others concern learning, and the model's states are
+fixed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """Something in the data, or in the answer, that makes it less than it seems.
+    """A reason to distrust the data or the answer.
 
     Args:
         kind: one of `KINDS`, or "clique" for a finding about a tree.
         columns: the columns concerned.
-        sentence: the finding, without the columns' full list.
+        sentence: the finding; it describes a few columns only.
         advice: the remedy, with references to options.
     """
 
@@ -123,7 +192,7 @@ class Finding:
 
     @property
     def message(self) -> str:
-        """The message of an error about it, with references to options."""
+        """Sentence and advice, with references to options."""
         return f"{self.sentence}. Fix: {self.advice}."
 
     def __str__(self) -> str:
@@ -136,12 +205,11 @@ class _ColumnSummary:
 
     Args:
         column: as read.
-        counts: rows of each label that occurs, with their multiplicities.
-        occurring: positions of those labels in the column.
-        numbers: the labels that occur as numbers; NaN where one is a word.
-        present: number of values, `counts.sum()`.
+        counts: number of rows with each label that occurs, shape (m,).
+        occurring: positions of these labels in the column, shape (m,).
+        numbers: these labels as numbers, shape (m,); NaN for a word.
         total: number of rows.
-        handled: whether the user has declared states or cuts.
+        handled: whether the user or the file declares states or cuts.
         quantity: whether it holds many different numbers.
     """
 
@@ -149,7 +217,6 @@ class _ColumnSummary:
     counts: NDArray[np.int64]
     occurring: NDArray[np.intp]
     numbers: NDArray[np.float64]
-    present: int
     total: int
     handled: bool
     quantity: bool
@@ -157,6 +224,10 @@ class _ColumnSummary:
     @property
     def name(self) -> str:
         return self.column.name
+
+    @property
+    def present(self) -> int:
+        return int(self.counts.sum())
 
     @property
     def different(self) -> int:
@@ -183,8 +254,8 @@ def examine(
         raw: the columns as read.
         coding: the user's choices.
         source: the file, for messages.
-        size: of the largest clique requested; None if unknown.
-        discrete: whether the columns become states; otherwise numbers, which are checked less.
+        size: number of members of the largest clique requested; None if unknown.
+        discrete: whether the columns become states rather than real numbers, for which fewer checks apply.
         kinds: kinds of findings to report.
         poll: called for every column; may raise to end the check.
 
@@ -193,11 +264,15 @@ def examine(
     """
     selection = kept_columns(raw, coding, source)
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    facts = [_facts(column, selection.times, coding) for column in selection.columns]
+    facts = [_summary(column, selection.times, coding) for column in selection.columns]
     plain: list[_ColumnSummary] = []
     words: dict[str, list[str]] = {}
     if "covariance" in kinds and is_covariance(selection.columns):
-        return (_covariance(selection.columns),)  # whose other faults do not matter
+        # No row of data, so that other faults do not matter.
+        rows = selection.columns[0].codes.size
+        sentence = f"a symmetric matrix of {rows} rows, rather a covariance than rows of data"
+        remedy = f"give {COVARIANCE} and {ROWS}, the number behind it"
+        return (Finding("covariance", tuple(one.name for one in facts), sentence, remedy),)
     if "header" in kinds and header_is_row(raw):
         found["header"] += [(column.name, column.labels[0]) for column in raw.columns]
     for one in facts:
@@ -207,7 +282,7 @@ def examine(
             if counts_rows(one.name, one.numbers, others):
                 found["count"].append((one.name, f"{one.different} whole numbers"))
         faults = _faults(one, coding, discrete=discrete)
-        fault = next((kind_and_reason for kind_and_reason in faults if kind_and_reason[0] in kinds), None)
+        fault = next(((kind, reason) for kind, reason in faults if kind in kinds), None)
         codes = missing_codes(one.labels, one.numbers) if "sentinel" in kinds and not one.handled else []
         if codes and (fault is None or fault[0] != "mixed"):
             words[one.name] = codes
@@ -227,10 +302,10 @@ def examine(
             [one for one in plain if one.name not in crowded], coding.classes, poll
         ):
             found[kind].append((name, reason))
-    if 2 * len(crowded) > len(plain):  # without them hardly anything is left: the size requested is to blame
+    if 2 * len(crowded) > len(plain):  # the size requested is to blame, rather than the columns
         found["crowded"] = found.pop("many-states")
     advice = _Advice(raw, coding, words, len(facts), _widest(plain, coding), discrete)
-    findings = [_finding(kind, found[kind], advice) for kind in KINDS if found.get(kind)]
+    findings = [_finding(kind, found[kind], advice) for kind in _TEXTS if found.get(kind)]
     if coding.weights is not None:
         findings.extend(_dominant(selection, coding.weights))
     if coding.missing == "drop-rows" and "dropped" in kinds:
@@ -242,30 +317,26 @@ def report_findings(findings: Sequence[Finding], source: str, run: Run | None, *
     """Shows the findings of a data check, or refuses the data.
 
     Args:
-        findings: perhaps none.
+        findings: of the check; may be empty.
         source: the name or the path of the data.
         run: shows them; None logs them.
         strict: whether to refuse data with findings.
 
     Raises:
-        InputError: `strict`, and there are some; the message has them all.
+        InputError: `strict`, and there are findings; the message lists them all.
     """
     if not findings:
         return
     if strict:
         listed = " ".join(f"({number}) {finding.message}" for number, finding in enumerate(findings, 1))
         count = f"{len(findings)} warning{'s' * (len(findings) > 1)}"
-        raise InputError(
-            source,
-            "data check",
-            f"{count}: {listed.rstrip('.')}",
-            f"follow the advice, or leave out {STRICT}",
-        )
+        reason = f"{count}: {listed.rstrip('.')}"
+        raise InputError(source, "data check", reason, f"follow the advice, or leave out {STRICT}")
     (run or Run()).warn(f"data check of {Path(source).name}", findings)
 
 
 def sparse_cliques(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows: int) -> Finding | None:
-    """Returns a finding that names the cliques whose tables have more cells than there are rows, or None.
+    """Returns a finding on the cliques whose tables have more cells than there are rows; None without any.
 
     Args:
         cliques: the names of the members, and their numbers of states.
@@ -285,7 +356,7 @@ def sparse_cliques(cliques: Iterable[tuple[Sequence[str], Sequence[int]]], rows:
 
 
 def plain_finding(finding: Finding) -> dict[str, Any]:
-    """Returns a finding as JSON values, its advice as the door of this context spells it."""
+    """Returns a finding as JSON values; the advice is spelled for the current door (`options.DOOR`)."""
     return {
         "kind": finding.kind,
         "columns": list(finding.columns),
@@ -294,21 +365,18 @@ def plain_finding(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _facts(column: RawColumn, weights: NDArray[np.int64] | None, coding: Coding) -> _ColumnSummary:
-    codes = column.codes
-    # Shifted, so that the first entry counts the gaps.
-    counts = np.bincount(codes.astype(np.int64) - GAP, weights, minlength=len(column.labels) + 1)
-    occurring = np.flatnonzero(counts[1:])
-    times = counts[1:][occurring].astype(np.int64)
-    numbers = column.numbers()[occurring]
+def _summary(column: RawColumn, times: NDArray[np.int64] | None, coding: Coding) -> _ColumnSummary:
+    gaps, counts = column.counts(times)
+    occurring = np.flatnonzero(counts)
     handled = coding.declares(column.name) or column.states is not None
     quantity = not handled and is_quantity(column, coding)
-    present, total = int(times.sum()), int(counts.sum())
-    return _ColumnSummary(column, times, occurring, numbers, present, total, handled, quantity)
+    numbers = column.numbers()[occurring]
+    total = gaps + int(counts.sum())
+    return _ColumnSummary(column, counts[occurring], occurring, numbers, total, handled, quantity)
 
 
 def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[tuple[str, str]]:
-    """Yields the kinds and descriptions of the faults of a column; the first counts."""
+    """Yields the kinds and descriptions of the faults of a column, the most important first."""
     if one.present <= _NEARLY_NONE * one.total and (one.present == 0 or one.total >= _LEAST_ROWS):
         yield "near-empty", f"{one.present} of {one.total} values"
     as_state = coding.missing == "state" and one.present < one.total
@@ -316,8 +384,9 @@ def _faults(one: _ColumnSummary, coding: Coding, *, discrete: bool) -> Iterator[
         yield "constant", f"always {_short(one.labels[0])}"
     if one.handled:
         return
-    if coding.decimal == "point" and _has_decimal_commas(one.labels):
-        yield "decimal-comma", f"such as {_short(next(label for label in one.labels if ',' in label))}"
+    commas = [label for label in one.labels if "," in label] if coding.decimal == "point" else []
+    if commas and all(map(DECIMAL_COMMA.fullmatch, one.labels)):
+        yield "decimal-comma", f"such as {_short(commas[0])}"
     if _is_date(one):
         yield "date", f"{one.different} values such as {_short(one.labels[0])}"
     if _is_identifier(one):
@@ -338,22 +407,18 @@ def _short(label: str) -> str:
     return f"'{label if len(label) <= longest else label[: longest - 1] + '…'}'"
 
 
-def _has_decimal_commas(labels: Sequence[str]) -> bool:
-    return any("," in label for label in labels) and all(map(DECIMAL_COMMA.fullmatch, labels))
-
-
 def _is_date(one: _ColumnSummary) -> bool:
-    """Returns whether all values are dates or times, too many to be named states."""
+    """Returns whether all values are dates or times, and too many for states."""
     if one.different <= min(FEW, one.present // 2):
         return False
     return all(map(_DATE.fullmatch, one.labels))
 
 
 def _is_identifier(one: _ColumnSummary) -> bool:
-    """Returns whether nearly all values differ and, if numbers, number the rows or have zeros in front.
+    """Returns whether nearly all values differ and are words, codes with leading zeros, or row numbers.
 
-    Quantities differ from row to row as well: whole numbers identify rows if they increase from row to row
-    or leave few gaps between them.
+    Quantities differ from row to row as well: whole numbers count as row numbers if they increase, or
+    decrease, from row to row, or fill more than half of their range.
     """
     if one.present < _LEAST_ROWS or one.different < _NEARLY_ALL * one.present:
         return False
@@ -372,7 +437,7 @@ def _is_identifier(one: _ColumnSummary) -> bool:
 
 
 def _skew(one: _ColumnSummary) -> float:
-    """Returns the third standardised moment of a column; 0 where words or too few values leave it unknown."""
+    """Returns the third standardised moment of a column; 0 if there are words, or too few values."""
     numbers = one.numbers
     if one.present < _LEAST_ROWS or one.different < 2 or np.isnan(numbers).any():  # noqa: PLR2004
         return 0.0
@@ -383,45 +448,44 @@ def _skew(one: _ColumnSummary) -> float:
 
 
 def _words(one: _ColumnSummary) -> list[str]:
-    """Returns the words among numbers, if numbers prevail and no word is a range such as 10+."""
+    """Returns the words among numbers, if numbers prevail and no word has digits, as a range such as 10+."""
     is_word = np.isnan(one.numbers)
     if not is_word.any() or is_word.all():
         return []
     words = [label for label, word in zip(one.labels, is_word, strict=True) if word]
     values = int((~is_word).sum())
     prevail = one.counts[~is_word].sum() >= _NEARLY_ALL * one.present or values > FEW
-    return words if prevail and values > 1 and not any(map(_has_digit, words)) else []
-
-
-def _has_digit(word: str) -> bool:
-    return any(character.isdigit() for character in word)
+    has_digits = any(character.isdigit() for word in words for character in word)
+    return words if prevail and values > 1 and not has_digits else []
 
 
 def _overfull(
     plain: Sequence[_ColumnSummary], size: int, coding: Coding
 ) -> Iterator[tuple[_ColumnSummary, str]]:
-    """Yields the columns whose smallest clique of the size requested still has more cells than rows."""
+    """Yields the columns whose smallest clique of the size requested has more cells than there are rows."""
     arities = _arities(plain, coding)
     size = min(size, arities.size)
     smallest = np.argsort(arities, kind="stable")[:size].tolist()
     for at, one in enumerate(plain):
-        if one.quantity or one.handled or size < 2:  # noqa: PLR2004 - it will be cut; a choice; no clique
+        if one.quantity or one.handled or size < 2:  # noqa: PLR2004 - it will be cut; it was declared; there is no clique
             continue
         others = [other for other in smallest if other != at][: size - 1]
         cells = one.different * prod(int(arities[other]) for other in others)
-        is_largest = all(one.different >= arities[other] for other in others)  # else another is to blame
+        is_largest = all(
+            one.different >= arities[other] for other in others
+        )  # otherwise, another column is to blame
         if cells > one.total and is_largest:
             yield one, f"{one.different} states, so at least {cells} cells in a clique of {size}"
 
 
 def _arities(plain: Sequence[_ColumnSummary], coding: Coding) -> NDArray[np.int64]:
-    """Returns the numbers of states of columns, of a quantity after it is cut."""
+    """Returns the numbers of states of columns, of quantities after they are cut, shape (columns,)."""
     bins = 0 if coding.discretise is None else coding.discretise.bins
     return np.array([max(bins, 2) if one.quantity else one.different for one in plain], dtype=np.int64)
 
 
 def _widest(plain: Sequence[_ColumnSummary], coding: Coding) -> int:
-    """Returns the largest treewidth at which the clique of fewest cells has no more cells than rows, or 1."""
+    """Returns the largest treewidth at which the smallest clique has at most as many cells as rows, or 1."""
     cells = np.cumsum(np.log(np.maximum(np.sort(_arities(plain, coding)), 1)))
     rows = plain[0].total if plain else 1
     return max(1, int((cells <= log(max(rows, 1))).sum()) - 1)
@@ -430,13 +494,14 @@ def _widest(plain: Sequence[_ColumnSummary], coding: Coding) -> int:
 def _dependent(
     plain: Sequence[_ColumnSummary], classes: str | None, poll: Callable[[], object]
 ) -> Iterator[tuple[str, str, str]]:
-    """Yields copies and functions of other columns, with the column that determines each.
+    """Yields copies and functions of other columns: kind, name, and the column that determines it.
 
-    The class column is never the copy, at any position, and finding its determinants is the task.
-    Only complete columns are compared. A two-valued function is not reported: it is as often a property, such
-    as the feathers of birds, as a derived column. A function on the data may be chance where the other column
-    has many values: the probability that independent columns would show it, Π over its values of Σ_k p_k^m
-    with m the rows of the value, must be below `_CHANCE` for all pairs together.
+    Of two copies, the class column counts as the original; that it is a function of other columns is no
+    fault. Only complete columns are compared. Two-valued functions are not reported: they are as often a
+    property, such as the feathers of birds, as a derived column. A column with many values determines others
+    by chance: the probability that independent columns would do so, Π over its values of Σ_k p_k^m with m the
+    number of rows of the value and p_k the shares of the other column, must be below `_CHANCE` for all pairs
+    together.
     """
     full = [one for one in plain if one.present == one.total and one.different > 1]
     full.sort(key=lambda one: one.name != classes)
@@ -455,9 +520,9 @@ def _dependent(
 def _equal(
     full: Sequence[_ColumnSummary], poll: Callable[[], object]
 ) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
-    """Yields pairs of columns that are equal up to the names of their states: the first, and another."""
+    """Yields pairs of columns that are equal up to the names of their states: an original and a copy."""
     alike: dict[bytes, list[_ColumnSummary]] = defaultdict(list)
-    for one in full:  # copies have the same counts, and begin alike
+    for one in full:  # copies have equal counts and equal first rows, which are cheap to compare
         poll()
         alike[np.sort(one.counts).tobytes() + _canonical(one.column.codes[:_SAMPLE])].append(one)
     for group in alike.values():
@@ -470,10 +535,10 @@ def _equal(
 
 
 def _canonical(codes: NDArray[np.signedinteger[Any]]) -> bytes:
-    """Returns a digest of codes from 0 after renumbering them in order of first occurrence."""
+    """Returns a digest of codes, renumbered in order of first occurrence."""
     rows = codes.size
     first = np.full(int(codes.max()) + 1, rows)
-    first[codes[::-1]] = np.arange(rows)[::-1]  # the last assignment stays
+    first[codes[::-1]] = np.arange(rows)[::-1]  # of several assignments, the last counts
     rank = np.argsort(np.argsort(first, kind="stable")).astype(codes.dtype)
     return sha256(rank[codes].data).digest()
 
@@ -481,7 +546,7 @@ def _canonical(codes: NDArray[np.signedinteger[Any]]) -> bytes:
 def _candidates(
     full: Sequence[_ColumnSummary], poll: Callable[[], object]
 ) -> Iterator[tuple[_ColumnSummary, _ColumnSummary]]:
-    """Yields pairs in which the first column determines the second, of three states or more, on a sample."""
+    """Yields pairs in which the first column determines the second on a sample; both have three states."""
     several = [one for one in full if one.different > 2]  # noqa: PLR2004
     if len(several) < 2:  # noqa: PLR2004 - a pair
         return
@@ -495,13 +560,13 @@ def _candidates(
         if 2 * one.different > rows or not fewer.size:
             continue
         order = np.argsort(codes[i], kind="stable")
-        same = np.diff(codes[i][order]) == 0  # neighbours in this order that agree in column i
+        same = np.diff(codes[i][order]) == 0  # neighbours in this order that are equal in column i
         differ = np.diff(codes[np.ix_(fewer, order)], axis=1)[:, same] != 0
         yield from ((one, several[j]) for j in fewer[~differ.any(axis=1)].tolist())
 
 
 def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> bool:
-    """Returns whether a column is a function of another one, on all rows and not by chance."""
+    """Returns whether a column determines another one on all rows, and not by chance."""
     by, values = one.column.codes, other.column.codes
     image = np.full(len(one.column.labels), GAP, dtype=values.dtype)
     image[by] = values
@@ -510,22 +575,15 @@ def _determines(one: _ColumnSummary, other: _ColumnSummary, least: float) -> boo
     shares = np.bincount(values) / values.size
     most = shares.max()
     groups = np.bincount(by)
-    # In logarithms, since a power of a share may be too small for a float.
+    # In logarithms: powers of shares underflow.
     chance = sum(
         m * log(most) + log(float(((shares / most) ** m).sum())) for m in groups[groups > 1].tolist()
     )
     return bool(chance < least)
 
 
-def _covariance(columns: Sequence[RawColumn]) -> Finding:
-    """Returns the finding that rows are a covariance matrix."""
-    names = tuple(column.name for column in columns)
-    sentence = f"a symmetric matrix of {columns[0].codes.size} rows, rather a covariance than rows of data"
-    return Finding("covariance", names, sentence, f"give {COVARIANCE} and {ROWS}, the number behind it")
-
-
 def _dropped(selection: Subtable) -> Iterator[Finding]:
-    """Yields a finding if more than half of the rows have a gap, and will be dropped."""
+    """Yields a finding if more than half of the rows have a missing value, and are dropped."""
     full = full_rows(selection.columns)
     times = np.ones(full.size) if selection.times is None else selection.times
     share = float(times[full].sum() / times.sum())
@@ -544,7 +602,7 @@ def _dropped(selection: Subtable) -> Iterator[Finding]:
 
 
 def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
-    """Yields a finding if one row has most of the weight."""
+    """Yields a finding if one row has more than half of the weight."""
     assert selection.weights is not None, "the coding names them"
     share = selection.weights.max() / selection.weights.sum()
     if selection.weights.size > 1 and share > _DOMINANT:
@@ -556,96 +614,13 @@ def _dominant(selection: Subtable, weights: str) -> Iterator[Finding]:
         )
 
 
-_SENTENCES = {
-    "near-empty": "columns that are nearly empty",
-    "constant": "constant columns",
-    "decimal-comma": "numbers with decimal commas, read as words",
-    "date": "dates or times, read as states",
-    "identifier": "columns that identify the rows",
-    "quantity": "quantities or codes, read as states without order",
-    "two-valued": "columns of two values, read as real numbers",
-    "skewed": "skewed columns, read as normally distributed",
-    "mixed": "words among numbers",
-    "sentinel": "values that may mean a missing one",
-    "count": "columns that may count how often a row occurs",
-    "header": "the first line may be a row, read as the names of columns",
-    "many-states": "columns with more states than the rows can feed",
-    "crowded": "cliques of the size requested have more cells than there are rows",
-    "duplicate": "copies of other columns",
-    "function": "functions of other columns",
-}
-_INSTEAD = {
-    "date": ", or derive a column such as the month or the weekday first",
-    "many-states": ", or merge rare states in the file",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Advice:
-    """What advice depends on.
-
-    Args:
-        raw: the columns.
-        coding: the user's choices.
-        words: that may mean a missing value, by column.
-        columns: their number.
-        treewidth: the largest one that the rows can feed.
-        discrete: whether columns become states.
-    """
-
-    raw: RawTable
-    coding: Coding
-    words: dict[str, list[str]]
-    columns: int
-    treewidth: int
-    discrete: bool
-
-    def on_words(self, names: Sequence[str]) -> str:
-        """Returns the advice on words among numbers."""
-        different = list(dict.fromkeys(word for listed in self.words.values() for word in listed))
-        gaps = _gap_words(self.raw, self.coding.missing_values)
-        treatment, otherwise = (
-            ("state", f"declare {STATES(names)}") if self.discrete else ("drop-rows", DROP(names))
-        )
-        return (
-            f"if they mean a missing value, give {MISSING_VALUES([*gaps, *different])} and "
-            f"{MISSING(treatment)}; otherwise correct them, or {otherwise}"
-        )
-
-
-def _finding(kind: str, found: Sequence[tuple[str, str]], given: _Advice) -> Finding:
-    """Returns the finding of one kind on several columns."""
+def _finding(kind: str, found: Sequence[tuple[str, str]], advice: _Advice) -> Finding:
+    """Returns the finding of one kind on some columns, each with its description."""
+    sentence, remedy = _TEXTS[kind]
     names = [name for name, _ in found]
     shown = "; ".join(f"'{name}' ({reason})" for name, reason in found[:_SHOWN])
-    sentence = f"{_SENTENCES[kind]}: {shown}{_more(found)}"
-    if kind == "decimal-comma":
-        advice = f"give {DECIMAL('comma')}, or remove commas between thousands"
-    elif kind == "quantity":
-        advice = f"cut numbers with {DISCRETISE('quantile:4')}; declare codes with {STATES(names)}"
-    elif kind == "two-valued":
-        others = f", and cut the other columns with {DISCRETISE('quantile:4')}" * (len(names) < given.columns)
-        advice = f"read states, with a discrete score such as bdeu or the kind states{others}"
-    elif kind == "skewed":
-        advice = "take logarithms first; graph selection can use ranks alone, with the kind nonparanormal"
-    elif kind in ("mixed", "sentinel"):
-        advice = given.on_words(names)
-    elif kind == "count":
-        advice = f"give {WEIGHTS(names[0])}, or leave it out with {DROP(names)}"
-    elif kind == "header":
-        advice = f"give {HEADER}"
-    elif kind == "crowded":
-        advice = f"ask for a smaller {TREEWIDTH(given.treewidth)}"
-    else:
-        advice = f"leave out with {DROP(names)}{_INSTEAD.get(kind, '')}"
-    return Finding(kind, tuple(names), sentence, advice)
+    return Finding(kind, tuple(names), f"{sentence}: {shown}{_more(found)}", remedy(names, advice))
 
 
 def _more(found: Sequence[Any]) -> str:
     return f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-
-
-def _gap_words(raw: RawTable, gaps: Sequence[str]) -> list[str]:
-    """Returns the words for a missing value that occur."""
-    labels = set().union(*(column.labels for column in raw.columns))
-    words = gap_words(gaps, typed=raw.typed)
-    return [word for word in gaps if word in words and word in labels]

@@ -1,8 +1,8 @@
 """Coding of raw columns as states or numbers: missing values, declared states, discretisation.
 
-The states of a column are its distinct values as written, numbers first, by value, then words in lexical
-order, last the state for a missing value. Declared states (of a schema, or of the file) keep their order and
-may be unobserved; an undeclared value is an error.
+The states of a column are its distinct values as written: numbers by value, then words in lexical order, then
+the state for a missing value. Declared states (of a schema, or of the file) keep their order and may be
+unobserved; an undeclared value is an error.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from jtsolve.tables.selection import Subtable
 
 FEW = 20
-"""A column of at most this many distinct numbers counts as discrete, even if they are fractions."""
+"""Most distinct numbers of a discrete column with fractions."""
 FEW_WHOLE = 24
-"""The same for whole numbers: hours and codes of classes are states; ages, and days of a month, are not."""
+"""The same for whole numbers: hours and codes of classes are states; ages and days of a month are not."""
 _SPIKE = 0.25
-"""Share of the rows from which a single value keeps a column of numbers from being real: most of its normal
-scores are equal, and cells differ in variance by chance."""
+"""Share of the rows from which a single value makes a column of numbers unfit for a real one: most of its
+normal scores would be equal, and variances would differ between cells by chance."""
 _SPIKED = Discretisation("quantile", 16)
-"""How such columns are cut: with fewer ranges, models of credit and census data lost a nat for each row."""
+"""Cuts of such columns: with fewer ranges, models of credit and census data lost a nat per row."""
 _OF_NUMBERS = ("em", "drop-rows", "drop-columns")
 """Treatments of gaps in real numbers."""
 
@@ -85,9 +85,7 @@ def _states(selection: Subtable, coding: Coding, source: str) -> DataTable:
     for row, (_, column_codes) in zip(codes, coded, strict=True):
         row[:] = column_codes
     codes.setflags(write=False)
-    remarks["states"] = (
-        "declared, or the distinct values as they are written: numbers by value, then words in order"
-    )
+    remarks["states"] = "declared, or the distinct values as written: numbers by value, then words in order"
     remarks |= kinds_remarks(dict(zip(names, (one for one, _ in coded), strict=True)))
     if cuts:
         remarks["cuts"] = {name: list(values) for name, values in cuts.items()}
@@ -98,13 +96,13 @@ def _states(selection: Subtable, coding: Coding, source: str) -> DataTable:
 
 
 def _gaps(columns: Sequence[RawColumn]) -> NDArray[np.bool_] | None:
-    """Returns which cells are missing; None if none is."""
+    """Returns which cells are missing, shape (columns, rows); None without any."""
     gaps = ~np.array([column.present() for column in columns])
     return gaps if gaps.any() else None
 
 
 def kinds_remarks(states: Mapping[str, ColumnStates]) -> dict[str, Any]:
-    """Returns remarks on the kinds of values that are not texts, and on states for a missing value."""
+    """Returns remarks on kinds of values other than texts, and on states for a missing value."""
     kinds = {name: one.kind for name, one in states.items() if one.kind != "text"}
     gaps = [name for name, one in states.items() if one.gap]
     return ({"kinds": kinds} if kinds else {}) | ({"missing_states": gaps} if gaps else {})
@@ -119,7 +117,7 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
         source: the file, for errors.
 
     Raises:
-        InputError: some are not; all are named.
+        InputError: some are not; the message names them.
     """
     if coding.discretise is not None:
         return
@@ -130,8 +128,7 @@ def require_states(columns: Sequence[RawColumn], coding: Coding, source: str) ->
             f"column{'s' * (len(continuous) > 1)} {name_list(continuous)}",
             "numbers with many distinct values are not states",
             f"cut them with {DISCRETISE('quantile:4')}; declare states with {STATES}, or cuts with {SCHEMA}; "
-            f"leave them out with {DROP(continuous)}; or use a score of real numbers "
-            f"({SCORE('cg')})",
+            f"leave them out with {DROP(continuous)}; or use a score of real numbers ({SCORE('cg')})",
         )
 
 
@@ -181,9 +178,8 @@ def _numbers(selection: Subtable, source: str, otherwise: str) -> ContinuousTabl
 def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTable:
     """Returns a table of states and of real numbers; one of states if no column is real.
 
-    Columns of many different numbers are real, unless the coding cuts them or declares their states; those in
-    which one value has a quarter of the rows or more are cut. The remarks say which, under "real" and
-    "spiked".
+    Columns of many different numbers are real, unless the coding cuts them or declares their states. Those in
+    which one value has a quarter of the rows or more are cut. The remarks name both, as "real" and "spiked".
 
     Args:
         raw: the columns as read.
@@ -191,12 +187,16 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
         source: the file, for errors.
 
     Raises:
-        InputError: a column that is declared real holds a word, or a real one has gaps that become states;
-            else as `to_states`.
+        InputError: a column declared real holds a word, a real one has gaps that would become states, or
+            as `to_states`.
         ChoiceError: there are weights.
     """
     selection = kept_columns(raw, coding, source)
-    numbers = [column for column in selection.columns if _is_real(column, coding)]
+    numbers = [
+        column
+        for column in selection.columns
+        if column.name in coding.real or (coding.discretise is None and is_quantity(column, coding))
+    ]
     for column in selection.columns:
         if column not in numbers:
             _require_finite(column, coding, source)
@@ -209,12 +209,20 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
     }
     coding = replace(coding, schema={**coding.schema, **cuts}, real=())
     if real:
-        _require_unweighted(coding, real)
+        if coding.weights is not None:
+            raise ChoiceError(
+                f"real columns do not support {WEIGHTS}, and {name_list(real)} are real; leave it out, or "
+                f"cut these with {DISCRETISE('quantile:4')}"
+            )
         if coding.missing in ("state", "impute-mode"):
-            _require_full(numbers, real, source)
-        gaps = any(column.name in real and column.gaps(None) for column in numbers)
+            for column in numbers:
+                if column.name in real and (count := column.gaps()):
+                    reason = f"{count} values are missing, and the column is real"
+                    remedy = f"give {MISSING('em')} or drop-rows, or cut it with {DISCRETISE('quantile:4')}"
+                    raise InputError(source, f"column '{column.name}'", reason, remedy)
+        gaps = any(column.name in real and column.gaps() for column in numbers)
         selection = without_gaps(selection, coding, source, _OF_NUMBERS if gaps else TREATMENTS[1:])
-        if selection.weights is not None:  # rows that were merged as they were read
+        if selection.weights is not None:  # equal rows were merged on reading
             repeated = np.repeat(np.arange(selection.weights.size), selection.weights)
             columns = [replace(column, codes=column.codes[repeated]) for column in selection.columns]
             selection = replace(selection, columns=columns, weights=None)
@@ -234,18 +242,11 @@ def to_mixed(raw: RawTable, coding: Coding, source: str) -> DataTable | MixedTab
     return MixedTable(names, states, values, MappingProxyType(remarks))
 
 
-def _is_real(column: RawColumn, coding: Coding) -> bool:
-    """Returns whether a column is real, or would be without its spike."""
-    return column.name in coding.real or (coding.discretise is None and is_quantity(column, coding))
-
-
 def _spike(column: RawColumn, selection: Subtable, coding: Coding) -> str | None:
-    """Returns the value of a column that has too many rows for a real one, in words; None if none has."""
+    """Returns a description of the value with too many rows for a real column; None without such a value."""
     if column.name in coding.real:
         return None
-    present = column.present()
-    weights = None if selection.weights is None else selection.weights[present]
-    counts = np.bincount(column.codes[present], weights)
+    _, counts = column.counts(selection.weights)
     share = counts.max() / counts.sum()
     if share < _SPIKE:
         return None
@@ -253,39 +254,18 @@ def _spike(column: RawColumn, selection: Subtable, coding: Coding) -> str | None
 
 
 def _require_finite(column: RawColumn, coding: Coding, source: str) -> None:
-    """Checks that a column of many numbers holds no infinite one."""
+    """Checks that a column of many numbers holds no infinity."""
     word = None if coding.declares(column.name) or column.states is not None else column.first_word()
     if word is None or word.lstrip("+-").lower() not in {"inf", "infinity"}:
         return
-    numbers = column.numbers()[column.occurring()]
-    if np.isfinite(numbers).sum() > FEW:
+    if np.isfinite(column.occurring_numbers()).sum() > FEW:
         raise InputError(
             source,
             f"column '{column.name}'",
-            f"'{word}' is infinite, and no real number",
+            f"'{word}' is infinite, not a real number",
             f"correct the value; declare {MISSING_VALUES([word])} if it means a missing one; or "
             f"{STATES([column.name])}",
         )
-
-
-def _require_unweighted(coding: Coding, real: Sequence[str]) -> None:
-    if coding.weights is not None:
-        raise ChoiceError(
-            f"real columns do not support {WEIGHTS}, and {name_list(real)} are real; leave it out, or cut "
-            f"these with {DISCRETISE('quantile:4')}"
-        )
-
-
-def _require_full(numbers: Sequence[RawColumn], real: Sequence[str], source: str) -> None:
-    """Checks that real columns have no gaps, which the coding turns into states."""
-    for column in numbers:
-        if column.name in real and (gaps := column.gaps(None)):
-            raise InputError(
-                source,
-                f"column '{column.name}'",
-                f"{gaps} values are missing, and the column is real",
-                f"give {MISSING('em')} or drop-rows, or cut it with {DISCRETISE('quantile:4')}",
-            )
 
 
 def _require_numbers(column: RawColumn, source: str, remedy: str) -> None:
@@ -298,21 +278,18 @@ def is_quantity(column: RawColumn, coding: Coding) -> bool:
     """Returns whether a column holds many different numbers, and no states of it are declared."""
     if column.states is not None or coding.declares(column.name):
         return False
-    if len(column.labels) <= FEW:  # labels that do not occur change nothing, and rows need not be counted
+    if len(column.labels) <= FEW:  # saves counting the rows
         return False
-    occurring = column.occurring()
-    if occurring.size <= FEW:
-        return False
-    different = np.unique(column.numbers()[occurring])
+    different = np.unique(column.occurring_numbers())
     few = FEW if (different % 1 != 0).any() else FEW_WHOLE
     return bool(different.size > few and not np.isnan(different).any())
 
 
 def is_continuous(column: RawColumn, coding: Coding) -> bool:
-    """Returns whether a quantity has more numbers than states are allowed, or some with fractions."""
+    """Returns whether a quantity has fractions, or more numbers than a column may have states."""
     if not is_quantity(column, coding):
         return False
-    different = np.unique(column.numbers()[column.occurring()])
+    different = np.unique(column.occurring_numbers())
     return different.size > coding.max_states or bool((different % 1 != 0).any())
 
 
@@ -333,7 +310,7 @@ def coded_column(
         selection: the columns and weights, for cuts at quantiles or by class.
 
     Raises:
-        InputError: it has too many states, undeclared values, or a class that cannot cut it.
+        InputError: it has too many states, undeclared values, or a class by which it cannot be cut.
     """
     declared = coding.schema.get(column.name, column.states)
     if declared is not None and isinstance(declared[0], float):
@@ -345,7 +322,7 @@ def coded_column(
         declared = column.states
     states, codes = _labelled(column, tuple(map(str, declared)) if declared else None, coding, source)
     gaps = codes == GAP
-    if gaps.any():  # impute-mode, or em, which begins with it
+    if gaps.any():  # impute-mode, from which em also starts
         counted = None if selection.weights is None else selection.weights[~gaps]
         times = np.bincount(codes[~gaps], counted, minlength=len(states.labels))
         codes[gaps] = np.argmax(times)
@@ -355,7 +332,7 @@ def coded_column(
 def _found_cuts(
     column: RawColumn, discretise: Discretisation, selection: Subtable, source: str
 ) -> tuple[float, ...]:
-    """Returns the cuts of a continuous column, from the rows where it, and any class, is present."""
+    """Returns the cuts of a continuous column, from the rows in which it and the class are present."""
     present = column.present()
     classes = selection.classes if discretise.method == "mdlp" else None
     if classes is not None:
@@ -373,7 +350,7 @@ def _found_cuts(
 
 
 def _cut(column: RawColumn, cuts: tuple[float, ...], source: str) -> RawColumn:
-    """Returns the column with ranges in place of numbers."""
+    """Returns the column with the ranges of its numbers as states."""
     _require_numbers(column, source, "correct the value, or declare states instead of cuts")
     labels = range_labels(cuts)
     places = np.searchsorted(np.array(cuts), column.numbers(), side="left").astype(np.int32)
@@ -402,18 +379,15 @@ def _labelled(
     """Returns the states of a column and the code of each row; `GAP` where it is to be imputed."""
     occurring = [column.labels[code] for code in column.occurring()]
     if declared is not None:
-        # Declared by the user, numbers may be codes such as 01067.
+        # Numbers declared by the user may be codes such as 01067.
         own = column.kind if column.states == declared or column.kind == "text" else None
         states = ColumnStates(declared, own or kind_of_texts(declared))
         places = states.places(column.labels, column.kind)
         unseen = sorted(column.labels[code] for code in column.occurring() if places[code] < 0)
         if unseen:
-            raise InputError(
-                source,
-                f"column '{column.name}'",
-                f"'{unseen[0]}' is not among its declared states, {name_list(declared)}",
-                "correct the value, or declare the state",
-            )
+            reason = f"'{unseen[0]}' is not among its declared states, {name_list(declared)}"
+            remedy = "correct the value, or declare the state"
+            raise InputError(source, f"column '{column.name}'", reason, remedy)
     elif len(occurring) > coding.max_states:
         raise InputError(
             source,
@@ -430,7 +404,7 @@ def _labelled(
     codes: NDArray[np.signedinteger[Any]] = column.recoded(np.array(places, dtype=np.int32)).codes.astype(
         signed_type(len(states.labels) + 1), copy=False
     )
-    if column.gaps(None) > 0 and coding.missing == "state":
+    if column.gaps() > 0 and coding.missing == "state":
         codes[codes == GAP] = len(states.labels)
         states = ColumnStates((*states.labels, gap_label(states.labels)), states.kind, gap=True)
     return states, codes
@@ -439,12 +413,12 @@ def _labelled(
 def widened(
     table: DataTable, states: Mapping[str, ColumnStates], more: Mapping[str, Sequence[str]]
 ) -> DataTable:
-    """Returns a table whose columns have further states, without rows, in the usual order.
+    """Returns a table whose columns have further, unobserved states, in the usual order.
 
     Args:
         table: the data.
         states: of its columns.
-        more: labels by column. Values of another kind make texts of all of its states.
+        more: labels by column. If one is of another kind than the column, all its states become texts.
     """
     if not more:
         return table

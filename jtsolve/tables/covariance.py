@@ -1,7 +1,8 @@
-"""Covariance matrices in place of rows: read, checked, and held as points that have the covariance.
+"""Covariance matrices in place of rows: read, checked, and represented by points with that covariance.
 
-A score of real numbers reads the covariance of the columns and the number of rows, and nothing else. With the
-correlations R = V Λ Vᵀ and the deviations D, the 2n points ±√n D V √Λ have the mean 0 and the covariance.
+Scores of real numbers depend only on the covariance of the columns and the number of rows. With the
+correlation matrix R = V Λ Vᵀ and the diagonal matrix D of standard deviations, the 2n points in the columns
+of ±√n D V √Λ have mean 0 and covariance D R D.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
     from jtsolve.tables.raw import RawColumn, RawTable
 
 _ASYMMETRY = 1e-8
-"""Largest difference between two halves, as a correlation: more than rounding."""
+"""Largest difference between R and Rᵀ that counts as rounding."""
 _NEGATIVE = 1e-8
-"""Largest negative eigenvalue, relative to the largest: rounding in a matrix of nine digits."""
+"""Size of a negative eigenvalue, relative to the largest, that counts as rounding to nine digits."""
 _ALLOWED = ("columns", "drop", "decimal", "missing_values", "max_states")
-"""Options of data that a covariance may have."""
+"""Options of data that apply to a covariance."""
 _LEAST_COLUMNS = 3
-"""Columns from which a symmetric table of numbers is rather a covariance than chance."""
+"""Fewest columns of a table that is recognised as a covariance: smaller ones may be symmetric by chance."""
 
 
 def table_of_covariance(
@@ -43,12 +44,12 @@ def table_of_covariance(
     source: str,
     remarks: Mapping[str, Any] = MappingProxyType({}),
 ) -> ContinuousTable:
-    """Returns a table of points with a covariance.
+    """Returns a table of points with a given covariance.
 
     Args:
         names: of the columns.
         covariance: shape (n, n), the sum of products divided by the number of rows.
-        rows: behind it.
+        rows: the number of rows behind it.
         source: for messages.
         remarks: for the provenance.
 
@@ -90,14 +91,21 @@ def to_covariance(
         coding: the columns to keep.
         rows: the number of rows behind it.
         source: for messages.
-        labels: of the rows, which are then not among the columns; None if there are none.
+        labels: of the rows, if they are not in a column; None otherwise.
 
     Raises:
         ChoiceError: the coding has an option that applies to rows only.
         InputError: the matrix is not square, a value is missing or not a number, or rows and columns have
             different names; or as `table_of_covariance`.
     """
-    _require_plain(coding)
+    given = {one.metadata["option"]: getattr(coding, one.name) for one in fields(Coding)}
+    refused = [
+        str(option)
+        for option, value in given.items()
+        if option.name not in _ALLOWED and value and value != option.default
+    ]
+    if refused:
+        raise ChoiceError(f"a covariance has no rows to which {', '.join(refused)} applies; leave it out")
     columns = list(raw.columns)
     if labels is None and (not columns[0].name or _is_words(columns[0], len(columns) - 1)):
         first, *columns = columns
@@ -129,7 +137,7 @@ def labels_of_rows(data: Frame) -> list[str] | None:
 
 
 def is_covariance(columns: Sequence[RawColumn]) -> bool:
-    """Returns whether the rows of a table are a covariance matrix of its columns, labels of rows apart."""
+    """Returns whether the rows of a table, apart from labels, are a covariance matrix of its columns."""
     if columns and _is_words(columns[0], len(columns) - 1):
         columns = columns[1:]
     n = len(columns)
@@ -138,19 +146,19 @@ def is_covariance(columns: Sequence[RawColumn]) -> bool:
     if any((column.codes < 0).any() for column in columns):
         return False
     matrix = np.array([column.numbers()[column.codes] for column in columns])
-    variances = np.diag(matrix)
-    if not (np.isfinite(matrix).all() and (variances > 0).all()):
+    if not np.isfinite(matrix).all():
         return False
-    correlation = matrix / np.sqrt(np.outer(variances, variances))
-    if np.abs(correlation - correlation.T).max() > _ASYMMETRY:
+    try:
+        table_of_covariance([column.name for column in columns], matrix, n, "")
+    except InputError:
         return False
-    return bool(np.linalg.eigvalsh(correlation)[0] > -_NEGATIVE * n)
+    return True
 
 
 def _is_words(column: RawColumn, rows: int) -> bool:
-    """Returns whether a column has a label, no number, for each of as many rows."""
+    """Returns whether a column has this many rows, and a label that is no number in each."""
     there = column.codes.size == rows and bool(column.present().all())
-    return there and bool(np.isnan(column.numbers()[column.occurring()]).all())
+    return there and bool(np.isnan(column.occurring_numbers()).all())
 
 
 def _numbers(column: RawColumn, source: str) -> NDArray[np.float64]:
@@ -161,14 +169,3 @@ def _numbers(column: RawColumn, source: str) -> NDArray[np.float64]:
         place = f"column '{column.name}', row {row + 1}"
         raise InputError(source, place, reason, "give a covariance for every pair of columns")
     return numbers
-
-
-def _require_plain(coding: Coding) -> None:
-    given = {one.metadata["option"]: getattr(coding, one.name) for one in fields(Coding)}
-    refused = [
-        str(option)
-        for option, value in given.items()
-        if option.name not in _ALLOWED and value and value != option.default
-    ]
-    if refused:
-        raise ChoiceError(f"a covariance has no rows to which {', '.join(refused)} applies; leave it out")

@@ -1,8 +1,8 @@
 """Tables of counts: crosstabs become rows of states with a column of counts, `Freq`, as in R.
 
-A frame of `pandas.crosstab` names both of its axes, which are the variables; so does a Series of counts by a
-named index, as of `value_counts`. A wide table, of a file or another frame, has the states of one variable as
-the names of columns of counts; `Coding.crosstab` names the variable.
+In a frame of `pandas.crosstab`, the names of both axes are the variables; in a Series of counts, as of
+`value_counts`, the names of its index. A wide table, of a file or another frame, has columns of counts whose
+names are the states of one variable; `Coding.crosstab` names that variable.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 FREQ = "Freq"
 _MARGINS = ("all", "sum", "total", "totals")
 _FEW = 20
-"""States of a variable of a table of counts that is recognised; more rows are rather those of a data set."""
+"""Most states of a variable in a table that is recognised as one of counts; larger ones are rather data."""
 
 
 def counts_in_rows(data: Frame, given: Mapping[str, Any]) -> tuple[Frame, Mapping[str, Any]]:
-    """Returns data and the options to read them, a pandas table of counts as rows with weights.
+    """Returns data and the options to read them; a pandas table of counts becomes rows with weights.
 
     Args:
         data: of any kind.
-        given: options by name. `crosstab`: True or False if known; None for `is_crosstab`.
+        given: options by name. `crosstab`: whether data are a pandas table of counts; None for `is_crosstab`.
 
     Raises:
         ChoiceError: `crosstab` is True, and the data are no frame of pandas.
@@ -102,7 +102,7 @@ def in_rows(data: Any) -> Any:
 
 
 def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding]:
-    """Returns a wide table as rows with counts, and the coding of these; others as they are.
+    """Returns a wide table as rows with counts, and their coding; without `coding.crosstab`, its arguments.
 
     Args:
         raw: the columns as read.
@@ -130,8 +130,8 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
     counts = [by_name[one] for one in counted]
     remedy = f"correct it, or name the columns of counts: {CROSSTAB('NAME=FIRST,SECOND')}"
     for column in counts:
-        if column.gaps(None) or (word := column.first_word()) is not None:
-            what = "a missing value" if column.gaps(None) else f"'{word}'"
+        if column.gaps() or (word := column.first_word()) is not None:
+            what = "a missing value" if column.gaps() else f"'{word}'"
             raise InputError(source, f"column '{column.name}'", f"{what} is no count", remedy)
     numbers = np.array([column.numbers()[column.codes] for column in counts])
     last = held[0].codes[-1]
@@ -156,7 +156,8 @@ def melted(raw: RawTable, coding: Coding, source: str) -> tuple[RawTable, Coding
 def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) -> None:
     """Checks that neither the last row nor the last column is a margin.
 
-    Either may be the sum of the others by chance: it is a margin if its label says so, or if both are sums.
+    One of them may be the sum of the others by chance: it is a margin if its label is one of a margin, or if
+    both are sums.
 
     Args:
         counts: shape (rows, columns).
@@ -164,7 +165,7 @@ def _require_no_margins(counts: NDArray[Any], ends: Sequence[str], source: str) 
         source: for messages.
 
     Raises:
-        InputError: one is.
+        InputError: one of them is.
     """
     sums = [len(table) > 2 and bool((table[:-1].sum(0) == table[-1]).all()) for table in (counts, counts.T)]  # noqa: PLR2004 - of two or more
     for end, is_sum in zip(ends, sums, strict=True):

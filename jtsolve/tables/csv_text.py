@@ -1,7 +1,7 @@
 """CSV and other delimited text, and the `.dat` files of GOBNILP and blip.
 
-Text is read in blocks, so that memory does not grow with the file. Blocks without quotation marks are parsed
-by polars; from the first block with one on, by the slower `csv` module.
+Text is read in blocks, so that memory does not grow with the file. Polars parses blocks without quotation
+marks; from the first quotation mark on, the slower `csv` module does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.source import Lines
 
 _LINES_AHEAD = 20
-"""Lines after the first from which the separator is detected."""
+"""Lines after the first that are examined to detect the separator."""
 
 _QUOTED_VALUES = 1 << 19
 """Values of quoted text held as strings at a time: a tenth of a second of work."""
@@ -72,11 +72,11 @@ def read_separated(lines: Lines, intake: Intake, *, header: bool, separator: str
 
 
 def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
-    """Returns the first of tab, comma, semicolon, pipe and blank outside quotes; comma if there is none.
+    """Returns the first of tab, comma, semicolon, pipe and blank that fits; comma if there is none.
 
-    Where every comma is within a number and there are semicolons, the commas are decimal marks. A mark that
-    occurs equally often in all lines, if the first one does not, is the separator: the others are in names.
-    A pipe is one only if it does.
+    Marks within quotes do not count. If there are semicolons and every comma is within a number, the commas
+    are decimal marks. Otherwise, the first mark that occurs equally often in all lines is preferred, since
+    the others may be part of names; a pipe is a separator only then.
     """
     text, *others = (re.sub(r'"[^"]*"', "", one.strip()) for one in (line, *ahead))
     marks = [mark for mark in "\t,;" if mark in text]
@@ -91,10 +91,10 @@ def _guess_separator(line: str, ahead: Sequence[str] = ()) -> str:
 
 
 def _have_labels(first: str, ahead: Sequence[str], separator: str) -> bool:
-    """Returns whether all lines have a value more than the first: labels of rows, as R's write.table writes.
+    """Returns whether lines begin with labels of rows, as of R's write.table: the header has none for them.
 
-    There are several lines, and labels differ. If the last value is empty in all lines, they end with a
-    separator.
+    Then all lines have one value more than the first, and the labels differ. One line proves nothing; an
+    empty last value in all lines means that they end with a separator.
     """
     width = len(_words(first, separator))
     rows = [_words(line, separator) for line in ahead]
@@ -109,7 +109,7 @@ def _words(line: str, separator: str) -> list[str]:
 
 
 def _in_doubles(line: str) -> str:
-    """Returns a line with quotation marks within values doubled, before which R puts a backslash."""
+    """Returns a line with doubled quotation marks within values, where R writes a backslash before them."""
     return line.replace('\\"', '""')
 
 
@@ -153,9 +153,9 @@ def _add_pieces(
 
 
 def _characters(text: bytes, height: int, width: int, mark: str) -> NDArray[np.uint8] | None:
-    """Returns the values of lines, shape (width, height), if each is one ASCII character.
+    """Returns the values of lines, shape (width, height), if each is one ASCII character; None otherwise.
 
-    The lines are known to have `width` − 1 separators each; then these are all the odd places.
+    Each line has `width` − 1 separators, which then have the odd positions.
     """
     if len(text) != 2 * width * height - 1 or not text.isascii():
         return None
@@ -165,7 +165,7 @@ def _characters(text: bytes, height: int, width: int, mark: str) -> NDArray[np.u
 
 
 def _checked(piece: bytes, number: int, width: int, separator: str, source: str) -> list[bytes]:
-    """Returns the non-blank lines, separating blanks turned into tabs; checks the number of values."""
+    """Returns the non-blank lines, with tabs for separating blanks, after checking the number of values."""
     if separator == " ":
         piece = re.sub(rb"(?m)^\t|\t$", b"", re.sub(rb"[ \t]+", b"\t", piece))
         separator = "\t"
@@ -186,8 +186,8 @@ def _quoted_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yields the rows of text with quoted values (RFC 4180), each with the number of its last line.
 
-    Quoted values may contain separators and newlines. Blank lines are skipped. In text of R, where rows are
-    labelled or blanks separate, a quotation mark within a value has a backslash before it.
+    Quoted values may contain separators and newlines. Blank lines are skipped. In text of R (labelled rows,
+    or blanks as separators), a quotation mark within a value follows a backslash.
     """
     number, piece = next(pieces)
     texts = chain([piece], (piece for _, piece in pieces))
@@ -202,22 +202,18 @@ def _quoted_rows(
             if len(row) > 1 or any(field.strip() for field in row):
                 yield number + reader.line_num - 1, [field.strip() for field in row]
     except csv.Error as error:
-        raise InputError(
-            source,
-            f"line {number + reader.line_num - 1}",
-            f"the quotes do not close ({error})",
-            "check the quotes",
-        ) from None
+        reason = f"the quotes do not close ({error})"
+        raise InputError(source, f"line {number + reader.line_num - 1}", reason, "check the quotes") from None
 
 
 def _between_blanks(line: str) -> str:
-    """Returns a line for the `csv` module, which skips blanks, but not tabs, and none at the ends."""
+    """Returns a line for the `csv` module, which skips blanks, but not tabs, nor blanks at the ends."""
     text = line.strip(" \t\n")
     return (text if '"' in text else text.replace("\t", " ")) + "\n"
 
 
 def _add_rows(rows: Iterator[tuple[int, list[str]]], gatherer: Gatherer, source: str) -> None:
-    """Adds rows of words; their line numbers are for messages."""
+    """Adds rows of texts; messages have their line numbers."""
     import polars as pl
 
     width = len(gatherer.names)
@@ -236,8 +232,7 @@ def _no_rows(source: str) -> InputError:
 def read_dat(lines: Lines, intake: Intake) -> RawTable:
     """Returns the table in a `.dat` file: names, then numbers of states, then rows of states 0, 1, ….
 
-    The declared numbers of states hold even where some do not occur. Lines above them that begin with # are
-    comments.
+    All declared states count, observed or not. Lines above them that begin with # are comments.
 
     Raises:
         InputError: the text violates the format.
@@ -250,21 +245,14 @@ def read_dat(lines: Lines, intake: Intake) -> RawTable:
             heads.append((number, line.split()))
     (first, names), (second, numbers) = heads
     if not names or len(numbers) != len(names) or not all(re.fullmatch("[0-9]{1,9}", n) for n in numbers):
-        raise InputError(
-            source,
-            f"line {second or max(2, first + 1)}",
-            "the number of states of every column is expected here, as in files of GOBNILP and blip",
-            "rename the file to .txt if it is another kind of delimited text",
-        )
+        reason = "the number of states of every column is expected here, as in files of GOBNILP and blip"
+        remedy = "rename the file to .txt if it is another kind of delimited text"
+        raise InputError(source, f"line {second or max(2, first + 1)}", reason, remedy)
     require_distinct(names, source)
     for name, word in zip(names, numbers, strict=True):
         if not 1 <= int(word) <= _MOST_STATES:
-            raise InputError(
-                source,
-                f"line {second}",
-                f"'{name}' has {word} states",
-                f"give a number between 1 and {_MOST_STATES}",
-            )
+            reason = f"'{name}' has {word} states"
+            raise InputError(source, f"line {second}", reason, f"give a number between 1 and {_MOST_STATES}")
     gatherer = Gatherer(names, intake)
     _add_pieces(iter(lines), gatherer, " ", source)
     if not gatherer.rows:

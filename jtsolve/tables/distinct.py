@@ -1,8 +1,8 @@
 """Distinct rows of integers and their counts, merged by polars.
 
-A merge needs `_BYTES_A_ROW` and `_TIMES_A_VALUE` times the values, for the rows kept so far and those added
-since the last merge. It is due when those added are as many as those kept, and at least `_LEAST`: each row is
-merged twice on average even if all differ.
+A merge involves the rows kept so far and those added since the last merge. Its memory is `_BYTES_A_ROW` for
+each row, plus `_TIMES_A_VALUE` times the size of the values. It takes place when at least as many rows were
+added as are kept, and at least `_LEAST`, so that each row is merged twice on average even if all differ.
 """
 
 from __future__ import annotations
@@ -23,21 +23,17 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import DataTable
 
 _LEAST = 1 << 18
-"""Rows to add before a merge: few enough to hold them, enough to make the overhead of polars negligible."""
+"""Rows to add before a merge: few enough for the memory, and enough to make the overhead negligible."""
 _TIMES_A_VALUE, _BYTES_A_ROW = 3, 256
 """Peak of a merge, measured with polars 2.1 on rows that all differ, 2 to 1000 columns of 1 to 4 bytes:
 polars concatenates rows, encodes them as keys, lists the positions of each in a hash table, and gathers."""
 _TIMES = "times"
 _FEW_COLUMNS, _TIMES_MORE = 64, 8
-"""Columns of a wide table compared first, and their growth factor: at most a seventh of the work."""
+"""Columns of a wide table that are compared first, and their growth factor: a seventh of the work at most."""
 ONCE: NDArray[np.int64] = np.empty(0, np.int64)
 """Multiplicities of rows that all count once, for kernels. Read-only as those of a table: otherwise
 numba, which distinguishes the two, would compile every kernel twice."""
 ONCE.flags.writeable = False
-
-
-def _grant(_size: int) -> None:
-    """Grants any memory."""
 
 
 class DistinctRows:
@@ -47,7 +43,7 @@ class DistinctRows:
         require_memory: called with the bytes of each merge before it; raises an error to refuse them.
     """
 
-    def __init__(self, require_memory: Callable[[int], object] = _grant) -> None:
+    def __init__(self, require_memory: Callable[[int], object] = lambda _size: None) -> None:
         require_threads()
         self._require_memory = require_memory
         self._frames: list[pl.DataFrame] = []
@@ -92,8 +88,8 @@ class DistinctRows:
 def merged_rows(table: DataTable) -> DataTable:
     """Returns the distinct rows of a table with their counts, or the table itself if more than half differ.
 
-    Weighted rows take longer to count, so that merging has to halve the rows to pay. Rows that differ in some
-    columns differ: of a wide table, a few columns usually show that merging does not pay.
+    Counting weighted rows is slower, so that merging pays only if it halves their number. Rows that differ in
+    some columns differ: for a wide table, a few columns usually show that merging does not pay.
     """
     columns = _FEW_COLUMNS
     while table.weights is None and _TIMES_MORE * columns <= table.n:

@@ -1,4 +1,4 @@
-"""Whether this process has the threads of polars, which a fork does not copy."""
+"""A guard against processes without the threads of polars: a fork does not copy them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from time import monotonic, sleep
 from jtsolve.errors import ChoiceError
 
 _THREADS = Path("/proc/self/task")
-"""Threads of this process, on Linux, where processes are forked by default up to Python 3.13."""
+"""Threads of this process on Linux, where multiprocessing forks by default up to Python 3.13."""
 _WORKER = re.compile(r"polars-\d+\s")
 
 _NAMED_SECONDS = 1.0
-"""In which a thread that is started has given itself its name."""
+"""Time within which a new thread has set its name."""
 
 
 def require_threads() -> None:
-    """Refuses work in a forked process whose parent had started the threads of polars: it would never end.
+    """Refuses work in a forked process whose parent had started the threads of polars: it would hang.
 
     Raises:
         ChoiceError: explains how to start processes.
@@ -36,7 +36,7 @@ def require_threads() -> None:
 def _has_threads(_process: int) -> bool:
     import polars as pl
 
-    pl.thread_pool_size()  # starts them, unless the parent has
+    pl.thread_pool_size()  # starts the threads, unless the parent has started them
     end = monotonic() + _NAMED_SECONDS
     while _THREADS.is_dir() and not any(map(_is_worker, _THREADS.iterdir())):
         if monotonic() > end:
@@ -49,4 +49,4 @@ def _is_worker(thread: Path) -> bool:
     try:
         return _WORKER.match((thread / "comm").read_text("utf-8")) is not None
     except (FileNotFoundError, ProcessLookupError):
-        return False  # it has ended
+        return False  # the thread has ended

@@ -1,13 +1,12 @@
-"""Data frames of pandas, polars and Arrow, numpy arrays and dictionaries of columns: in, and out again.
+"""Data frames of pandas, polars and Arrow, numpy arrays and dictionaries of columns, as input and output.
 
-Each becomes a polars frame, which is read by the rules for typed files: the states are True and False, whole
-numbers without ".0", midnights as dates. Declared categories (pandas, `polars.Enum`) are the states, in their
-order. None of these packages but polars has to be installed.
+Each input becomes a polars frame, which is read like a typed file: booleans become True and False, whole
+numbers lose their ".0", and midnights become dates. Declared categories (pandas, `polars.Enum`) are the
+states, in their order. Of these packages, only polars has to be installed.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -37,10 +36,10 @@ Frame: TypeAlias = Any
 """A DataFrame, an Arrow table, a dictionary of columns, or an array of shape (rows, columns)."""
 
 FRAME = "the data frame"
-"""Its name in messages."""
+"""The name of a frame in messages."""
 
 _MOST_VALUES = 1 << 16
-"""Most distinct values of a column that are remembered: far more than a column has states."""
+"""Maximum number of original values that a style keeps for a column: far more than a column has states."""
 
 
 def is_path(data: Frame) -> TypeGuard[str | Path]:
@@ -49,7 +48,7 @@ def is_path(data: Frame) -> TypeGuard[str | Path]:
 
 
 def is_listing(value: object) -> bool:
-    """Returns whether a value holds several: it can be iterated over, and is no text."""
+    """Returns whether a value is a collection: iterable, but no text."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes)
 
 
@@ -60,7 +59,7 @@ def is_pandas(data: Frame) -> bool:
 
 
 def has_index(data: Frame) -> bool:
-    """Returns whether the rows have labels, which are not a column: a pandas index other than 0, 1, …."""
+    """Returns whether the rows have labels outside the columns: a pandas index other than 0, 1, …."""
     return is_pandas(data) and not isinstance(data.index, sys.modules["pandas"].RangeIndex)
 
 
@@ -68,9 +67,9 @@ class Columns(NamedTuple):
     """The columns of a frame, as polars holds them.
 
     Attributes:
-        frame: numbers, booleans, times and texts; categories for types unknown to polars.
+        frame: numbers, booleans, times and texts; categories for types that polars lacks.
         kinds: of the values of these categories, by column; None if all are missing.
-        observed: columns whose categories are those that occur, and not declared.
+        observed: columns whose categories are the values that occur, rather than declared ones.
     """
 
     frame: pl.DataFrame
@@ -83,10 +82,10 @@ def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -
 
     Args:
         data: the frame.
-        wants: whether a column of this name is needed; the others are empty in the frame returned.
+        wants: whether the column of this name is needed; other columns are null in the frame returned.
 
     Raises:
-        InputError: it is not a frame, lengths differ, names repeat, or values cannot be states.
+        InputError: the value is not a frame, lengths differ, names repeat, or values cannot be states.
     """
     import polars as pl
 
@@ -97,7 +96,7 @@ def columns_in(data: Frame, wants: Callable[[str], bool] = lambda _name: True) -
     if repeated or "" in names[1:]:
         reason = f"two columns are called '{repeated[0]}'" if repeated else "a column has an empty name"
         raise InputError(FRAME, "columns", reason, "give every column a unique name")
-    # If none is needed, read the first, since rows are counted.
+    # If no column is needed, the first gives the number of rows.
     places = [at for at, name in enumerate(names) if wants(name)] or range(len(names[:1]))
     kinds: dict[str, ValueKind | None] = {}
     observed: set[str] = set()
@@ -116,13 +115,13 @@ def column_texts(names: Iterable[Any]) -> list[str]:
 
 
 def relabelled(names: Iterable[Any]) -> dict[str, Any]:
-    """Returns the names that are not as they are written here, by the latter."""
+    """Returns the original names of columns whose names are not texts, by text."""
     held = list(names)
     return {name: one for name, one in zip(column_texts(held), held, strict=True) if name != one}
 
 
 def labels_in(data: Frame) -> dict[str, Any]:
-    """Returns `relabelled` of the columns of a frame; of a path, nothing."""
+    """Returns `relabelled` of the columns of a frame; nothing for a path."""
     if is_path(data):
         return {}
     if hasattr(data, "collect_schema"):  # of polars; lazy ones are not read
@@ -131,7 +130,7 @@ def labels_in(data: Frame) -> dict[str, Any]:
 
 
 def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
-    """Returns the names, of any type, and the columns of a frame, uncopied; an array has V1, V2, ….
+    """Returns the names, of any type, and the columns of a frame, uncopied; those of an array are V1, V2, ….
 
     Raises:
         InputError: the value is no table.
@@ -150,7 +149,7 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
         data = data.collect()
     elif hasattr(data, "__arrow_c_stream__") and not (isinstance(data, pl.Series) or is_pandas(data)):
         with readable(FRAME, "Arrow"):
-            data = in_known_zones(pl.DataFrame(data).lazy()).collect()
+            data = pl.DataFrame(_in_utc(data))
     if isinstance(data, pl.DataFrame):
         return data.columns, data.get_columns()
     raise InputError(
@@ -164,7 +163,7 @@ def named_columns(data: Frame) -> tuple[list[Any], list[Any]]:
 
 @contextmanager
 def readable(name: str, suffix: str) -> Iterator[None]:
-    """Translates the errors of polars, and admits time zones that are offsets; see `in_known_zones`.
+    """Translates the errors of polars.
 
     Args:
         name: of the file or frame.
@@ -175,10 +174,9 @@ def readable(name: str, suffix: str) -> Iterator[None]:
     """
     import polars as pl
 
-    os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")  # else it panics, with a stack trace
     try:
         yield
-    except pl.exceptions.PanicException:  # a BaseException: damage that polars does not foresee
+    except pl.exceptions.PanicException:  # a BaseException, on damage that polars does not expect
         raise InputError(
             name, "", f"it is damaged: polars fails to read it as {suffix}", "write the file again"
         ) from None
@@ -187,19 +185,27 @@ def readable(name: str, suffix: str) -> Iterator[None]:
         raise InputError(name, "", f"it cannot be read as {suffix} ({cause})", "check the file") from None
 
 
-def in_known_zones(lazy: pl.LazyFrame) -> pl.LazyFrame:
-    """Returns a frame with UTC in place of offsets such as +05:30, which are no time zones of polars."""
-    import polars as pl
+def _in_utc(data: Any) -> Any:
+    """Returns a table of pyarrow with UTC in place of offsets; other data as they are."""
+    pyarrow = sys.modules.get("pyarrow")
+    if pyarrow is None or not isinstance(data, pyarrow.Table | pyarrow.RecordBatch):
+        return data
+    fields = [
+        one.with_type(pyarrow.timestamp(one.type.unit, "UTC"))
+        if is_offset(getattr(one.type, "tz", None))
+        else one
+        for one in data.schema
+    ]
+    return data.cast(pyarrow.schema(fields))
 
-    return lazy.with_columns(
-        pl.col(name).dt.convert_time_zone("UTC")
-        for name, kind in lazy.collect_schema().items()
-        if isinstance(kind, pl.Datetime) and kind.time_zone and not kind.time_zone[0].isalpha()
-    )
+
+def is_offset(zone: str | None) -> bool:
+    """Returns whether a time zone is an offset such as +05:30, which polars does not support."""
+    return bool(zone) and not str(zone)[0].isalpha()
 
 
 def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed: set[str]) -> pl.Series:
-    """Returns a column; values that polars does not have become categories, whose kind is recorded."""
+    """Returns a column; values of types that polars lacks become categories, and their kind is recorded."""
     import polars as pl
 
     if isinstance(column, pl.Series) and column.dtype != pl.Object:
@@ -215,7 +221,7 @@ def _series(name: str, column: Any, kinds: dict[str, ValueKind | None], observed
 
 
 def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
-    """Returns an array of a type that polars has; None for other types."""
+    """Returns an array in a type of polars; None if there is none for it."""
     if column.dtype.kind == "M":
         exact = np.datetime_data(column.dtype)[0] in ("ns", "us", "ms")
         return column if exact else column.astype("datetime64[us]")
@@ -224,9 +230,10 @@ def _plain_array(column: NDArray[Any]) -> NDArray[Any] | None:
 
 
 def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], bool]:
-    """Returns the different values of a column, the code of each row, and whether they are declared.
+    """Returns the distinct values of a column, the code of each row, and whether the values are declared.
 
-    Equal values of different types are different; -1 is the code of some missing values.
+    Equal values of different types count as distinct. Missing values have the code -1, or are among the
+    values.
     """
     if is_pandas(column) and column.dtype != object:
         if hasattr(column.dtype, "categories"):
@@ -242,7 +249,7 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
     types = set(map(type, values)) - {type(None)}
     alone = types in _ALONE
 
-    def keys() -> Iterable[Any]:  # 1, 1.0 and True are equal
+    def keys() -> Iterable[Any]:  # with types, since 1, 1.0 and True are equal
         return values if alone else zip(map(type, values), values, strict=True)
 
     try:
@@ -256,11 +263,11 @@ def _distinct(name: str, column: Any) -> tuple[list[Any], NDArray[np.int64], boo
 
 
 _ALONE: tuple[set[type], ...] = ({str}, {int}, {bool})
-"""Types whose values are equal only if they are the same, if there are no others."""
+"""Types of columns whose values are distinguished without their types."""
 
 
 def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
-    """Returns values of pandas singly; as a list, those of half or single precision would become double."""
+    """Returns values of pandas for iteration; half and single precision would otherwise become double."""
     kind = str(dtype).lower()
     if kind.startswith(("float16", "halffloat")):
         return np.asarray(values, dtype=np.float16)
@@ -268,7 +275,7 @@ def _scalars(values: Any, dtype: Any) -> Iterable[Any]:
 
 
 def _checked(name: str, values: Iterable[Any]) -> list[Any]:
-    """Returns values; refuses those that hold several."""
+    """Returns values as a list; refuses collections among them."""
     held = list(values)
     for value in held:
         if isinstance(value, bytes | list | tuple | set | frozenset | dict | np.ndarray):
@@ -284,23 +291,20 @@ def not_a_state(source: str, name: str, kind: object) -> InputError:
         name: of the column.
         kind: type of its values.
     """
-    return InputError(
-        source,
-        f"column '{name}'",
-        f"values of type {kind} cannot be states",
-        f"leave it out with {DROP([name])}, or write it as text",
-    )
+    reason = f"values of type {kind} cannot be states"
+    remedy = f"leave it out with {DROP([name])}, or write it as text"
+    return InputError(source, f"column '{name}'", reason, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameStyle:
-    """How a frame holds its values, for frames made of states in the same form.
+    """How a frame represents its values, so that answers have the same form.
 
     Args:
         pandas: whether frames and columns are those of pandas; otherwise of polars.
-        values: the original value by column and label.
+        values: original values, by column and label.
         dtypes: of the columns.
-        names: the original names of columns that are not as they are written here.
+        names: see `relabelled`.
     """
 
     pandas: bool = False
@@ -310,7 +314,7 @@ class FrameStyle:
 
     @classmethod
     def of(cls, data: Frame, columns: Mapping[str, ColumnStates]) -> FrameStyle:
-        """Returns the style of a frame; of a path, that of texts.
+        """Returns the style of a frame, or the default style for a path.
 
         Args:
             data: the frame or path.
@@ -328,11 +332,11 @@ class FrameStyle:
         return cls(is_pandas(data), values, dtypes, relabelled(originals))
 
     def like(self, data: Frame, columns: Mapping[str, ColumnStates] = MappingProxyType({})) -> FrameStyle:
-        """Returns the style of answers about a frame: its container and, of the columns in it, its values.
+        """Returns the style of answers about a frame: its container, and the values of its columns.
 
         Args:
-            data: the frame; a path, an array or a dictionary leaves the style as it is.
-            columns: states of the columns whose values answers have.
+            data: the frame; a path, an array or a dictionary leaves the style unchanged.
+            columns: states of the columns in the answers.
         """
         pandas = is_pandas(data)
         if is_path(data) or not (pandas or hasattr(data, "__arrow_c_stream__") or hasattr(data, "collect")):
@@ -346,20 +350,20 @@ class FrameStyle:
         return FrameStyle(pandas, values, {**kept, **own.dtypes}, {**self.names, **own.names})
 
     def name(self, name: str) -> Any:
-        """Returns the name of a column as the frame had it; in polars, all names are texts."""
+        """Returns the original name of a column; names in polars are always texts."""
         original = self.names.get(name, name)
         return original if self.pandas or isinstance(original, str) else name
 
     def column(self, name: str, states: ColumnStates, codes: NDArray[np.integer[Any]]) -> Any:
-        """Returns a column of states, given by their codes; -1 for a missing value.
+        """Returns a column of states.
 
-        Texts that are none of the original values, such as ranges, become ordered categories. The state for
-        a missing value is missing again.
+        Labels that are not original values, such as ranges, become ordered categories. The state for a
+        missing value becomes a missing value.
 
         Args:
             name: of the column.
             states: of the column.
-            codes: shape (rows,).
+            codes: shape (rows,), -1 for a missing value.
         """
         codes = np.where(codes == len(states.own), np.int64(GAP), codes)
         known, dtype = self.values.get(name, {}), self.dtypes.get(name)
@@ -386,7 +390,7 @@ class FrameStyle:
         made = pl.Series(self.name(name), originals, dtype=kind, strict=False)
         held = made.drop_nulls()
         if states.places(labels_of(held), kind_of_type(held.dtype)) != list(range(len(states.own))):
-            # Nanoseconds, for instance, are beyond values of Python.
+            # For instance, values of Python have no nanoseconds.
             return _categories(self.name(name), states.own, codes, pandas=False)
         return made.gather(np.where(codes == GAP, len(states.own), codes))
 
@@ -418,7 +422,7 @@ class FrameStyle:
         return pl.Series(self.name(name), values)
 
     def frame(self, columns: Iterable[Any], like: Frame = None) -> Any:
-        """Returns a frame of columns, its rows labelled as those of `like`."""
+        """Returns a frame of columns, with the row labels of `like`."""
         if self.pandas:
             import pandas as pd
 
@@ -428,7 +432,7 @@ class FrameStyle:
         return pl.DataFrame(list(columns))
 
     def labelled(self, made: Any, like: Frame) -> Any:
-        """Returns a column or frame with the row labels of another; of polars, itself."""
+        """Returns a column or frame with the row labels of another; polars has no row labels."""
         return made.set_axis(like.index) if self.pandas and is_pandas(like) else made
 
 
@@ -445,7 +449,7 @@ def _categories(name: Any, labels: Sequence[str], codes: NDArray[np.integer[Any]
 
 
 def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
-    """Returns whether a column of some type holds values as they are."""
+    """Returns whether a column of some type keeps values unchanged."""
     try:
         held = made().to_list()
     except (TypeError, ValueError, OverflowError):
@@ -455,44 +459,34 @@ def _fits(made: Callable[[], Any], values: Mapping[str, Any]) -> bool:
 
 
 def _originals(name: str, column: Any, states: ColumnStates) -> dict[str, Any]:
-    """Returns the value of each state in a column of a frame, by label; none if there are too many.
+    """Returns the value of each state in a column of a frame, by label; nothing if there are too many.
 
-    A state that does not occur has the value that its label stands for in this column, if it is of the type.
+    The value of a state that does not occur is parsed from its label, if the column can hold it.
     """
     import polars as pl
 
     if isinstance(column, np.ndarray) and (plain := _plain_array(column)) is not None:
         column = pl.Series(np.unique(plain))
-    if isinstance(column, pl.Series) and column.dtype != pl.Object:
-        return _polars_originals(column, states)
-    distinct = _distinct(name, column)[0]
+    of_polars = isinstance(column, pl.Series) and column.dtype != pl.Object
+    if of_polars:
+        declared = isinstance(column.dtype, pl.Enum)
+        distinct = (
+            column.dtype.categories.cast(column.dtype)
+            if declared
+            else column.drop_nulls().unique(maintain_order=True)
+        )
+    else:
+        distinct = _distinct(name, column)[0]
     if len(distinct) > _MOST_VALUES:
         return {}
-    kind = distinct_labels(distinct)[2]
-    several = len({type(one) for one in distinct if not is_missing(one)}) > 1
+    kind = kind_of_type(column.dtype) if of_polars else distinct_labels(distinct)[2]
+    several = not of_polars and len({type(one) for one in distinct if not is_missing(one)}) > 1
     if kind is None or (kind == "text" and several and not is_pandas(column)):
-        return {}  # polars has no columns of several types
+        return {}  # columns of polars have one type
     found = states.values(kind) if kind != "text" else {}
+    if of_polars and kind == "time" and not found:  # too fine for values of Python
+        return {}
     if str(getattr(column, "dtype", "")).lower().startswith(("int", "uint")):
         found = {label: int(value) for label, value in found.items() if value == int(value)}
-    places = states.codes(distinct)
+    places = states.places(labels_of(distinct), kind) if of_polars else states.codes(distinct)
     return found | {states.labels[code]: one for one, code in zip(distinct, places, strict=True) if code >= 0}
-
-
-def _polars_originals(column: pl.Series, states: ColumnStates) -> dict[str, Any]:
-    """Returns `_originals` of a column of polars."""
-    import polars as pl
-
-    distinct = column.drop_nulls().unique(maintain_order=True)
-    if isinstance(column.dtype, pl.Enum):
-        distinct = column.dtype.categories.cast(column.dtype)
-    if len(distinct) > _MOST_VALUES:
-        return {}
-    kind, labels = kind_of_type(column.dtype), labels_of(distinct)
-    found = states.values(kind) if kind != "text" else {}
-    if column.dtype.is_integer():
-        found = {label: int(value) for label, value in found.items() if value == int(value)}
-    elif kind == "time" and not found:  # too fine for values of Python
-        return {}
-    pairs = zip(distinct.to_list(), states.places(labels, kind), strict=True)
-    return found | {states.labels[code]: one for one, code in pairs if code >= 0}

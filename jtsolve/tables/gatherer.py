@@ -1,7 +1,8 @@
 """Collects the rows of a file block by block; large files are reduced to distinct rows and counts.
 
-The first `KEPT` rows are kept as read. Beyond that, equal rows are merged while reading, so that memory is
-bounded by the distinct rows, not by the file. Scores depend on counts only and are bit-identical.
+The first `KEPT` rows are kept as read. Beyond that, equal rows are merged while reading, so that memory grows
+with the number of distinct rows, not of all. Scores depend only on counts, so that merging leaves them
+bit-identical.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.values import ValueKind
 
 KEPT = 1 << 20
-"""Most rows kept without merging equal ones."""
+"""Maximum number of rows that are kept without merging equal ones."""
 _ASCII = 1 << 7
 _UNKNOWN = -2
 """Code of a character that has not occurred."""
@@ -37,11 +38,11 @@ _UNKNOWN = -2
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What to read of a file.
+    """Columns and rows to read from a file, and the run that limits the reading.
 
     Args:
         wants: whether to read the column of this name.
-        together: whether equal rows may be merged and counted; otherwise all are kept in order.
+        together: whether equal rows may be merged and counted; otherwise, all are kept in order.
         labels: whether to read the labels of the rows, a first column without a name.
         run: limits the reading and shows its progress; None for neither.
         source: the name of the data in messages.
@@ -54,7 +55,7 @@ class Intake:
     labels: bool = False
 
     def poll(self) -> None:
-        """Ends the check of the data at the time limit.
+        """Ends the data check at the time limit.
 
         Raises:
             LimitError: the time does not suffice.
@@ -63,7 +64,7 @@ class Intake:
             self.run.require_time(f"the check of {self.source}", f"fewer columns ({COLUMNS})")
 
     def require(self, rows: int, size: int = 0) -> None:
-        """Shows that some rows are read, and ends the reading at the limits.
+        """Reports progress, and ends the reading at the limits.
 
         Args:
             rows: read so far.
@@ -95,21 +96,21 @@ class Gatherer:
     Attributes:
         places: positions of the requested columns, increasing.
         rows: number of rows added.
-        index: whether the first column is an index, which is read only as labels.
+        index: whether the first column is an index, read only on request (`Intake.labels`).
     """
 
     def __init__(self, names: Sequence[str], intake: Intake) -> None:
         require_threads()
         self.names = tuple(names)
-        # Writers of data frames (pandas, R) put the labels of the rows into a first column without a name.
+        # Pandas and R write the labels of rows into a first column without a name.
         self.index = len(names) > 1 and not names[0]
-        # If none is needed, read the first, since rows are counted and checked.
+        # If no column is needed, the first is read, since rows are counted and checked.
         first = int(self.index and not intake.labels)
         self.places = [i for i in range(first, len(names)) if intake.wants(names[i])] or [first]
         self.rows = 0
         self._intake = intake
         self._encoders = [Encoder() for _ in self.places]
-        self._code_of: NDArray[np.int32] | None = None  # of each column's characters, as they come
+        self._code_of: NDArray[np.int32] | None = None  # by column and character
         self._kept: list[list[NDArray[Any]]] = [[] for _ in self.places]
         self._counted: DistinctRows | None = None
 
@@ -122,7 +123,7 @@ class Gatherer:
         self._add_rows(coded)
 
     def add_characters(self, cells: NDArray[np.uint8]) -> None:
-        """Adds rows of values of one character each; a wide table has too many columns for one call each.
+        """Adds rows of values of one character each, in a few calls for all columns of a wide table.
 
         Args:
             cells: shape (requested columns, rows), codes of ASCII characters.
@@ -187,7 +188,7 @@ class Gatherer:
 def _different(text: bytes) -> list[int]:
     """Returns the bytes that occur, in increasing order."""
     found = []
-    while text:  # deleting a byte is one pass over few; counting all would make integers of the cells
+    while text:  # one pass for each distinct byte; np.unique would convert and sort all cells
         found.append(text[0])
         text = text.translate(None, text[:1])
     return sorted(found)

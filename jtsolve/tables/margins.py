@@ -1,12 +1,12 @@
 """Normal scores of columns of numbers, and margins: monotone maps from values to normal scores.
 
-A margin is linear between knots, and beyond the outer ones. Where the score is normal, the density of the
+A margin is linear between its knots, and beyond the outer ones. If the score is normal, the density of the
 value, its quantiles, mean and variance have closed forms, piece by piece.
 
-The possible knots of a column are the middles between consecutive values, u < v, with Φ⁻¹((M + ½)/(N + 1)),
-where M of the N rows are at most u; and the least and the greatest value, with their normal scores. A margin
-has those that are nearest to evenly spaced scores. So a value that many rows share lies between two knots;
-there are none between values that differ by rounding alone, where densities would have no bound.
+The candidate knots of a column are the midpoints of consecutive values u < v, with the score
+Φ⁻¹((M + ½)/(N + 1)) if M of the N rows are at most u; and the least and the greatest value, with their normal
+scores. A margin has the candidates nearest to evenly spaced scores. Hence a value with many rows lies between
+two knots. Midpoints of values that differ only by rounding are no candidates: densities would be unbounded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LEAST_GAP = 1e-6
-"""Least gap between values on both sides of a knot, as a share of the range of most rows."""
+"""Least distance of the values on both sides of a knot, relative to the distance of the outer deciles."""
 
 
 def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ class Margin:
         scores: of the knots, increasing.
 
     Raises:
-        ValueError: a condition above is violated, or a slope is too large or small for a number.
+        ValueError: a condition above is violated, or a slope or its inverse overflows.
 
     >>> Margin((0.0, 1.0, 3.0), (-1.0, 0.0, 1.0)).to_scores(np.array([-1.0, 2.0])).tolist()
     [-2.0, 0.5]
@@ -68,11 +68,11 @@ class Margin:
 
     @classmethod
     def of(cls, column: NDArray[np.float64], segments: int) -> Margin | None:
-        """Returns the margin of a column with about as many segments; None for one, or of too few values.
+        """Returns the margin of a column; None for a single segment, or a column of too few values.
 
         Args:
             column: shape (rows,).
-            segments: at least 1.
+            segments: their number, at least 1; there are fewer if knots coincide.
         """
         from scipy.special import ndtr, ndtri
 
@@ -93,26 +93,26 @@ class Margin:
 
     @property
     def slopes(self) -> NDArray[np.float64]:
-        """Of the scores on the values, shape (segments,)."""
+        """The derivative of the scores by the values, shape (segments,)."""
         return np.diff(self.scores) / np.diff(self.values)
 
     def segment_of(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Returns the segment of each score, of the same shape; the outer ones have no end."""
+        """Returns the segment of each score, of the same shape; the outer segments are unbounded."""
         return np.searchsorted(self.scores[1:-1], scores, "right").astype(np.int64)
 
     def scored(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns scores and their `log_slopes`, of the shape of the values; NaN and 0 of NaN."""
+        """Returns scores and their `log_slopes`, of the shape of the values; NaN and 0 for NaN."""
         at = np.searchsorted(self.values[1:-1], values, "right")
         slopes = self.slopes
         scores = np.array(self.scores)[at] + slopes[at] * (values - np.array(self.values)[at])
         return scores, np.where(np.isnan(values), 0.0, np.log(slopes)[at])
 
     def to_scores(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the score of each value, of the same shape; NaN of NaN."""
+        """Returns the score of each value, of the same shape; NaN for NaN."""
         return self.scored(values)[0]
 
     def to_values(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns the value of each score, of the same shape; NaN of NaN."""
+        """Returns the value of each score, of the same shape; NaN for NaN."""
         at = self.segment_of(scores)
         found: NDArray[np.float64] = (
             np.array(self.values)[at] + (scores - np.array(self.scores)[at]) / self.slopes[at]
@@ -120,15 +120,16 @@ class Margin:
         return found
 
     def log_slopes(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Returns ln of the derivative of the scores by the values, of the same shape; 0 of NaN."""
+        """Returns ln of the slope at each score, of the same shape; 0 for NaN."""
         return np.where(np.isnan(scores), 0.0, np.log(self.slopes)[self.segment_of(scores)])
 
     def moments(
         self, means: NDArray[np.float64], variances: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns means and variances of the values of normal scores, each of the shape of both arguments.
+        """Returns means and variances of the values of normal scores, of the shape of the arguments.
 
-        On each segment the value is linear in the score, and both have the moments of a truncated normal.
+        On each segment the value is linear in the score, which has the moments of a truncated normal
+        variable.
 
         Args:
             means: of the scores.
@@ -154,7 +155,7 @@ class Margin:
         lower, upper = (
             np.pad(ndtr(sign * inner), ends, constant_values=one) for sign, one in ((1, (0, 1)), (-1, (1, 0)))
         )
-        # In the upper half, differences of the upper tail keep their digits.
+        # In the upper half, differences of upper tail probabilities keep their digits.
         mass = np.where(lower[..., :-1] < 0.5, np.diff(lower), -np.diff(upper))  # noqa: PLR2004
         height, tilted = (np.pad(one, ends) for one in (height, inner * height))
         return mass, -np.diff(height), mass - np.diff(tilted)

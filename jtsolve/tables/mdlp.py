@@ -8,8 +8,8 @@ with S₁ the rows up to T and S₂ those above, if
 
     Ent(S) − E(T) > [ log₂(N − 1) + log₂(3^k − 2) − (k Ent(S) − k₁ Ent(S₁) − k₂ Ent(S₂)) ] / N,
 
-and S₁ and S₂ are cut recursively; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is halfway
-between adjacent values; ties go to the least.
+and S₁ and S₂ are cut recursively; k₁ and k₂ are their numbers of classes, and Ent is in bits. T is the
+midpoint of two adjacent values; of several minimisers, the least is used.
 
 Time: O(distinct values × classes) for each level of the recursion.
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def mdlp_cuts(
     numbers: NDArray[np.float64], classes: NDArray[np.integer[Any]], times: NDArray[np.int64] | None = None
 ) -> tuple[float, ...]:
-    """Returns the cuts, increasing; empty if no cut pays.
+    """Returns the cuts, increasing; empty if the criterion accepts none.
 
     Args:
         numbers: shape (rows,).
@@ -64,7 +64,7 @@ def _between(low: float, high: float) -> float:
 
 
 def _best_cut(up_to: NDArray[np.int64]) -> int | None:
-    """Returns the number of values below the best cut, or None if it does not pay.
+    """Returns the number of values below the best cut; None if the criterion rejects it.
 
     Args:
         up_to: shape (values + 1, classes): cumulative class counts.

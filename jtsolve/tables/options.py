@@ -1,7 +1,7 @@
-"""User options for reading data: how a text is written, columns, missing values, discretisation.
+"""User options for reading data: format of a text, columns, missing values, discretisation.
 
-An option of data is declared here alone: a row, and the field of `Coding` or `Dialect` that holds it. The
-commands, `jt.learn` and its siblings, and the estimators derive it from here.
+An option of data is declared only here: as an `Option`, and as a field of `Coding`, `Dialect` or `Reading`.
+The commands, the Python functions and the estimators derive their spellings from it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GAPS = ("", "?", *f"{_OF_PANDAS},{_OF_DATABASES},{_OF_SPREADSHEETS},{_OF_R}".spl
 
 
 def gap_words(gaps: Sequence[str], *, typed: bool) -> Words:
-    """Returns the words that mean a missing value: in typed tables, which have null, only chosen ones.
+    """Returns the words that mean a missing value; in typed tables, which have null, only those of the user.
 
     >>> "NA" in gap_words(GAPS, typed=False), "NA" in gap_words(GAPS, typed=True)
     (True, False)
@@ -58,7 +58,7 @@ def gap_words(gaps: Sequence[str], *, typed: bool) -> Words:
 
 @lru_cache(maxsize=64)
 def _words(gaps: tuple[str, ...]) -> Words:
-    """Returns the words; tables of 100,000 columns ask as often."""
+    """Returns the words; cached, since a table may have 100,000 columns."""
     from jtsolve.tables.values import Words
 
     return Words(gaps)
@@ -66,7 +66,6 @@ def _words(gaps: tuple[str, ...]) -> Words:
 
 Decimal: TypeAlias = Literal["point", "comma"]
 DECIMALS: tuple[str, ...] = get_args(Decimal)
-
 
 Schema: TypeAlias = Mapping[str, "tuple[str, ...] | tuple[float, ...]"]
 """States (strings) or increasing cuts (numbers) by column name."""
@@ -90,19 +89,10 @@ ENCODING = Option(
     "encoding", str, "Encoding of text, such as utf-8, utf-16 or cp1252.", UTF_8, "NAME", within=READ
 )
 COLUMNS = Option(
-    "columns",
-    tuple,
-    "Columns to keep, in this order; the default is all.",
-    metavar="A,B,…",
-    estimator="X[…]",
+    "columns", tuple, "Columns to keep, in this order; the default is all.", metavar="A,B,…", estimator="X[…]"
 )
 DROP = Option(
-    "drop",
-    tuple,
-    "Columns to leave out; may be repeated.",
-    (),
-    "A,B,…",
-    estimator="X.drop(columns=…)",
+    "drop", tuple, "Columns to leave out; may be repeated.", (), "A,B,…", estimator="X.drop(columns=…)"
 )
 WEIGHTS = Option(
     "weights",
@@ -184,9 +174,9 @@ ROWS = Option("rows", int, "Number of rows behind a covariance.", metavar="N", l
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a text is written; the rows above explain the fields.
+    """The format of a text; the options above explain the fields.
 
-    The separator may be another ASCII mark than those of `SEPARATORS`, such as "/"; None to guess.
+    The separator may be any ASCII mark, such as "/", beside those of `SEPARATORS`; None to detect it.
 
     Raises:
         ChoiceError: an invalid value.
@@ -207,22 +197,22 @@ class Dialect:
         object.__setattr__(self, "separator", separator)
 
     @property
-    def said(self) -> dict[str, Any]:
-        """The fields that are not by default."""
+    def explicit(self) -> dict[str, Any]:
+        """The fields that differ from their defaults."""
         options = field_options(Dialect)
         return {one.name: value for one in options if (value := getattr(self, one.name)) != one.default}
 
     def refuse(self, source: str, reason: str) -> None:
-        """Checks that no option of reading is given for data without a dialect.
+        """Checks that no option of a text is given for data that are no text.
 
         Args:
             source: the name of the data.
-            reason: why they have none.
+            reason: why the options do not apply.
 
         Raises:
-            ChoiceError: one is given; names the options.
+            ChoiceError: some are given; names them.
         """
-        given = [str(option) for option in field_options(Dialect) if option.name in self.said]
+        given = [str(option) for option in field_options(Dialect) if option.name in self.explicit]
         if given:
             raise ChoiceError(f"{source}: {reason}; leave out {', '.join(given)}")
 
@@ -246,7 +236,7 @@ class Discretisation:
         method: "quantile": ranges with equally many rows, cut at observed values; "width": ranges of equal
             width; "mdlp": entropy-based cuts by a class column, see `mdlp`.
         bins: number of ranges, from 2 to a million; ties can leave fewer. 0 for mdlp, which determines it.
-        by: class column of mdlp; None for that of the coding.
+        by: the class column for mdlp; None for that of the coding.
 
     Raises:
         ChoiceError: an invalid method, number of bins, or combination.
@@ -305,8 +295,7 @@ class Discretisation:
             return mdlp_cuts(numbers, classes, times)
         if self.method == "quantile":
             values, place = np.unique(numbers, return_inverse=True)
-            counts = np.bincount(place) if times is None else _summed(times, place, values.size)
-            up_to = np.cumsum(counts)
+            up_to = np.cumsum(np.bincount(place, times).astype(np.int64))
             # Cut i is the least value with at least i/bins of the rows up to it; exact in integers.
             shares = np.arange(1, self.bins) * up_to[-1]
             cuts = values[np.searchsorted(up_to * self.bins, shares)]
@@ -317,7 +306,7 @@ class Discretisation:
 
 
 def _no_discretisation(text: str) -> ChoiceError:
-    """Returns the refusal of a text, in which a number or a method alone is completed."""
+    """Returns the refusal of a text; it completes a number or a method without the other."""
     completed = {"quantile": "quantile:4", "width": "width:4"}.get(text)
     likely = f"quantile:{text}" if re.fullmatch("[0-9]{1,7}", text) else completed
     hint = "give" if likely is None else f"did you mean '{likely}'? Give"
@@ -327,22 +316,15 @@ def _no_discretisation(text: str) -> ChoiceError:
     )
 
 
-def _summed(times: NDArray[np.int64], place: NDArray[np.intp], size: int) -> NDArray[np.int64]:
-    import numpy as np
-
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, place, times)
-    return sums
-
-
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """How to code the cells of a file; the rows above explain the fields.
+    """How to code the cells of a file; the options above explain the fields.
 
-    Missing values: "refuse" reports the counts; "state" adds a state; "drop-rows" and "drop-columns" leave
-    out rows or columns with some; "impute-mode" fills in the column's most frequent state, the first of ties;
-    "em" draws them under trees to learn from, and fits one tree by expectation-maximisation.
-    The default words for them count in text only. Without `discretise`, continuous columns are refused.
+    Missing values: "refuse" reports their numbers; "state" adds a state; "drop-rows" and "drop-columns" drop
+    rows or columns with missing values; "impute-mode" inserts the column's most frequent state, the first of
+    ties; "em" learns from completions drawn under trees, and fits one tree by expectation-maximisation. The
+    default words for a missing value apply to text only. Without `discretise`, continuous columns are
+    refused.
 
     Raises:
         ChoiceError: an invalid value or combination.
@@ -380,18 +362,18 @@ class Coding:
             raise ChoiceError(f"{CROSSTAB} and {WEIGHTS} both name counts; give one of the two")
         if self.max_states < 1:
             raise ChoiceError(f"the largest number of states is {self.max_states}; give 1 or more")
-        for word in self.missing_values:  # which models remember, in files
+        for word in self.missing_values:  # files of models store them
             if word != word.encode(errors="replace").decode():
                 raise ChoiceError(f"the missing value '{word}' is not valid text; give words in UTF-8")
 
     @property
     def classes(self) -> str | None:
-        """The column by which mdlp cuts, or else the class column, if any."""
+        """The column by which mdlp cuts, or else the class column; None without either."""
         by = None if self.discretise is None else self.discretise.by
         return by or self.class_column
 
     def declares(self, name: str) -> bool:
-        """Returns whether the states or cuts of a column, or that it is real, are the user's own choice."""
+        """Returns whether the user declares states or cuts of a column, or declares it real."""
         return name in self.schema or name in self.states or name in self.real
 
     def reads(self, name: str) -> bool:
@@ -403,14 +385,14 @@ class Coding:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How data were read, and other rows for a model of them are.
+    """Options with which data were read, and with which further rows for their model are read.
 
     Args:
         gaps: words that mean a missing value.
-        decimal: mark of fractions in texts.
-        commas: columns that have decimal commas; None for those in which every word is such a number.
+        decimal: decimal mark in texts.
+        commas: columns with decimal commas; None for those in which every text is such a number.
         dialect: of text files.
-        given: the options given for the other rows; refused if they have no dialect.
+        given: the dialect given for the further rows; refused if they are no text.
     """
 
     gaps: tuple[str, ...] = GAPS
@@ -433,12 +415,12 @@ class Habits:
 
     @classmethod
     def over(cls, data: Any, how: Reading, given: Container[str]) -> Habits:
-        """Returns the habits of a model, replaced by the options of a reading that are given by name.
+        """Returns the habits of a model, with some options replaced.
 
         Args:
             data: the model.
-            how: the reading.
-            given: the names of its options.
+            how: the options for the further rows.
+            given: names of the options that the user gives.
         """
         own, dialect = cls.of(data), how.dialect
         said = {one.name: getattr(dialect, one.name) for one in field_options(Dialect) if one.name in given}
@@ -467,15 +449,12 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.covariance and self.rows is None:
-            raise ChoiceError(f"a covariance does not tell the number of rows behind it; give {ROWS}")
+            raise ChoiceError(f"a covariance does not give the number of rows behind it; give {ROWS}")
         if self.rows is not None and not self.covariance:
             raise ChoiceError(f"{ROWS(self.rows)} is for a covariance; leave it out, or give {COVARIANCE}")
-        if self.rows is not None and not (_is_whole(self.rows) and self.rows >= 1):
+        is_whole = isinstance(self.rows, Integral) and not isinstance(self.rows, bool)
+        if self.rows is not None and not (is_whole and self.rows >= 1):
             raise ChoiceError(f"{ROWS(self.rows)}: give a whole number of 1 or more")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 DATA = field_options(Coding, Dialect, Reading)
@@ -502,14 +481,14 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def all_names_in(texts: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Returns the words of an option that may be repeated; None if it is not given."""
+    """Returns the names in an option that may be repeated; None if it is not given."""
     if texts is None:
         return None
     return tuple(name for text in ((texts,) if isinstance(texts, str) else texts) for name in names_in(text))
 
 
 def title_of(path: str | Path) -> str:
-    """Returns the name of a problem made of a data file; of a pattern, that of its folder.
+    """Returns the name of the problem of a data file: its stem; for a pattern, that of the folder.
 
     >>> title_of("data/zoo.csv.gz"), title_of("data/zoo/*.parquet")
     ('zoo', 'zoo')
@@ -526,7 +505,7 @@ def is_pattern(path: str) -> bool:
 
 
 def is_data(source: object, score: object) -> bool:
-    """Returns whether a source is data rather than an instance: by its suffix, or since a score is named."""
+    """Returns whether a source is data, not an instance: by its suffix, or because a score is given."""
     if not isinstance(source, str | Path) or score is not None or Path(source).is_dir():
         return True
     return TABLE.format_to_read(source) is not None

@@ -1,12 +1,13 @@
 """Parquet and Arrow files, and data frames: typed columns with nulls.
 
-Polars scans them lazily, reading only the needed columns, a block of rows at a time. Gzipped files, and
-anything that is not a regular file, are held in memory.
+Polars scans them lazily and reads only the needed columns, a block of rows at a time. Packed files, and all
+but regular files, are held in memory.
 """
 
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from jtsolve.core.files import is_packed
 from jtsolve.errors import InputError
 from jtsolve.tables.forked import require_threads
-from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, in_known_zones, not_a_state, readable
+from jtsolve.tables.frames import FRAME, Frame, columns_in, has_index, is_offset, not_a_state, readable
 from jtsolve.tables.gatherer import Gatherer, Intake
 from jtsolve.tables.options import is_pattern
 from jtsolve.tables.raw import require_distinct
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
     from jtsolve.tables.values import ValueKind
 
 _ROWS = 1 << 19
-"""Most rows converted to text at a time."""
+"""Maximum number of rows converted to text at a time."""
 _VALUES = 1 << 24
-"""Most values, a few tenths of a second of work: polars cannot be stopped."""
+"""The same for values: a few tenths of a second of work, since polars cannot be interrupted."""
 
 
 def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
@@ -49,7 +50,7 @@ def read_columnar(source: Source, suffix: str, intake: Intake) -> RawTable:
         InputError: a file cannot be read, has other columns or types than the first, or a needed column is of
             a nested or binary type.
     """
-    # Polars would expand a name with the marks of a pattern.
+    # Polars would expand a name that has the characters of a pattern.
     if len(source.files) > 1 or (
         source.files[0].is_file() and not is_pattern(source.name) and not is_packed(source.files[0])
     ):
@@ -85,12 +86,19 @@ def read_slice(path: Path, start: int, rows: int, intake: Intake) -> RawTable:
 
 
 def scanned(content: Path | io.BytesIO, suffix: str) -> pl.LazyFrame:
-    """Returns a file as a lazy frame whose schema has been read."""
+    """Returns a file as a lazy frame, after reading its schema."""
     import polars as pl
 
     require_threads()
+    # Polars has no other way to admit offsets as time zones: it would panic. The variable stays: changing the
+    # environment beside the threads of polars is not safe.
+    os.environ.setdefault("POLARS_IGNORE_TIMEZONE_PARSE_ERROR", "1")
     lazy = pl.scan_parquet(content, glob=False) if suffix == "parquet" else pl.scan_ipc(content)
-    return in_known_zones(lazy)
+    return lazy.with_columns(
+        pl.col(name).dt.convert_time_zone("UTC")
+        for name, kind in lazy.collect_schema().items()
+        if isinstance(kind, pl.Datetime) and is_offset(kind.time_zone)
+    )
 
 
 def height(lazy: pl.LazyFrame) -> int:
@@ -101,10 +109,10 @@ def height(lazy: pl.LazyFrame) -> int:
 
 
 def require_same_columns(schemas: Sequence[tuple[str, Mapping[str, object]]]) -> None:
-    """Checks that files have the columns of the first, of the same types, in any order.
+    """Checks that all files have the same columns, of the same types, in any order.
 
     Raises:
-        InputError: they have not; names the file.
+        InputError: one differs from the first; names the file.
     """
     (first, expected), *others = schemas
     for name, schema in others:
@@ -122,12 +130,9 @@ def require_same_columns(schemas: Sequence[tuple[str, Mapping[str, object]]]) ->
             reason = f"'{column}' is of type {schema[column]}, but of type {expected[column]}"
         else:
             continue
-        raise InputError(
-            name,
-            "columns",
-            f"{reason}, unlike in {first}",
-            "give files of the same columns and types, or write this one again",
-        )
+        reason = f"{reason}, unlike in {first}"
+        remedy = "give files of the same columns and types, or write this one again"
+        raise InputError(name, "columns", reason, remedy)
 
 
 def read_frame(data: Frame, intake: Intake) -> RawTable:
@@ -176,7 +181,7 @@ def _gathered(
 
 
 def _readable(name: str, kind: pl.DataType) -> pl.Expr:
-    """Returns a column whose missing values are null."""
+    """Returns a column with null for missing values."""
     import polars as pl
 
     if kind.is_decimal():

@@ -1,8 +1,8 @@
-"""Tables that no machine holds: Parquet files and Dask DataFrames, read by partitions on a cluster.
+"""Tables larger than memory: Parquet files and Dask DataFrames, read in partitions on a cluster.
 
-A first pass surveys all partitions (`survey`); a schema of all columns skips it. From then on each is coded
-by itself: `PartitionedTable.each` has a function computed of every partition where it lies. A partition is
-one of Dask, or at most `ROWS` consecutive rows of a file.
+A first pass surveys all partitions (`survey`), unless a schema declares all columns. After that, each
+partition is coded alone: `PartitionedTable.map_parts` applies a function to every partition on the worker
+that reads it. A partition is one of Dask, or at most `ROWS` consecutive rows of a file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from jtsolve.tables.survey import (
     Part,
     PartitionSurvey,
     coded_part,
+    column_codings,
     combined_surveys,
-    settled_coding,
-    settled_columns,
+    part_coding,
     surveyed,
 )
 from jtsolve.tables.values import label_of
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Table
 
 ROWS = KEPT
-"""Most rows of a file in a partition."""
+"""Maximum number of rows of a file in a partition."""
 
 IN_PARTITIONS = "partitions are no text"
-"""Why they have no dialect."""
+"""The reason why options of text files are refused."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +58,7 @@ class PartitionedTable:
     """A table of states in partitions, the distributed `DataTable`.
 
     Args:
-        columns: their coding.
+        columns: codings of the columns.
         total: the number of rows, counting weights.
         parts: the partitions.
         coding: the user's choices.
@@ -95,7 +95,7 @@ class PartitionedTable:
 
     @property
     def largest(self) -> int:
-        """An upper bound of the rows of a partition; the total where that is unknown."""
+        """An upper bound on the rows of a partition; the total if the size of a partition is unknown."""
         return max(self.total if part.rows is None else part.rows for part in self.parts)
 
     def digest(self) -> str:
@@ -103,12 +103,12 @@ class PartitionedTable:
         parts = [(part.name, part.start, part.rows) for part in self.parts]
         return f"sha256:{hashlib.sha256(repr((self.columns, self.total, parts)).encode()).hexdigest()}"
 
-    def each(
+    def map_parts(
         self,
         workers: Workers,
         function: Callable[..., Any],
         *shared: Any,
-        among: Sequence[int] | None = None,
+        only: Sequence[int] | None = None,
     ) -> list[Future]:
         """Returns the futures of function(table, *shared) for the partitions; None for one without rows.
 
@@ -116,10 +116,10 @@ class PartitionedTable:
             workers: of `self.cluster`.
             function: called with the partition as a `DataTable`.
             shared: further arguments; large ones as futures of `Workers.share`.
-            among: the places of the partitions; None for all.
+            only: positions of the partitions; None for all.
         """
-        how = workers.share((settled_coding(self.coding, self.columns), self.columns))
-        places = range(len(self.parts)) if among is None else among
+        how = workers.share((part_coding(self.coding, self.columns), self.columns))
+        places = range(len(self.parts)) if only is None else only
         return [_submitted(workers, self.parts[place], _applied, how, function, *shared) for place in places]
 
 
@@ -140,9 +140,9 @@ def read_partitioned(
     strict: bool = False,
     run: Run | None = None,
 ) -> PartitionedTable:
-    """Returns the table of the columns of Parquet files or of a Dask DataFrame; states, not numbers.
+    """Returns the table of states in Parquet files or a Dask DataFrame.
 
-    The data check sees one column at a time: copies and functions of other columns are not sought.
+    The data check examines one column at a time; it does not find copies and functions of other columns.
 
     Args:
         data: the path of a file, of a folder, or a pattern; or the frame.
@@ -154,7 +154,7 @@ def read_partitioned(
 
     Raises:
         InputError: as `reading.read_checked`; a partition with other columns or types is named.
-        ChoiceError: the data are no partitions, or the coding needs all rows in one place.
+        ChoiceError: the data have no partitions, or the coding needs all rows in one place.
         LimitError: a column has too many different values, or the cluster is lost.
     """
     if coding.discretise is not None and coding.discretise.method == "mdlp":
@@ -168,13 +168,13 @@ def read_partitioned(
     found = _survey(parts, coding, cluster, Intake(run=run, source=str(data) if is_path(data) else FRAME))
     if found.rows == 0:
         raise InputError(source, "", "there are no rows", "give a table with rows")
-    columns, remarks = settled_columns(found, coding, source, size, strict=strict, run=run)
+    columns, remarks = column_codings(found, coding, source, size, strict=strict, run=run)
     facts = {"data": source, "partitions": len(parts), "rows": found.rows, **remarks}
     return PartitionedTable(columns, found.rows, parts, coding, cluster, MappingProxyType(facts))
 
 
 def partitions_of(data: str | Path | Frame) -> tuple[str, tuple[Part, ...]]:
-    """Returns the name of the data, and their partitions, not read.
+    """Returns the name of the data, and their partitions, without reading rows.
 
     Raises:
         InputError: the files cannot be read, have different columns, or no rows.
@@ -220,14 +220,14 @@ def _submitted(workers: Workers, part: Part, function: Callable[..., Any], *argu
 
 
 def _survey(parts: Sequence[Part], coding: Coding, cluster: Cluster, intake: Intake) -> PartitionSurvey:
-    """Returns the survey of all partitions; only of the first where everything is declared."""
+    """Returns the survey of all partitions, or only of the first if the schema declares everything."""
     rows = [part.rows for part in parts]
     declared = all(name in coding.schema for name in parts[0].kinds if coding.reads(name))
     skipped = declared and coding.missing == "refuse" and coding.weights is None and None not in rows
-    asked = parts[:1] if skipped else parts
+    surveys = parts[:1] if skipped else parts
     found: list[PartitionSurvey] = []
     with cluster.connected() as workers:
-        futures = [_submitted(workers, part, surveyed, coding) for part in asked]
+        futures = [_submitted(workers, part, surveyed, coding) for part in surveys]
         with closing(workers.as_completed(futures)) as finished:
             for future in finished:
                 found = [combined_surveys([*found, workers.result_of(future)])]
@@ -242,7 +242,7 @@ def _applied(
     function: Callable[..., Any],
     *shared: Any,
 ) -> Any:
-    """Returns the result of a function for a partition, or None if it has no rows."""
+    """Returns the result of a function of a partition; None for one without rows."""
     coding, columns = how
     table = coded_part(part, frame, coding, columns)
     return None if table is None else function(table, *shared)

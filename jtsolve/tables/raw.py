@@ -24,7 +24,7 @@ GAP = -1
 """Code of a missing value."""
 
 DECIMAL_COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?(?:[eE][+-]?\d+)?")
-"""A number with a decimal comma, and points between thousands, if any."""
+"""A number with a decimal comma, and perhaps points between thousands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +36,7 @@ class RawColumn:
         labels: distinct values in any order; some may not occur.
         codes: shape (rows,), of a signed type.
         states: states declared by the file, or None.
-        kind: of the values; None for cells of a text file, which have none yet.
+        kind: of the values; None for cells of a text file, whose kind is not decided yet.
         commas: whether its labels were numbers with decimal commas.
     """
 
@@ -47,14 +47,28 @@ class RawColumn:
     kind: ValueKind | None = None
     commas: bool = False
 
-    def gaps(self, times: NDArray[np.int64] | None) -> int:
+    def counts(self, times: NDArray[np.int64] | None = None) -> tuple[int, NDArray[np.int64]]:
+        """Returns the number of missing values, and how often each label occurs, shape (labels,).
+
+        Args:
+            times: shape (rows,), multiplicity of each row; None for 1.
+        """
+        # Shifted, so that the first entry counts the missing values.
+        found = np.bincount(self.codes.astype(np.int64) - GAP, times, len(self.labels) + 1).astype(np.int64)
+        return int(found[0]), found[1:]
+
+    def gaps(self, times: NDArray[np.int64] | None = None) -> int:
         """Returns the number of missing values; `times` has shape (rows,), the multiplicities of the rows."""
         empty = self.codes == GAP
         return int(empty.sum() if times is None else times[empty].sum())
 
     def occurring(self) -> NDArray[np.intp]:
         """Returns the codes that occur, in increasing order, shape (m,)."""
-        return np.flatnonzero(np.bincount(self.codes[self.codes != GAP], minlength=len(self.labels)))
+        return np.flatnonzero(self.counts()[1])
+
+    def occurring_numbers(self) -> NDArray[np.float64]:
+        """Returns the labels that occur as numbers, shape (m,); NaN for those that are not finite numbers."""
+        return self.numbers()[self.occurring()]
 
     def present(self) -> NDArray[np.bool_]:
         """Returns which rows have a value, shape (rows,)."""
@@ -70,11 +84,11 @@ class RawColumn:
         return next((self.labels[i] for i in self.occurring() if np.isnan(_number(self.labels[i]))), None)
 
     def with_decimal_point(self, gaps: Container[str], *, always: bool = False) -> RawColumn:
-        """Returns the column with numbers in place of texts with decimal commas, if all its words are such.
+        """Returns the column with numbers in place of texts with decimal commas, if all its texts are such.
 
         Args:
             gaps: words that mean a missing value.
-            always: whether to convert every such text, regardless of the other words.
+            always: whether to convert every such text, even beside other words.
 
         >>> RawColumn("a", ("1.234,50", "7"), np.array([0, 1])).with_decimal_point(()).labels
         ('1234.5', '7')
@@ -129,9 +143,8 @@ class RawTable:
         columns: the requested ones, in file order.
         typed: whether the format itself marks gaps, rather than words such as NA.
         times: shape (rows,), how often each row occurs in the file; None for once.
-        index: whether the rows have labels, left out: an index, or a first column without a name.
-        weights: the column with the weights of the rows, if the format has some; it weighs them unless
-            another is chosen.
+        index: whether labels of the rows were left out: an index, or a first column without a name.
+        weights: the column with the weights that the format gives the rows; the user may choose another.
     """
 
     names: tuple[str, ...]
@@ -151,19 +164,16 @@ def require_distinct(names: Sequence[str], source: str, *, index: bool = False) 
         index: whether the first of several may be empty, as that of an index.
 
     Raises:
-        InputError: they are not.
+        InputError: a name is empty or repeated.
     """
     seen: set[str] = set()
     for position, name in enumerate(names):
         if index and not name and position == 0 and len(names) > 1:
             continue
         if not name or name in seen:
-            raise InputError(
-                source,
-                f"the name of column {position + 1}",
-                f"'{name}' occurs twice" if name else "it is empty",
-                f"give every column a unique name, or, if the first line is a row, {HEADER}",
-            )
+            reason = f"'{name}' occurs twice" if name else "it is empty"
+            remedy = f"give every column a unique name, or, if the first line is a row, {HEADER}"
+            raise InputError(source, f"the name of column {position + 1}", reason, remedy)
         seen.add(name)
 
 

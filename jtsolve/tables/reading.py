@@ -1,4 +1,4 @@
-"""Reads data files into tables of states or of real numbers, and schemas.
+"""Reads data files and frames into tables of states or of real numbers; reads schemas.
 
     .csv .tsv .tab .txt .data, other   delimited by commas, semicolons, tabs or blanks; R's write.table
     .dat                               GOBNILP and blip: names, numbers of states, then rows of states
@@ -6,9 +6,9 @@
     .parquet .arrow .feather .ipc      typed columns, read by polars
 
 A folder, or a pattern such as 'folder/*.parquet', stands for all its Parquet files, one after the other. Data
-frames are read like these; see `frames`. Any single file may be packed. Text is UTF-8; blanks around values
-and blank lines do not count. The header may be missing. Every row must have as many values as there are
-columns. A first column without a name is an index, as pandas writes it, and left out.
+frames are read like these; see `frames`. Any single file may be packed. Text is UTF-8 by default; blanks
+around values and blank lines do not count. The header may be missing. Every row must have as many values as
+there are columns. A first column without a name is an index, as pandas writes it, and left out.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ from jtsolve.tables.source import Lines, Source
 from jtsolve.tables.values import label_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jtsolve.core.run import Run
+    from jtsolve.tables.check import Finding
     from jtsolve.tables.raw import RawTable
     from jtsolve.tables.table import ContinuousTable, DataTable, Table
 
@@ -75,7 +76,7 @@ def read_raw(
     Args:
         data: the file, whose suffix determines the format, or a data frame.
         intake: the columns and rows to read; None for all.
-        dialect: how it is written, if it is text; its encoding is that of the source.
+        dialect: the format of text; its encoding is that of the source.
 
     Raises:
         InputError: the content does not match the suffix; names the line and the fault.
@@ -104,7 +105,7 @@ def opened_data(data: str | Path | Frame, encoding: str = UTF_8) -> tuple[Source
 
 
 def dialect_of(data: Source | Frame, habits: Habits) -> Dialect:
-    """Returns how other rows for a model are written: as its data, where their format leaves that open."""
+    """Returns the dialect of further rows for a model: that of its data, if the format does not fix it."""
     kind = TABLE.format_to_read(data.files[0]) or "csv" if isinstance(data, Source) else None
     if kind == "tsv":
         return replace(habits.dialect, separator=habits.given.separator)
@@ -127,15 +128,16 @@ def read_checked(
     Args:
         data: the path of the file, or the frame.
         coding: how to code its cells.
-        dialect: how it is written, if it is text.
-        cells: their kind; "mixed": columns of many numbers as real, the others as states.
+        dialect: the format of text.
+        cells: states, numbers, or "mixed": columns of many numbers as real, the others as states.
         size: see `check.examine`.
         kinds: see `check.examine`.
-        strict: whether findings of the data check are errors; otherwise the run shows them before anything
-            is coded, so that they are seen even if the coding fails.
-        run: shows the progress and the findings, and ends the reading at its limits; None for the defaults.
+        strict: whether findings of the data check are errors; otherwise, the run shows them before anything
+            is coded, so that they appear even if the coding fails.
+        run: shows progress and findings, and limits the reading; None for the defaults.
 
-    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted, unless they are numbers.
+    Beyond `gatherer.KEPT` rows, equal ones are merged and weighted, unless they are numbers. The provenance
+    has the findings, as "warnings".
 
     Raises:
         InputError: the file cannot be read, does not match its suffix, or the coding does not fit; `strict`,
@@ -143,9 +145,22 @@ def read_checked(
     """
     source, name = opened_data(data, dialect.encoding)
     intake = Intake(coding.reads, cells != "numbers", run, name)
-    raw = read_raw(source, intake, dialect)
-    table = checked(raw, coding, name, cells=cells, size=size, kinds=kinds, strict=strict, run=run)
-    return _described(table, source, dialect)
+    raw, coding = melted(read_raw(source, intake, dialect), coding, name)
+    rows = raw.columns[0].codes.size
+    intake.require(rows)
+    if raw.weights is not None and coding.weights is None:
+        coding = replace(coding, weights=raw.weights)
+    elif raw.weights is not None:
+        coding = replace(coding, drop=(*coding.drop, raw.weights))
+    kinds = [kind for kind in kinds if cells != "mixed" or kind != "quantity"]
+    discrete = cells != "numbers"
+    findings = examine(raw, coding, name, size=size, discrete=discrete, kinds=kinds, poll=intake.poll)
+    report_findings(findings, name, run, strict=strict)
+    intake.require(rows)
+    table: Table = _CODED[cells](raw, coding, name)
+    if cells == "mixed" and run is not None and (decisions := _decisions(table.provenance)):
+        run.say(decisions)
+    return _described(table, source, dialect, findings)
 
 
 def read_covariance(
@@ -156,65 +171,13 @@ def read_covariance(
     Args:
         data: the path of the file, or the frame.
         coding: the columns to keep.
-        dialect: how it is written, if it is text.
+        dialect: the format of text.
         rows: the number of rows behind the covariance.
         run: see `read_checked`.
     """
     source, name = opened_data(data, dialect.encoding)
     raw = read_raw(source, Intake(together=False, run=run, source=name, labels=True), dialect)
     return _described(to_covariance(raw, coding, rows, name, labels_of_rows(data)), source, dialect)
-
-
-def checked(
-    raw: RawTable,
-    coding: Coding,
-    source: str,
-    *,
-    cells: Cells = "states",
-    size: int | None = None,
-    kinds: Collection[str] = KINDS,
-    strict: bool = False,
-    run: Run | None = None,
-) -> Table:
-    """Checks and codes columns, of a file or of a frame; the findings are in the provenance ("warnings").
-
-    Args:
-        raw: the columns as read.
-        coding: options of states and missing values.
-        source: the file, for errors.
-        cells: states, numbers, or both.
-        size: the largest size of a clique, for the check of sparse tables.
-        kinds: of findings to report.
-        strict: whether findings are errors.
-        run: receives the findings; its memory limit applies.
-
-    Raises:
-        InputError: a column cannot be coded; `strict`, and there are findings.
-    """
-    raw, coding = melted(raw, coding, source)
-    intake = Intake(run=run, source=source)
-    rows = raw.columns[0].codes.size
-    intake.require(rows)
-    coding = _weighed(coding, raw)
-    kinds = [kind for kind in kinds if cells != "mixed" or kind != "quantity"]
-    findings = examine(
-        raw,
-        coding,
-        source,
-        size=size,
-        discrete=cells != "numbers",
-        kinds=kinds,
-        poll=intake.poll,
-    )
-    report_findings(findings, source, run, strict=strict)
-    intake.require(rows)
-    table: Table = _CODED[cells](raw, coding, source)
-    if cells == "mixed" and run is not None and (decisions := _decisions(table.provenance)):
-        run.say(decisions)
-    if not findings:
-        return table
-    remarks = {**table.provenance, "warnings": [plain_finding(finding) for finding in findings]}
-    return replace(table, provenance=MappingProxyType(remarks))
 
 
 _CODED: dict[Cells, Callable[[RawTable, Coding, str], Table]] = {
@@ -225,7 +188,7 @@ _CODED: dict[Cells, Callable[[RawTable, Coding, str], Table]] = {
 
 
 def _decisions(remarks: Mapping[str, Any]) -> str:
-    """Returns which columns are real and which are cut, and why; empty if none is either."""
+    """Returns which columns are real and which are cut, and why; empty if there are neither."""
     parts = []
     if real := remarks.get("real"):
         parts.append(f"real: {name_list(real)}, of many different numbers, or declared so")
@@ -235,33 +198,29 @@ def _decisions(remarks: Mapping[str, Any]) -> str:
     return "; ".join([*parts, "the others hold states"] if parts else [])
 
 
-def _weighed(coding: Coding, raw: RawTable) -> Coding:
-    """Returns the coding with the weights that the file gives its rows, unless it has others."""
-    if raw.weights is None:
-        return coding
-    if coding.weights is None:
-        return replace(coding, weights=raw.weights)
-    return replace(coding, drop=(*coding.drop, raw.weights))
-
-
-def _described(table: SomeTable, source: Source | Frame, dialect: Dialect) -> SomeTable:
+def _described(
+    table: SomeTable, source: Source | Frame, dialect: Dialect, findings: Sequence[Finding] = ()
+) -> SomeTable:
+    """Returns the table with remarks on its source and the findings of the data check."""
     facts: dict[str, Any] = (
-        {"data": printable(Path(source.path).name), "sha256_unpacked": source.sha256, **dialect.said}
+        {"data": printable(Path(source.path).name), "sha256_unpacked": source.sha256, **dialect.explicit}
         if isinstance(source, Source)
         else {"data": FRAME}
     )
     facts |= {"rows": table.total, **table.provenance}
+    if findings:
+        facts["warnings"] = [plain_finding(finding) for finding in findings]
     return replace(table, provenance=MappingProxyType(facts))
 
 
 def reading_of(given: Mapping[str, Any]) -> Reading:
-    """Returns the options of data that are given by name; None stands for the default.
+    """Returns the options of data from keyword arguments; None stands for the default.
 
-    Names of columns may come alone, without a list, and as values of any kind, as frames have them;
-    `discretise` as text such as "quantile:4"; `schema` as for `read_declarations`.
+    A single name of a column needs no list, and names may be values of any type, as in frames; `discretise`
+    may be text such as "quantile:4"; `schema` is as in `read_declarations`.
 
     Raises:
-        ChoiceError: there is no such option, or a value or combination is invalid.
+        ChoiceError: an option does not exist, or a value or combination is invalid.
         InputError: the schema is invalid.
 
     >>> reading_of({"drop": "a", "discretise": "width:2"}).coding.discretise
@@ -293,7 +252,7 @@ def reading_of(given: Mapping[str, Any]) -> Reading:
 
 
 def reading_of_words(given: Mapping[str, Any]) -> Reading:
-    """Returns the options as a shell or a hand-written file gives them: names between commas.
+    """Returns the options of data from a shell or a hand-written file, where commas separate names.
 
     Raises:
         ChoiceError, InputError: as `reading_of`.
@@ -310,11 +269,11 @@ def reading_of_words(given: Mapping[str, Any]) -> Reading:
 def read_declarations(schema: str | Path | Mapping[str, Any]) -> tuple[Schema, str | None]:
     """Returns the declared states and cuts, and the class column, of a schema: a JSON file, or a mapping.
 
-    It maps columns to lists (the file holds an object): strings declare states, increasing numbers are cuts.
-    In place of a list, {"states": list, "class": true} declares the class column as well; both are optional.
+    A schema maps columns to lists: strings declare states, increasing numbers are cuts. In place of a list,
+    {"states": list, "class": true}, with optional keys, can declare the class column too.
 
     Raises:
-        InputError: it is not of this form.
+        InputError: the schema is not of this form.
 
     >>> dict(read_declarations({"Age": [40, 60], "Smoker": ["no", "yes"]})[0])
     {'Age': (40.0, 60.0), 'Smoker': ('no', 'yes')}
@@ -361,12 +320,9 @@ def _declarations(document: Mapping[str, Any], source: str) -> tuple[Schema, str
                 raise InputError(source, f"'{name}'", "the cuts do not increase", "order them")
             schema[name] = cuts
         else:
-            raise InputError(
-                source,
-                f"'{name}'",
-                "it is neither a list of distinct states (strings) nor of cuts (numbers)",
-                'write ["low", "high"] or [0.5, 1.5], or {"states": ["no", "yes"], "class": true}',
-            )
+            reason = "it is neither a list of distinct states (strings) nor of cuts (numbers)"
+            remedy = 'write ["low", "high"] or [0.5, 1.5], or {"states": ["no", "yes"], "class": true}'
+            raise InputError(source, f"'{name}'", reason, remedy)
     if len(classes) > 1:
         raise InputError(
             source, f"'{classes[1]}'", f"the class is '{classes[0]}' already", "declare one class"
@@ -379,7 +335,7 @@ def _is_number(value: object) -> bool:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Returns a JSON object; refuses a key that occurs twice: parsers silently keep one."""
+    """Returns a JSON object; refuses repeated keys: parsers silently keep one of them."""
     entries = dict(pairs)
     if len(entries) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -389,7 +345,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """Returns a JSON number as float64; refuses one beyond its range."""
+    """Returns a JSON number as float64; refuses numbers beyond its range."""
     number = float(text)
     if not isfinite(number):
         raise ValueError(f"the number {text} is beyond the range of float64")

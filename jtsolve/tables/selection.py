@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MOST_WEIGHT = 2.0**53
 _STEPS = 40
-"""Fractional weights are counted in 2^-40 of their sum, far from the overflow of their products."""
+"""The unit of fractional weights is about 2^-40 of their sum, so that products of counts do not overflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class Subtable:
     Args:
         columns: columns to keep, in the requested order.
         weights: shape (rows,), multiplicity of each row, in counts of `unit`; None for 1.
-        classes: class column for discretisation, kept or not, or None.
-        remarks: the changes made, for the provenance.
+        classes: the class column for discretisation, which may be dropped otherwise; None without one.
+        remarks: on the changes made, for the provenance.
         unit: see `DataTable`.
     """
 
@@ -61,13 +61,13 @@ class Subtable:
 def selected(
     raw: RawTable, coding: Coding, source: str, treatments: Sequence[str] = TREATMENTS[1:]
 ) -> Subtable:
-    """Applies a coding: returns the columns to keep, with gaps treated, and the weights of the rows.
+    """Returns the columns to keep, with gaps treated, and the weights of the rows.
 
     Args:
         raw: the columns as read.
         coding: the user's choices.
         source: the file, for messages.
-        treatments: of missing values that suit the columns, the first of them advised.
+        treatments: treatments of missing values that apply to the columns; messages recommend the first.
     """
     return without_gaps(kept_columns(raw, coding, source), coding, source, treatments)
 
@@ -92,12 +92,8 @@ def kept_columns(raw: RawTable, coding: Coding, source: str) -> Subtable:
         if name not in raw.names
     ]
     if unknown:
-        raise InputError(
-            source,
-            "columns",
-            f"there is none called {name_list(unknown)}",
-            f"choose among {name_list(raw.names)}",
-        )
+        reason = f"there is none called {name_list(unknown)}"
+        raise InputError(source, "columns", reason, f"choose among {name_list(raw.names)}")
     out = {*coding.drop, coding.weights}
     keep = [name for name in coding.columns or raw.names if name not in out]
     if not keep or len(set(keep)) < len(keep):
@@ -148,10 +144,10 @@ def with_gaps(column: RawColumn, raw: RawTable, coding: Coding) -> RawColumn:
 def row_weights(
     column: RawColumn, times: NDArray[np.int64] | None, source: str
 ) -> tuple[NDArray[np.int64], float]:
-    """Returns the weight of each row, times its multiplicity, in units, shape (rows,), and the unit.
+    """Returns the weight of each row, times its multiplicity, in units, shape (rows,); and the unit.
 
     Args:
-        column: of the weights.
+        column: the weights.
         times: multiplicity of each row, shape (rows,); None for once.
         source: the file, for errors.
 
@@ -159,7 +155,7 @@ def row_weights(
         InputError: a weight is no number or negative, or the sum is 0 or too large.
     """
     by_label = column.numbers()
-    valid = column.gaps(None) == 0 and bool((by_label >= 0).all())
+    valid = column.gaps() == 0 and bool((by_label >= 0).all())
     numbers = by_label[column.codes] if valid else np.zeros(1)
     if valid and times is not None:
         numbers = numbers * times
@@ -193,12 +189,12 @@ def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: S
 
     Args:
         selection: the columns, with gaps.
-        coding: the treatment.
+        coding: names the treatment.
         source: the file, for errors.
-        treatments: those allowed.
+        treatments: see `selected`.
 
     Raises:
-        InputError: gaps are not treated, or every row has some.
+        InputError: the coding refuses gaps, or its treatment leaves nothing.
     """
     columns = selection.columns
     counts = {column.name: gaps for column in columns if (gaps := column.gaps(selection.times))}
@@ -216,7 +212,7 @@ def without_gaps(selection: Subtable, coding: Coding, source: str, treatments: S
             names = [column.name for column, gap in zip(columns, fewest, strict=True) if gap]
             raise InputError(source, "missing values", "every row has some", f"leave out with {DROP(names)}")
         return selection.where(full_rows(columns))
-    return selection  # the others are applied by `coding`
+    return selection  # other treatments are applied in `coding`
 
 
 def full_rows(columns: Sequence[RawColumn]) -> NDArray[np.bool_]:
@@ -233,10 +229,10 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and the parts of the me
     source: str,
     treatments: Sequence[str] = TREATMENTS[1:],
 ) -> None:
-    """Checks that the coding has a treatment of missing values.
+    """Checks that the coding treats missing values.
 
     Args:
-        gaps: their number by column, above 0.
+        gaps: number of missing values by column, above 0.
         empty: columns without values.
         columns: the number of columns.
         coding: the user's choices.
@@ -254,19 +250,16 @@ def require_treated(  # noqa: PLR0917 - a column's gaps, and the parts of the me
             source,
             "missing values",
             f"there are {listed}",
-            f"choose a treatment: {ways}, or leave columns out with {DROP}; or name the words for one with "
-            f"{MISSING_VALUES}",
+            f"choose a treatment: {ways}, or leave columns out with {DROP}; if these words are values, set "
+            f"those for a missing one with {MISSING_VALUES}",
         )
     if coding.missing == "drop-columns":
         if len(gaps) == columns:
             raise InputError(source, "missing values", "every column has some", f"give {ways}")
     elif empty:
-        raise InputError(
-            source,
-            f"column{'s' * (len(empty) > 1)} {name_list(empty)}",
-            "every value is missing",
-            f"leave out with {DROP(empty)}",
-        )
+        reason = "every value is missing"
+        remedy = f"leave out with {DROP(empty)}"
+        raise InputError(source, f"column{'s' * (len(empty) > 1)} {name_list(empty)}", reason, remedy)
 
 
 def name_list(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Streams data files, or all Parquet files of a folder: blocks of bytes, hashed, or blocks of whole lines."""
+"""Streams of data files, or of all Parquet files of a folder: hashed blocks of bytes, or of whole lines."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _PIECE = 1 << 23
 _LONGEST_MARK = 3
 """Bytes of the longest byte order mark, that of UTF-8."""
 _LONGEST_LINE = 1 << 28
-"""Bytes; a longer line is treated as binary data."""
+"""Maximum number of bytes of a line; a longer one is binary data."""
 
 
 def files_of(path: str | Path) -> tuple[Path, ...]:
-    """Returns the Parquet files of a folder or of a pattern, in natural order; of any other path, itself.
+    """Returns the Parquet files of a folder or pattern, in natural order, or any other path itself.
 
-    Numbers within names count as such: part.2 comes before part.10.
+    Numbers in names are ordered by value: part.2 comes before part.10.
 
     Raises:
-        InputError: there are none.
+        InputError: the folder or pattern has none.
     """
     place = Path(path)
     if place.is_dir():
@@ -47,7 +47,7 @@ def files_of(path: str | Path) -> tuple[Path, ...]:
 
 
 def _natural(file: Path) -> list[str | int]:
-    """Returns the words, at even places, and the numbers of a path."""
+    """Returns the texts, at even positions, and the numbers of a path."""
     return [int(word) if word.isdigit() else word for word in re.split(r"(\d+)", str(file))]
 
 
@@ -92,7 +92,7 @@ class Source:
             InputError: the file cannot be read, is empty, or is damaged packed data.
         """
         for file in self.files:
-            # As given, where it is itself the file: a Path would lose a trailing slash.
+            # A single file is opened by the path as given: a Path would lose a trailing slash.
             with opened(self.path if file == Path(self.path) else file) as stream:
                 empty = True
                 while piece := stream.read(_PIECE):
@@ -156,7 +156,7 @@ class Lines:
         return 0, ""
 
     def ahead(self, most: int) -> list[str]:
-        """Returns the next non-blank lines, at most `most` and from one block, without taking them."""
+        """Returns the next non-blank lines, at most `most` and from one block, without consuming them."""
         self._held = next(self, None)
         lines = [] if self._held is None else self._held[1].split(b"\n", 2 * most)[: 2 * most]
         return [line.decode() for line in lines if line.strip()][:most]
@@ -169,7 +169,7 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         InputError: the text is not UTF-8, blank, or has an endless line.
     """
     number, rest, first, blank = 1, b"", True, True
-    for piece in _then_nothing(_in_utf8(source)):
+    for piece in chain(_in_utf8(source), [None]):
         data = rest + (piece or b"")
         if first:
             if len(data) < _LONGEST_MARK and piece is not None:
@@ -181,7 +181,7 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         data, rest = data[:cut], data[cut:]
         if len(rest) > _LONGEST_LINE:
             reason = f"it is longer than {_LONGEST_LINE >> 20} MiB"
-            raise InputError(source.name, f"line {number}", reason, "give a text with one row a line")
+            raise InputError(source.name, f"line {number}", reason, "give a text with one row per line")
         if not data:
             continue
         if b"\r" in data:
@@ -191,7 +191,7 @@ def _whole_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         yield number, data
         number += data.count(b"\n")
     if blank:
-        raise InputError(source.name, "", "there is nothing but blanks in it", "give a table with rows")
+        raise InputError(source.name, "", "it holds only blanks", "give a table with rows")
 
 
 def _in_utf8(source: Source) -> Iterator[bytes]:
@@ -221,24 +221,16 @@ def _in_utf8(source: Source) -> Iterator[bytes]:
         ) from None
 
 
-def _then_nothing(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
-    yield from pieces
-    yield None
-
-
 def _require_text(data: bytes, number: int, source: str) -> None:
-    """Checks that lines are UTF-8 without zero bytes; `number` is that of the first."""
+    """Checks that lines are UTF-8 without zero bytes; `number` is that of the first line."""
     if not data.isascii():
         try:
             data.decode()
         except UnicodeDecodeError as error:
             line = number + data.count(b"\n", 0, error.start)
-            raise InputError(
-                source,
-                f"line {line}",
-                "a byte is not UTF-8",
-                f"name the encoding of the file, such as {ENCODING('cp1252')}, or save it as UTF-8",
-            ) from None
+            reason = "a byte is not UTF-8"
+            remedy = f"name the encoding of the file, such as {ENCODING('cp1252')}, or save it as UTF-8"
+            raise InputError(source, f"line {line}", reason, remedy) from None
     if b"\0" in data:
         line = number + data.count(b"\n", 0, data.index(b"\0"))
         raise InputError(source, f"line {line}", "it contains a zero byte", "give a text file")

@@ -1,13 +1,12 @@
-"""What the partitions of a table hold: read on the workers, added up, and turned into one coding.
+"""The survey of a partitioned table: workers count values, and the sums determine one coding.
 
-A survey counts the values of every column. That of all partitions decides states, cuts and what stands for a
-missing value, by the rules of `coding`; from then on a partition can be coded anywhere by itself.
+A survey counts the values of every column. The survey of all partitions decides states, cuts and the
+treatment of missing values, by the rules of `coding`; after that, any worker can code any partition alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from jtsolve.tables.table import DataTable
 from jtsolve.tables.values import ValueKind, label_of  # msgspec reads the annotation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from jtsolve.tables.table import Codes
 
 _MOST_LABELS = 1 << 20
-"""Most distinct values of a column that are counted."""
+"""Maximum number of distinct values of a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +47,8 @@ class Part:
         start: the first row in the file.
         rows: their number; None if unknown.
         kinds: the types of the columns, by name.
-        stamp: size and time of the file, by which a changed one is known.
-        frame: of a partition of Dask, its task, or on a worker its frame.
+        stamp: size and time of the file, which tell whether it has changed.
+        frame: for a partition of Dask, its task.
     """
 
     name: str
@@ -63,7 +62,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """How a column becomes codes, the same in all partitions.
+    """The coding of a column, shared by all partitions.
 
     Args:
         name: of the column.
@@ -85,10 +84,10 @@ class PartitionSurvey:
     Args:
         part: the name of one of them.
         rows: their number, counting weights.
-        values: by column, how often each value occurs.
-        gaps: by column, the number of missing values.
+        values: number of occurrences by column and value.
+        gaps: number of missing values by column.
         states: by column, those that its type declares, or None.
-        kinds: by column, of its values; None if all are missing.
+        kinds: of the values, by column; None if all are missing.
         remarks: on the selection of columns.
     """
 
@@ -109,27 +108,20 @@ def _raw(part: Part, frame: Any, coding: Coding) -> RawTable | None:
         return read_slice(Path(part.path), part.start, part.rows, intake)
     kinds = {label_of(name): str(kind) for name, kind in frame.dtypes.items()}
     require_same_columns([("the first partition", part.kinds), (part.name, kinds)])
-    with _named(part.name):
-        return read_frame(frame, intake) if len(frame) else None
-
-
-@contextmanager
-def _named(part: str) -> Iterator[None]:
-    """Names the partition in errors."""
     try:
-        yield
+        return read_frame(frame, intake) if len(frame) else None
     except InputError as error:
-        raise InputError(part, error.place, error.reason, error.remedy) from None
+        raise InputError(part.name, error.place, error.reason, error.remedy) from None
 
 
 def _selected(part: Part, frame: Any, coding: Coding) -> tuple[Subtable, dict[str, int]] | None:
-    """Returns the columns and rows of a partition that count, and the gaps by column; None without rows."""
+    """Returns the selected columns and rows of a partition, and the gaps by column; None without rows."""
     raw = _raw(part, frame, coding)
     if raw is None:
         return None
     selection = kept_columns(raw, coding, part.name)
     if selection.unit != 1:
-        reason = "some weights are fractions, and partitions are counted"
+        reason = "some weights are fractions, and partitions have counts only"
         raise InputError(part.name, f"column '{coding.weights}'", reason, "count how often each row occurs")
     gaps = {column.name: column.gaps(selection.weights) for column in selection.columns}
     if coding.missing == "drop-rows":
@@ -152,8 +144,7 @@ def surveyed(part: Part, frame: Any, coding: Coding) -> PartitionSurvey:
     times = selection.weights
     values = {}
     for column in selection.columns:
-        counts = np.bincount(column.codes.astype(np.int64) - GAP, times, len(column.labels) + 1)
-        pairs = zip(column.labels, map(int, counts[1:].tolist()), strict=True)
+        pairs = zip(column.labels, column.counts(times)[1].tolist(), strict=True)
         values[column.name] = {label: count for label, count in pairs if count}
     rows = selection.columns[0].codes.size if times is None else int(times.sum())
     states = {column.name: column.states for column in selection.columns}
@@ -174,24 +165,21 @@ def combined_surveys(surveys: Sequence[PartitionSurvey]) -> PartitionSurvey:
     for other in others:
         changed = [name for name in first.states if first.states[name] != other.states[name]]
         if changed:
-            raise InputError(
-                other.part,
-                f"column '{changed[0]}'",
-                f"its categories are other than those of {first.part}",
-                "give all partitions the same ones, with categorize() of Dask",
-            )
+            reason = f"its categories differ from those of {first.part}"
+            remedy = "give all partitions the same categories, with categorize() of Dask"
+            raise InputError(other.part, f"column '{changed[0]}'", reason, remedy)
         for name, counts in other.values.items():
             values[name].update(counts)
         gaps.update(other.gaps)
         for name, kind in other.kinds.items():
-            # Values of several kinds are texts, as in a single frame.
+            # A column of several kinds holds texts, as in a single frame.
             kinds[name] = kinds[name] if kind in (None, kinds[name]) else "text" if kinds[name] else kind
     rows = sum(survey.rows for survey in surveys)
     return _bounded(replace(first, rows=rows, values=dict(values), gaps=dict(gaps), kinds=kinds))
 
 
 def _bounded(survey: PartitionSurvey) -> PartitionSurvey:
-    """Returns a survey; refuses columns with too many values."""
+    """Returns the survey; refuses columns with too many distinct values."""
     many = [name for name, values in survey.values.items() if len(values) > _MOST_LABELS]
     if many:
         raise LimitError(
@@ -202,12 +190,12 @@ def _bounded(survey: PartitionSurvey) -> PartitionSurvey:
 
 
 def coded_part(part: Part, frame: Any, coding: Coding, columns: Sequence[CodedColumn]) -> DataTable | None:
-    """Returns the table of a partition, with the states of all; None if it has no rows.
+    """Returns the table of a partition, with the states of the whole table; None if it has no rows.
 
     Args:
         part: the partition.
         frame: its frame, if it is one of Dask.
-        coding: see `settled_coding`.
+        coding: see `part_coding`.
         columns: their coding.
 
     Raises:
@@ -222,8 +210,8 @@ def coded_part(part: Part, frame: Any, coding: Coding, columns: Sequence[CodedCo
     codes: list[Codes] = []
     for raw, column in zip(selection.columns, columns, strict=True):
         _, own = coded_column(raw, coding, part.name, {}, selection)
-        if raw.name in gaps:  # `coded_column` has coded them as a further state, if "?" is not declared
-            assert column.gap is not None, "the survey has seen them"
+        if raw.name in gaps:  # unless "?" is declared, `coded_column` has coded them as a further state
+            assert column.gap is not None, "the survey has counted them"
             own = np.where(raw.present(), own, np.int32(column.gap))
         codes.append(own)
     return DataTable(
@@ -234,7 +222,7 @@ def coded_part(part: Part, frame: Any, coding: Coding, columns: Sequence[CodedCo
     )
 
 
-def settled_columns(
+def column_codings(
     survey: PartitionSurvey,
     coding: Coding,
     source: str,
@@ -243,7 +231,7 @@ def settled_columns(
     strict: bool,
     run: Run | None,
 ) -> tuple[tuple[CodedColumn, ...], dict[str, Any]]:
-    """Returns the coding of the columns, and remarks; checks the columns as `reading.checked` does.
+    """Returns the coding of the columns, and remarks, after the data check.
 
     Args:
         survey: of all partitions.
@@ -283,7 +271,7 @@ def settled_columns(
         gap = int(codes[-1]) if raw.name in gaps else None
         columns.append(CodedColumn(raw.name, states.labels, cuts.get(raw.name), gap))
         coded[raw.name] = states
-    remarks["states"] = "declared, or the distinct values of all partitions as they are written"
+    remarks["states"] = "declared, or the distinct values of all partitions as written"
     remarks |= kinds_remarks(coded)
     if cut := {column.name: list(column.cuts) for column in columns if column.cuts is not None}:
         remarks["cuts"] = cut
@@ -291,7 +279,7 @@ def settled_columns(
 
 
 def _raw_column(name: str, survey: PartitionSurvey) -> tuple[RawColumn, NDArray[np.int64]]:
-    """Returns a column with a row for every value, and for a gap; and the weights of the rows."""
+    """Returns a column with one row per value, and one for gaps; and the weights of the rows."""
     values, gaps = survey.values[name], survey.gaps[name]
     codes = np.array([*range(len(values)), *[GAP] * bool(gaps)], dtype=np.int32)
     times = np.array([*values.values(), *[gaps] * bool(gaps)], dtype=np.int64)
@@ -311,8 +299,8 @@ def _alone(coding: Coding, name: str) -> Coding:
     )
 
 
-def settled_coding(coding: Coding, columns: Sequence[CodedColumn]) -> Coding:
-    """Returns the coding by which a partition is coded alone: all states and cuts are declared."""
+def part_coding(coding: Coding, columns: Sequence[CodedColumn]) -> Coding:
+    """Returns the coding of single partitions: it declares all states and cuts."""
     filled = coding.missing in ("state", "impute-mode")
     gap = coding.missing == "state"
     own = {one.name: one.states[:-1] if gap and one.gap is not None else one.states for one in columns}

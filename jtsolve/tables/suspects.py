@@ -1,4 +1,4 @@
-"""Suspicious names and values: codes for a missing value, counts, a row as header."""
+"""Suspicious names and values: codes for a missing value, columns of counts, a row read as the header."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_ANSWER = re.compile(
 _CODE = re.compile(r"9{2,}|8{2,}|7{2,}|9+[78]")
 _NEGATIVE = re.compile(r"-(?:[7-9]|9+[0-9]?|8{2,}|7{2,})")
 _FAR = 2
-"""A code such as 99 is out of range from this multiple of the largest other number on."""
+"""A code such as 99 is suspicious above this multiple of the largest other number."""
 _COUNT = re.compile(r"freq|frequency|counts?|n|cases|weights?|total", re.IGNORECASE)
 _SURE = re.compile(r"freq|frequency|counts?", re.IGNORECASE)
 
@@ -35,8 +35,8 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
     """Returns the labels that usually mean a missing value, such as "don't know", -9 and 99.
 
     Args:
-        labels: that occur in a column.
-        numbers: the same as numbers, shape (labels,); NaN where one is a word.
+        labels: of a column; all occur.
+        numbers: the labels as numbers, shape (labels,); NaN for a word.
 
     >>> missing_codes(["1", "2", "3", "99"], np.array([1, 2, 3, 99.0]))
     ['99']
@@ -55,12 +55,12 @@ def missing_codes(labels: Sequence[str], numbers: NDArray[np.float64]) -> list[s
 
 
 def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawColumn]) -> bool:
-    """Returns whether a column seems to count how often each row occurs: by its name, or also by the rows.
+    """Returns whether a column seems to count how often each row occurs, by its name and the other columns.
 
     Args:
-        name: of the column.
+        name: of the column. Some names suffice; others only if no two rows agree in the other columns.
         numbers: its distinct values, shape (m,).
-        others: the other columns; of a table of counts, no two rows agree in them.
+        others: the other columns.
     """
     whole = numbers.size > 1 and (numbers % 1 == 0).all() and numbers.min() >= 0
     if not whole or not _COUNT.fullmatch(name):
@@ -76,15 +76,14 @@ def counts_rows(name: str, numbers: NDArray[np.float64], others: Iterable[RawCol
 
 
 def header_is_row(raw: RawTable) -> bool:
-    """Returns whether the names of a text file are values of their own columns, and not 0, 1, …."""
+    """Returns whether the column names of a text file seem to be values, and are not just 0, 1, …."""
     if raw.typed or not raw.columns:
         return False
     names = [column.name for column in raw.columns]
     if names in ([str(at) for at in range(first, first + len(names))] for first in (0, 1)):
         return False
-    return all(column.name in column.labels or _is_number(column) for column in raw.columns)
-
-
-def _is_number(column: RawColumn) -> bool:
-    """Returns whether the name of a column is a number, as all of its values are."""
-    return number_in(column.name) is not None and not np.isnan(column.numbers()[column.occurring()]).any()
+    return all(
+        column.name in column.labels
+        or (number_in(column.name) is not None and not np.isnan(column.occurring_numbers()).any())
+        for column in raw.columns
+    )

@@ -1,4 +1,4 @@
-"""Immutable tables of data: `DataTable` holds states, `ContinuousTable` real numbers, `MixedTable` both."""
+"""Immutable tables: `DataTable` holds states, `ContinuousTable` real numbers, `MixedTable` both."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DataTable:
         weights: shape (rows,), positive whole multiplicities, in counts of `unit`; None for 1.
         provenance: remarks on file and coding.
         unit: the weight of one count: 1 unless rows weigh fractions.
-        gaps: shape (columns, rows), which cells are missing, whatever their content; None for none.
+        gaps: shape (columns, rows), which cells are missing; their codes are placeholders. None without any.
 
     Raises:
         InputError: the shapes do not fit, a name, state, code or weight is invalid, or there are no rows.
@@ -74,12 +74,8 @@ class DataTable:
             raise InputError("table", "codes", f"the type {codes.dtype} is not integer", "give integer codes")
         for name, labels, column in zip(self.names, self.states, codes, strict=True):
             if not labels or len(set(labels)) < len(labels):
-                raise InputError(
-                    "table",
-                    f"states of '{name}'",
-                    "there are none, or one occurs twice",
-                    "give unique labels",
-                )
+                reason = "there are none, or one occurs twice"
+                raise InputError("table", f"states of '{name}'", reason, "give unique labels")
             if column.min() < 0 or column.max() >= len(labels):
                 raise InputError(
                     "table",
@@ -149,8 +145,8 @@ class ContinuousTable:
         names: of the columns; unique and not empty.
         values: shape (columns, rows), finite; copied unless it is read-only.
         provenance: remarks on the file.
-        behind: the number of rows behind a covariance, which the values, any points, only have; None for rows
-            of data.
+        rows_behind: the number of rows behind a covariance, which the values represent (see `covariance`);
+            None for rows of data.
         gaps: see `DataTable`.
 
     Raises:
@@ -161,19 +157,15 @@ class ContinuousTable:
     names: tuple[str, ...]
     values: NDArray[np.float64]
     provenance: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-    behind: float | None = None
+    rows_behind: float | None = None
     gaps: NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         _require_names(self.names)
         values = np.asarray(self.values)
         if values.ndim != 2 or values.shape[0] != len(self.names):  # noqa: PLR2004 - columns and rows
-            raise InputError(
-                "table",
-                "values",
-                f"shape {values.shape} for {len(self.names)} names",
-                "give an array of shape (columns, rows)",
-            )
+            reason = f"shape {values.shape} for {len(self.names)} names"
+            raise InputError("table", "values", reason, "give an array of shape (columns, rows)")
         _require_rows(values.shape[1])
         values = _frozen(values, np.float64)
         object.__setattr__(self, "values", values)
@@ -183,12 +175,8 @@ class ContinuousTable:
                     "table", f"column '{name}'", "a number is not finite", "remove the row or the column"
                 )
             if column.min() == column.max():
-                raise InputError(
-                    "table",
-                    f"column '{name}'",
-                    f"every value is {column[0]:g}: a constant has no Gaussian density",
-                    "leave the column out",
-                )
+                reason = f"every value is {column[0]:g}: a constant has no Gaussian density"
+                raise InputError("table", f"column '{name}'", reason, "leave the column out")
         _require_gaps(self.gaps, values)
 
     @property
@@ -204,7 +192,7 @@ class ContinuousTable:
     @property
     def total(self) -> float:
         """The number of rows represented."""
-        return self.rows if self.behind is None else self.behind
+        return self.rows if self.rows_behind is None else self.rows_behind
 
     def require_rows(self, purpose: str) -> None:
         """Checks that there are rows of data.
@@ -215,26 +203,22 @@ class ContinuousTable:
         Raises:
             ChoiceError: there is a covariance only.
         """
-        if self.behind is not None:
+        if self.rows_behind is not None:
             raise ChoiceError(f"{purpose} needs rows, and a covariance has none; give the data")
 
     def digest(self) -> str:
         """Returns "sha256:…" over names, values, and the number of rows behind a covariance."""
         sha = hashlib.sha256(repr(self.names).encode())
         sha.update(self.values.data)
-        if self.behind is not None:
-            sha.update(repr(self.behind).encode())
+        if self.rows_behind is not None:
+            sha.update(repr(self.rows_behind).encode())
         return f"sha256:{sha.hexdigest()}"
 
 
 def dependent(names: Sequence[str]) -> InputError:
     """Returns the error for columns whose covariance matrix is singular."""
-    return InputError(
-        "table",
-        f"columns {', '.join(names)}",
-        "they are linearly dependent, or nearly so, and their density is unbounded",
-        "leave one of them out",
-    )
+    reason = "they are linearly dependent, or nearly so, and their density is unbounded"
+    return InputError("table", f"columns {', '.join(names)}", reason, "leave one of them out")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,7 +232,7 @@ class MixedTable:
         provenance: remarks on file and coding.
 
     Raises:
-        InputError: the names are not those of both parts in order, the numbers of rows differ, or there are
+        InputError: the names are not those of both parts in order, the numbers of rows differ, or rows have
             weights.
     """
 
@@ -262,14 +246,14 @@ class MixedTable:
         own = () if self.discrete is None else self.discrete.names
         for part in (own, self.real.names):
             if part != tuple(name for name in self.names if name in set(part)):
-                raise InputError("table", "columns", "a part has another order", "order them as the names")
+                raise InputError("table", "columns", "a part has another order", "order it as the names")
         if sorted((*own, *self.real.names)) != sorted(self.names):
-            raise InputError("table", "columns", "the parts hold others", "name every column once")
+            raise InputError("table", "columns", "the names are not those of the parts", "name each once")
         if self.discrete is not None and self.discrete.rows != self.real.rows:
-            reason = f"{self.discrete.rows} of states and {self.real.rows} of numbers"
+            reason = f"there are {self.discrete.rows} of states and {self.real.rows} of numbers"
             raise InputError("table", "rows", reason, "give both parts the same rows")
         if self.discrete is not None and self.discrete.weights is not None:
-            raise InputError("table", "weights", "real numbers have none", "repeat the rows")
+            raise InputError("table", "weights", "mixed tables have no weights", "repeat the rows")
 
     @property
     def n(self) -> int:
@@ -300,7 +284,7 @@ class MixedTable:
 
     @property
     def gaps(self) -> NDArray[np.bool_] | None:
-        """Which cells are missing, shape (n, rows); see `DataTable`."""
+        """Which cells are missing, shape (n, rows); None without any."""
         parts = [part for part in (self.discrete, self.real) if part is not None and part.gaps is not None]
         if not parts:
             return None
@@ -359,12 +343,8 @@ def _require_names(names: Sequence[str]) -> None:
     seen: set[str] = set()
     for position, name in enumerate(names):
         if not name or name in seen:
-            raise InputError(
-                "table",
-                f"column {position + 1}",
-                f"the name '{name}' is used twice" if name else "the name is empty",
-                "give every column a unique name",
-            )
+            reason = f"the name '{name}' is used twice" if name else "the name is empty"
+            raise InputError("table", f"column {position + 1}", reason, "give every column a unique name")
         seen.add(name)
 
 
@@ -390,10 +370,7 @@ def _frozen(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
 def _weights(weights: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
     weights = np.asarray(weights)
     if weights.shape != (rows,) or weights.dtype.kind not in "ui" or weights.min() < 1:
-        raise InputError(
-            "table",
-            "weights",
-            f"they are not {rows} whole numbers above 0",
-            "count how often each row occurs, or give fractions as counts of a unit",
-        )
+        reason = f"they are not {rows} whole numbers above 0"
+        remedy = "count how often each row occurs, or give fractions as counts of a unit"
+        raise InputError("table", "weights", reason, remedy)
     return _frozen(weights, np.int64)

@@ -1,9 +1,10 @@
 """Values and states: how a value is written, and the one rule by which values are equal.
 
 A state is a label with a kind. The kind is decided once, when a column is coded, and stored with the model.
-Texts are equal as texts, numbers as numbers, truth values as such, and times as instants. Where the kinds of
-a value and of its column differ, texts are read as values of the other kind; two states that both fit a value
-leave it without a state, rather than choose. Blanks around a text never count, and a blank text is missing.
+Texts are equal as texts, numbers as numbers, booleans as booleans, dates and times as instants, and times of
+day as such. Where a value and its column differ in kind, a text is parsed as a value of the other kind. A
+value that fits two states has none: the choice would be arbitrary. Blanks around a text never count, and a
+blank text is missing.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from math import isfinite
 from numbers import Integral, Real
@@ -27,17 +28,17 @@ if TYPE_CHECKING:
 ValueKind: TypeAlias = Literal["text", "number", "boolean", "time"]
 
 GAP_STATE = "?"
-"""The label of the state for a missing value, unless a value has it."""
+"""The label of the state for a missing value, unless it is the label of a value."""
 
 _NUMERAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
-"""A numeral that is no code: no sign +, no zeros in front, no exponent."""
-_INSTANT = re.compile(
-    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
-)
+"""A numeral that cannot be a code: no sign +, no leading zeros, no exponent."""
+_CLOCK = r"(\d\d:\d\d(?::\d\d(?:\.(\d{1,9}))?)?)"
+_TIME_OF_DAY = re.compile(_CLOCK, re.ASCII)
+_INSTANT = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:[T ]{_CLOCK}(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
 _TRUTH = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
-_MOST_DIGITS = 1e16
-"""From here on, numbers are written with an exponent."""
+_EXPONENT_FROM = 1e16
+"""Numbers from here on are written with an exponent."""
 _LARGEST = 1 << 63
 _MICROSECONDS = 6
 
@@ -56,7 +57,8 @@ def value_kind(value: Any) -> ValueKind:
         return "boolean"
     if isinstance(value, Real | Decimal):
         return "number"
-    return "time" if isinstance(value, date | np.datetime64) else "text"
+    of_day = isinstance(value, time) and value.tzinfo is None  # an offset without a date is no instant
+    return "time" if of_day or isinstance(value, date | np.datetime64) else "text"
 
 
 def label_of(value: Any) -> str:
@@ -68,11 +70,11 @@ def label_of(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return str(bool(value))
     if isinstance(value, Real | Decimal) and not isinstance(value, Integral):
-        # The shortest text of a number of single precision: 0.1, not 0.10000000149011612.
+        # The shortest text of a number in single precision: 0.1, not 0.10000000149011612.
         number = float(str(value)) if isinstance(value, np.float16 | np.float32) else float(value)
-        whole = number.is_integer() and abs(number) < _MOST_DIGITS
+        whole = number.is_integer() and abs(number) < _EXPONENT_FROM
         return str(int(number)) if whole else repr(number)
-    if isinstance(value, datetime | np.datetime64):
+    if isinstance(value, datetime | time | np.datetime64):
         return time_label(str(value))
     if isinstance(value, timedelta | np.timedelta64):
         return _duration_label(value)
@@ -104,7 +106,7 @@ def _duration_label(value: Any) -> str:
 
 
 def time_label(text: str) -> str:
-    """Returns a time without needless zeros; a midnight is a date.
+    """Returns a time without trailing zeros; a midnight becomes its date.
 
     >>> time_label("2024-05-01T00:00:00.000"), time_label("2024-05-01 12:30:00.500000+02:00")
     ('2024-05-01', '2024-05-01 12:30:00.5+02:00')
@@ -114,7 +116,7 @@ def time_label(text: str) -> str:
 
 
 def number_in(text: str) -> int | float | None:
-    """Returns the finite number that a text is, or None; digits are those of ASCII, without underscores."""
+    """Returns the finite number in a text, or None; only ASCII digits count, without underscores."""
     if not _NUMERAL.fullmatch(text):
         return None
     number = float(text)
@@ -132,20 +134,23 @@ def _as_shown(number: Hashable) -> Hashable:
     return number
 
 
-def _instant_in(text: str) -> tuple[bool, int] | None:
-    """Returns whether a time has a zone, and its nanoseconds since 1970; None if a text is none."""
-    match = _INSTANT.fullmatch(text)
+def _instant_in(text: str) -> tuple[bool | None, int] | None:
+    """Returns whether a time has a zone, None for a time of day, and its nanoseconds since 1970 or midnight.
+
+    The result is None if the text is no time.
+    """
+    of_day = _TIME_OF_DAY.fullmatch(text)
+    match = _INSTANT.fullmatch(f"1970-01-01 {text}" if of_day else text)
     if match is None:
         return None
-    day, clock, seconds, fraction, zone = match.groups()
+    day, clock, fraction, zone = match.groups()
     try:
-        moment = datetime.fromisoformat(f"{day} {clock or '00:00'}{seconds or ''}{zone or ''}")
+        moment = datetime.fromisoformat(f"{day} {(clock or '00:00').partition('.')[0]}{zone or ''}")
     except ValueError:
         return None
-    aware = moment if zone else moment.replace(tzinfo=UTC)
-    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    seconds_since = since.days * 86400 + since.seconds
-    return zone is not None, seconds_since * 10**9 + int((fraction or "").ljust(9, "0"))
+    since = (moment if zone else moment.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    seconds = since.days * 86400 + since.seconds
+    return None if of_day else zone is not None, seconds * 10**9 + int((fraction or "").ljust(9, "0"))
 
 
 _READERS: dict[ValueKind, Callable[[str], Hashable]] = {
@@ -153,11 +158,11 @@ _READERS: dict[ValueKind, Callable[[str], Hashable]] = {
     "boolean": _TRUTH.get,
     "time": _instant_in,
 }
-"""The value in a text by kind; None if there is none. Equal values are equal and have the same hash."""
+"""Parsers of texts, by kind: the value, equal and of equal hash for equal values, or None."""
 
 
 def kind_of_texts(labels: Collection[str]) -> ValueKind:
-    """Returns the kind of a column of a text file: text, unless no two texts are the same value.
+    """Returns the kind of a column of a text file: text if two of its texts would be the same value.
 
     >>> [kind_of_texts(labels) for labels in (["1", "2.50"], ["01067", "2"], ["1.1", "1.10"], ["TRUE"])]
     ['number', 'text', 'text', 'boolean']
@@ -167,13 +172,13 @@ def kind_of_texts(labels: Collection[str]) -> ValueKind:
         found = "number"
     elif all(label in _TRUTH for label in labels):
         found = "boolean"
-    elif all(map(_INSTANT.fullmatch, labels)):
+    elif all(map(_INSTANT.fullmatch, labels)) or all(map(_TIME_OF_DAY.fullmatch, labels)):
         found = "time"
     return found if labels and are_of(found, labels) else "text"
 
 
 def are_of(kind: ValueKind, labels: Collection[str]) -> bool:
-    """Returns whether texts are different values of a kind."""
+    """Returns whether texts are distinct values of a kind."""
     if kind == "text":
         return True
     values = {_READERS[kind](label) for label in labels}
@@ -188,7 +193,7 @@ def _is_plain(label: str) -> bool:
 
 
 def gap_label(labels: Collection[str]) -> str:
-    """Returns a label for the state of a missing value that no value has."""
+    """Returns a label for the state of a missing value, different from all labels of values."""
     label = GAP_STATE
     while label in labels:
         label = "(missing)" if label == GAP_STATE else f"{label}_"
@@ -200,7 +205,7 @@ def kind_of_type(dtype: pl.DataType) -> ValueKind:
     if dtype.is_numeric():
         return "number"
     name = dtype.base_type().__name__
-    return "boolean" if name == "Boolean" else "time" if name in ("Date", "Datetime") else "text"
+    return "boolean" if name == "Boolean" else "time" if name in ("Date", "Datetime", "Time") else "text"
 
 
 def labels_of(values: pl.Series) -> list[str]:
@@ -209,13 +214,15 @@ def labels_of(values: pl.Series) -> list[str]:
 
     if isinstance(values.dtype, pl.Datetime):
         return list(map(time_label, values.cast(pl.String).to_list()))
+    if values.dtype == pl.Time:  # values of Python end at microseconds
+        return list(map(time_label, values.dt.to_string("%H:%M:%S%.9f").to_list()))
     if values.dtype.is_float():
         return list(map(label_of, values.to_numpy()))
     return list(map(label_of, values.to_list()))
 
 
 class Words:
-    """Words for a missing value; those that are numbers match the number in any spelling."""
+    """Words for a missing value; numbers among them match in any spelling."""
 
     def __init__(self, words: Iterable[str]) -> None:
         self._words = frozenset(words)
@@ -257,7 +264,7 @@ class ColumnStates:
     Args:
         labels: distinct texts.
         kind: of their values.
-        gap: whether the last one is the state for a missing value, which no value has.
+        gap: whether the last state stands for a missing value.
     """
 
     labels: tuple[str, ...]
@@ -266,11 +273,11 @@ class ColumnStates:
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The labels of values."""
+        """The labels without that for a missing value."""
         return self.labels[:-1] if self.gap else self.labels
 
     def places(self, labels: Sequence[str], kind: ValueKind | None = None) -> list[int]:
-        """Returns the state of each value; -1 where there is none, or more than one.
+        """Returns the state of each value; -1 where none or more than one fits.
 
         Args:
             labels: how the values are written.
@@ -292,7 +299,7 @@ class ColumnStates:
         places = []
         for label in labels:
             key = read(label)
-            # Of texts, 1067 may be any number that is written 01067 or 1067; of numbers, infinity has no key.
+            # In a column of texts, the number 1067 may stand for 01067 or 1067; infinity has no key.
             if label in exact and (self.kind != "text" or key is None):
                 places.append(exact[label])
                 continue
@@ -301,7 +308,7 @@ class ColumnStates:
         return places
 
     def codes(self, values: Sequence[Any]) -> list[int]:
-        """Returns the state of each value; -1 where there is none, more than one, or the value is missing."""
+        """Returns the state of each value; -1 where it is missing, or where none or more than one fits."""
         found = [-1] * len(values)
         of_kind: dict[ValueKind, list[int]] = defaultdict(list)
         for at, value in enumerate(values):
@@ -316,7 +323,7 @@ class ColumnStates:
     def values(self, kind: ValueKind | None = None) -> dict[str, Any]:
         """Returns the value of each label that is not missing; empty if they are texts.
 
-        Numbers that are written otherwise than numbers are, such as 0.50, stay as they are.
+        Numbers in an unusual spelling, such as 0.50, stay texts.
 
         Args:
             kind: of the values; None for that of the states.
@@ -333,7 +340,7 @@ class ColumnStates:
 
 
 def _numbers(labels: Sequence[str], numbers: Sequence[Any]) -> list[Any]:
-    """Returns numbers of one type, if each is written as such; otherwise none."""
+    """Returns numbers of one type, or nothing if a label is not the usual spelling of its number."""
     if any(abs(number) >= _LARGEST for number in numbers if isinstance(number, int)):
         return []
     if all(str(number) == label for label, number in zip(labels, numbers, strict=True)) and all(
@@ -345,13 +352,18 @@ def _numbers(labels: Sequence[str], numbers: Sequence[Any]) -> list[Any]:
 
 
 def _times(labels: Sequence[str]) -> list[Any]:
-    """Returns dates or times, if each has a zone or none has; otherwise, or if they are too fine, none."""
-    if all(len(label) == len("2024-05-01") for label in labels):
+    """Returns dates, times of day, or times that all have a zone or all none; nothing if they are mixed.
+
+    Times finer than those of Python give nothing either.
+    """
+    if all(len(label) == len("2024-05-01") and "-" in label for label in labels):
         return [date.fromisoformat(label) for label in labels]
-    if any(len(match[4] or "") > _MICROSECONDS for label in labels if (match := _INSTANT.fullmatch(label))):
+    if any(re.search(rf"\.\d{{{_MICROSECONDS + 1}}}", label) for label in labels):
         return []
-    times = [datetime.fromisoformat(label) for label in labels]
-    zones = {moment.tzinfo is None for moment in times}
-    if len(zones) > 1:
+    of_day = [_TIME_OF_DAY.fullmatch(label) is not None for label in labels]
+    if all(of_day):
+        return [time.fromisoformat(label) for label in labels]
+    times = [datetime.fromisoformat(label) for label in labels] if not any(of_day) else []
+    if len({moment.tzinfo is None for moment in times}) > 1:
         return []
     return [moment if moment.tzinfo is None else moment.astimezone(UTC) for moment in times]

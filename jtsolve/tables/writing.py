@@ -27,11 +27,11 @@ def write_rows(frame: pl.DataFrame, path: str | Path) -> None:
 def rows_as(
     frame: pl.DataFrame, kind: str, *, null: str = "", header: bool = True, separator: str = ","
 ) -> bytes:
-    """Returns the contents of a file with the frame, a format of `formats.TABLE`.
+    """Returns the contents of a file with the frame.
 
     Args:
         frame: the rows.
-        kind: the format.
+        kind: a format of `formats.TABLE`.
         null: the word for a missing value in text.
         header: whether text begins with the names.
         separator: of .csv.

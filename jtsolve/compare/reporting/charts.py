@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jtsolve.core.result import optimality_tolerance
 
@@ -19,36 +17,27 @@ if TYPE_CHECKING:
     from jtsolve.compare.spec import Row
 
 _EARLIEST = 1e-3
-"""Seconds: earlier times are drawn here, since the axis is logarithmic."""
+"""Lower limit of times in seconds, since the axis is logarithmic."""
 _SIZE = (5.0, 3.6)
-"""Inches, without the legend."""
+"""Size in inches, without the legend."""
 COLOURS = ("#1f6fb4", "#d1570a", "#118a5b", "#b03a8c", "#b98500", "#2b9fc4", "#6f52a8", "#7a7a1f")
 _DASHES = ("-", "--", ":", "-.")
-"""The first for the first eight backends, the second for the next eight, and so on."""
+"""Line styles: the first for the first eight backends, the second for the next eight, and so on."""
 
 
-@dataclass(frozen=True, eq=False)
-class Chart:
-    """A picture and its caption."""
+class Chart(NamedTuple):
+    """A picture, as an element of the page, and its caption."""
 
     caption: str
-    figure: Any
-
-    @cached_property
-    def svg(self) -> str:
-        """The picture as an element of the page."""
-        return inline_svg(self.figure, self.caption)
+    svg: str
 
 
 def inline_svg(figure: Any, title: str) -> str:
-    """Returns a figure as an element of a page, whose text stays text.
-
-    Equal figures give equal texts under one version of matplotlib.
-    """
+    """Returns a figure as an SVG element with text as text; equal under one version of matplotlib."""
     import matplotlib as mpl
 
     buffer = io.StringIO()
-    # Identifiers are digests salted with the title, so that the pictures of a page share none.
+    # Salted with the title, identifiers of different pictures on a page differ.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", metadata=nothing, bbox_inches="tight")
@@ -62,7 +51,7 @@ def width_name(treewidth: int | None) -> str:
 
 
 def solved_within(comparison: Comparison) -> list[Chart]:
-    """Returns two charts: the runs of each backend with a proof by t, and with the best known score by t.
+    """Returns two charts: runs by the time of the proof, and by the time of the best known score.
 
     Time counts from the start of the backend.
     """
@@ -142,7 +131,7 @@ def _anytime(comparison: Comparison, problem: ProblemSummary, best: float, rows:
 
 
 def _changes(row: Row, best: float, *, is_bound: bool) -> list[tuple[float, float]]:
-    """Returns a run's incumbents or bounds less the best score, at the times where they change."""
+    """Returns the incumbents or bounds of a run minus the best score, with the times of changes."""
     assert row.result is not None
     known = [
         (bound if is_bound else score, max(seconds, _EARLIEST)) for seconds, score, bound in row.result.trace
@@ -163,13 +152,13 @@ def scaling(comparison: Comparison) -> list[Chart]:
             and record.score is not None
             and not record.faulty
         ]
-        if len({record.n for record in records}) > 1:  # one size is no curve
+        if len({record.n for record in records}) > 1:  # a curve needs two sizes
             charts.append(_scaling(comparison, treewidth, records))
     return charts
 
 
 def _solving(record: Record) -> float:
-    """Returns the seconds of the backend; of the whole process if the start of the backend is unknown."""
+    """Returns the seconds of the backend, or of the process if the start of the backend is unknown."""
     return record.seconds if record.solving is None else record.solving
 
 
@@ -212,7 +201,7 @@ def _chart(axes: Any, caption: str) -> Chart:
     """Returns a chart with its legend beside it, a line for each backend."""
     names = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     axes.legend(names.values(), names.keys(), loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
-    return Chart(caption, axes.figure)
+    return Chart(caption, inline_svg(axes.figure, caption))
 
 
 def _line(comparison: Comparison, backend: str) -> dict[str, Any]:

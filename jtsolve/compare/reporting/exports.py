@@ -1,4 +1,4 @@
-"""The tables of a comparison as LaTeX and CSV, and their cells."""
+"""The tables of a comparison: cells, LaTeX and CSV."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _problem(problem: ProblemSummary) -> list[str]:
 
 
 def cell_text(cell: Cell | None) -> str:
-    """Formats a mean distance, with "*" if every run has a proof; without a tree, the statuses."""
+    """Formats a mean distance, with "*" if every run has a proof; the statuses if there is no tree."""
     if cell is None:
         return ""
     if cell.distance is None:
@@ -104,7 +104,7 @@ def cell_text(cell: Cell | None) -> str:
 
 
 def ranks_tables(comparison: Comparison) -> list[Cells]:
-    """Returns the mean ranks of the heuristics, and their pairs; empty if they are not ranked."""
+    """Returns the tables of mean ranks and of pairs of heuristics; empty if heuristics are not ranked."""
     tests, _ = rank_tests(comparison)
     head = ("heuristic", "tw", "instances", "mean rank", "critical difference", "p (Friedman)")
     ranks, pairs = [], []
@@ -154,11 +154,6 @@ def run_cells(record: Record) -> list[str]:
         short(record.distance),
         *map(short, (record.seconds, record.starting, record.solving, record.memory)),
     ]
-
-
-def runs_table(comparison: Comparison) -> Cells:
-    """Returns a row per run."""
-    return RUN_HEADS, [run_cells(record) for record in comparison.records]
 
 
 def machine_text(plan: ComparisonPlan) -> str:
@@ -231,5 +226,5 @@ def csv_text(comparison: Comparison) -> str:
 
 
 def _csv_value(value: object) -> object:
-    """Returns a text that a spreadsheet would compute with an apostrophe before it."""
+    """Returns a value; an apostrophe precedes texts that a spreadsheet would take for a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(tuple("=+-@\t\r")) else value

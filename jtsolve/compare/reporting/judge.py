@@ -1,8 +1,7 @@
-"""Every tree is checked again from its instance, and every run against the others on the same instance.
+"""Verification of a comparison: every tree against its instance, and runs on the same instance pairwise.
 
-A tree of treewidth at most a is feasible for every bound b ≥ a on the treewidth. So scores are compared with
-bounds across treewidths: a score at a may not exceed an upper bound at b ≥ a, and no run may solve at a an
-instance that another proved infeasible at b.
+A tree of treewidth at most a is feasible for every bound b ≥ a on the treewidth. Hence a score at a may not
+exceed an upper bound at b ≥ a, and no run may solve at a an instance that another run proved infeasible at b.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from jtsolve.io.constraints import ConstraintsDocument, constraints_to_document
 from jtsolve.verify.result import check
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from jtsolve.compare.spec import InstanceFile, Row
 
@@ -47,7 +46,11 @@ def judge(rows: Sequence[Row], done: Callable[[int], None] | None = None) -> tup
         rows: of finished runs.
         done: called with the number of rows checked so far.
     """
-    faults = list(_wrong(rows))
+    faults = [
+        Fault("wrong answer", f"{_run(row)}: {row.message}", (row.spec.id,))
+        for row in rows
+        if row.status is RunStatus.WRONG
+    ]
     by_problem: dict[tuple[InstanceFile, int | None], list[Row]] = {}
     for row in rows:
         if row.result is not None:
@@ -68,14 +71,8 @@ def _run(row: Row) -> str:
     return f"{spec.backend} on {spec.instance.label}, {width}, seed {spec.seed}"
 
 
-def _wrong(rows: Iterable[Row]) -> Iterator[Fault]:
-    for row in rows:
-        if row.status is RunStatus.WRONG:
-            yield Fault("wrong answer", f"{_run(row)}: {row.message}", (row.spec.id,))
-
-
 def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
-    """Yields the faults of the results on one problem, each checked from the instance alone."""
+    """Yields the faults of results on one problem, which are checked against the instance alone."""
     try:
         problem = read_instance(rows[0].spec)
     except JtsolveError as error:
@@ -83,11 +80,12 @@ def _checked(rows: Sequence[Row]) -> Iterator[Fault]:
         yield Fault("not verified", text, tuple(row.spec.id for row in rows))
         return
     names = problem.names
-    asked = msgspec.convert(constraints_to_document(problem.constraints, names), ConstraintsDocument)
+    constraints = constraints_to_document(problem.constraints, names)
+    expected = msgspec.convert(constraints, ConstraintsDocument)
     for row in rows:
         assert row.result is not None
         faults = check(problem, row.result)
-        if row.result.instance.constraints != asked:
+        if row.result.instance.constraints != expected:
             faults += ("The result is for other constraints than the run.",)
         if row.result.status.value != row.status.value:
             faults += (f"The row states {row.status.value}, its result {row.result.status.value}.",)

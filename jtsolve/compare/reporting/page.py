@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def html(comparison: Comparison, plan: ComparisonPlan) -> str:
     """Returns the page."""
-    # Takes half a second to load, and only the page needs it.
+    # Imported here: it takes half a second to load.
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -73,7 +73,7 @@ def _limits(spec: Any) -> str:
 
 
 def _trees(comparison: Comparison) -> Iterator[tuple[ProblemKey, str, str]]:
-    """Yields each problem with a caption and its best tree as SVG, empty if the tree is too large."""
+    """Yields each problem, a caption, and its best tree as SVG, empty if the tree is too large."""
     best: dict[ProblemKey, Any] = {}
     for row in comparison.rows:
         if row.result is None or row.result.score is None or row.spec.id in comparison.faulty:

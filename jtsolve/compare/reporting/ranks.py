@@ -1,15 +1,16 @@
-"""Heuristics against each other over many instances: ranks, and the tests of Friedman, Nemenyi and Wilcoxon.
+"""Comparison of heuristics over many instances: ranks, and the tests of Friedman, Nemenyi and Wilcoxon.
 
-Each instance ranks the backends: 1 is best, and ties share their mean rank. Friedman's test asks whether all
-are equal; two backends differ when their mean ranks are at least CD = q √(k(k+1) / 6N) apart, where q is the
-95 % quantile of the studentized range of k normal values, over √2 (Nemenyi's test). Wilcoxon's signed-rank
-test of a pair halves the ranks of ties; its p-values are adjusted for the number of pairs (Holm, A simple
-sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 1979).
+Each instance ranks the backends: 1 is best, and ties share their mean rank. The hypothesis of Friedman's test
+is that all backends are equal. Two backends differ if their mean ranks are at least CD = q √(k(k+1) / 6N)
+apart, where q is the 95 % quantile of the studentized range of k normal values, divided by √2 (Nemenyi's
+test). Wilcoxon's signed-rank test of a pair halves the ranks of ties; its p-values are adjusted for the
+number of pairs (Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+Statistics 6, 1979).
 
 References:
     Demšar, Statistical comparisons of classifiers over multiple data sets, JMLR 7, 2006: the tests (sections
-    3.1.3, 3.2.2 and 3.2.4), and q (table 5a). Departs from it: Friedman's statistic is corrected
-    for ties (Conover, Practical nonparametric statistics, 1999, section 5.8).
+    3.1.3, 3.2.2 and 3.2.4), and q (table 5a). Departure: Friedman's statistic is corrected for ties (Conover,
+    Practical nonparametric statistics, 1999, section 5.8).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy  # its subpackage `stats`, which takes a second to load, loads where it is used
+import scipy  # its subpackage `stats` takes a second to load, and loads on first use
 
 from jtsolve.core.result import optimality_tolerance
 
@@ -37,7 +38,7 @@ SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """The instances on which the first backend is better than the second, ties with it, or is worse.
+    """Numbers of instances on which the first backend is better than the second, ties, or is worse.
 
     `p_value` is that of Wilcoxon's signed-rank test, adjusted by Holm for all pairs.
     """
@@ -56,7 +57,7 @@ class RankTest:
 
     Args:
         treewidth: of the problems.
-        instances: the number that ranked the backends.
+        instances: the number of instances ranked.
         ranks: mean rank by backend, best first.
         p_value: of Friedman's test that all backends are equal.
         difference: the critical difference of mean ranks, at the 5 % level.
@@ -74,8 +75,8 @@ class RankTest:
 def rank_tests(comparison: Comparison) -> tuple[list[RankTest], str]:
     """Returns the tests of the heuristics, one per treewidth, or the reason why there are none.
 
-    A backend's value on an instance is its mean score over seeds with a minus sign; a backend
-    without a tree is last.
+    The value of a backend on an instance is minus its mean score over seeds; a backend without a tree is
+    last.
     """
     heuristics = [name for name in comparison.backends if comparison.exact[name] is False]
     if len(heuristics) < 2:  # noqa: PLR2004 - there is nothing to compare with
@@ -97,7 +98,7 @@ def _value(comparison: Comparison, key: ProblemKey, name: str) -> float:
     cell = comparison.cells.get((key, name))
     if cell is None or cell.distance is None:
         return math.inf
-    # Scores with a minus sign, not distances: the tolerance is relative to scores.
+    # Minus the score, rather than the distance: the tolerance is relative to scores.
     return cell.distance - (comparison.problems[key].score or 0.0)
 
 
@@ -105,9 +106,9 @@ def rank_test(treewidth: int | None, names: Sequence[str], table: Sequence[Seque
     """Returns the rank tests of a table of results in which less is better.
 
     Args:
-        treewidth: the bound shared by the instances; None without one. Only for the report.
+        treewidth: the bound of the instances, for the report; None without one.
         names: of the k backends.
-        table: a row per instance, with the k values that are ranked.
+        table: a row per instance, with the k values to rank.
     """
     rows = [mid_ranks(row) for row in table]
     count, k = len(rows), len(names)
@@ -156,7 +157,7 @@ def wilcoxon(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Returns p-values adjusted for their number, step by step from the least.
+    """Returns p-values adjusted for their number, in steps from the least.
 
     >>> holm([0.01, 0.04, 0.02])
     [0.03, 0.04, 0.04]
@@ -173,7 +174,7 @@ def friedman(ranks: Sequence[Sequence[float]]) -> float:
 
     χ² = (k − 1) Σ_j (R_j − N(k+1)/2)² / (Σ_ij r_ij² − N k (k+1)² / 4), R_j the sum of the ranks of j.
     """
-    # scipy's friedmanchisquare refuses k = 2, and gives no number if every instance ties all.
+    # scipy's friedmanchisquare refuses k = 2, and returns NaN if every instance ties all.
     table = np.array(ranks)
     count, k = table.shape
     between = float(((table.sum(axis=0) - count * (k + 1) / 2) ** 2).sum())

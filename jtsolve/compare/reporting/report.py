@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ComparisonReport:
-    """A comparison, judged.
+    """A comparison after verification.
 
     Attributes:
         plan: of the comparison.
-        comparison: its rows, in the order of the plan, with their faults.
+        comparison: its rows, in the order of the plan, and their faults.
     """
 
     plan: ComparisonPlan

@@ -29,8 +29,8 @@ ProblemKey: TypeAlias = tuple[str, int | None]
 class Record:
     """One run as a flat row of tables and files.
 
-    Of all `seconds` of the process, `starting` are those before the backend started, which load programs and
-    the instance, and `solving` those from there to its answer; None if it did not start, or not answer.
+    Of the `seconds` of the process, `starting` precede the start of the backend, when programs and the
+    instance are loaded, and `solving` are those of the backend; None if it did not start, or gave no answer.
     """
 
     instance: str
@@ -49,8 +49,6 @@ class Record:
     memory: float | None
     starting: float | None
     solving: float | None
-    predicted_seconds: float | None
-    predicted_memory: float | None
     faulty: bool
     message: str
     command: str
@@ -74,7 +72,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class ProblemSummary:
-    """The best score and the least bound of a problem, and the backends that found the best score."""
+    """The best score and the least bound of a problem."""
 
     instance: str
     treewidth: int | None
@@ -82,7 +80,6 @@ class ProblemSummary:
     score: float | None
     bound: float | None
     infeasible: bool
-    finders: tuple[str, ...]
 
     @property
     def key(self) -> ProblemKey:
@@ -97,10 +94,9 @@ class ProblemSummary:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A backend on a problem over its seeds: mean distance, mean time, and counts of runs."""
+    """A backend on a problem: the mean distance over its seeds, and counts of runs."""
 
     distance: float | None
-    seconds: float
     runs: int
     found: int
     proved: int
@@ -109,11 +105,9 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class BackendSummary:
-    """A backend over all its runs; `reached` counts those with the best known score.
+    """A backend over all its runs.
 
-    `failed` counts killed, crashed and wrong runs. Over the runs that finished, `time_ratio` is the median of
-    measured over predicted seconds of the backend itself, and `memory_ratio` the maximum of measured over
-    predicted memory.
+    `reached` counts runs with the best known score; `failed` counts killed, crashed and wrong runs.
     """
 
     backend: str
@@ -128,8 +122,6 @@ class BackendSummary:
     starting: float | None
     solving: float | None
     memory: float | None
-    time_ratio: float | None
-    memory_ratio: float | None
 
 
 @dataclass(frozen=True)
@@ -158,7 +150,7 @@ class Comparison:
 
     @cached_property
     def exact(self) -> dict[str, bool | None]:
-        """Whether a backend is exact; None if no run got far enough to tell."""
+        """Whether a backend is exact; None if none of its runs started."""
         found: dict[str, bool | None] = dict.fromkeys(self.backends)
         for row in self.rows:
             if row.exact is not None:
@@ -169,7 +161,7 @@ class Comparison:
 
     @cached_property
     def problems(self) -> dict[ProblemKey, ProblemSummary]:
-        """A summary of each problem; runs with a fault are ignored."""
+        """A summary of each problem, without the runs with a fault."""
         groups: dict[ProblemKey, list[Row]] = {}
         for row in self.rows:
             groups.setdefault(row.spec.problem, []).append(row)
@@ -180,18 +172,12 @@ class Comparison:
         results = [
             (row, row.result) for row in rows if row.result is not None and row.spec.id not in self.faulty
         ]
-        scores = [(result.score, row.spec.backend) for row, result in results if result.score is not None]
-        best = max((score for score, _ in scores), default=None)
-        finders = (
-            () if best is None else (b for score, b in scores if score >= best - optimality_tolerance(best))
-        )
         return ProblemSummary(
             *key,
             n=next((row.n for row in rows if row.n is not None), None),
-            score=best,
+            score=max((result.score for _, result in results if result.score is not None), default=None),
             bound=min((result.bound for _, result in results if result.bound is not None), default=None),
             infeasible=any(row.status is RunStatus.INFEASIBLE for row, _ in results),
-            finders=tuple(dict.fromkeys(finders)),
         )
 
     @cached_property
@@ -213,7 +199,6 @@ class Comparison:
         best = self.problems[spec.problem].score
         score = None if result is None else result.score
         bad = spec.id in self.faulty
-        predicted = row.predicted
         return Record(
             instance=spec.instance.label,
             n=row.n,
@@ -231,8 +216,6 @@ class Comparison:
             memory=None if row.peak_memory is None else row.peak_memory / 1e9,
             starting=row.prepared,
             solving=_solving(row),
-            predicted_seconds=None if predicted is None else predicted.seconds,
-            predicted_memory=None if predicted is None else predicted.memory / 1e9,
             faulty=bad,
             message=row.message,
             command=spec.command,
@@ -248,7 +231,6 @@ class Comparison:
         return {
             key: Cell(
                 distance=_mean(record.distance for record in group),
-                seconds=fmean(record.seconds for record in group),
                 runs=len(group),
                 found=sum(record.distance is not None for record in group),
                 proved=sum(record.is_proved for record in group),
@@ -266,17 +248,6 @@ class Comparison:
         records = [record for record in self.records if record.backend == backend]
         answered = {status.value for status in ANSWERED}
         declined = {status.value for status in DECLINED}
-        finished = [record for record in records if record.status in answered]
-        times = [
-            record.solving / record.predicted_seconds
-            for record in finished
-            if record.stop == "finished" and record.solving and record.predicted_seconds
-        ]
-        memories = [
-            record.memory / record.predicted_memory
-            for record in finished
-            if record.memory and record.predicted_memory
-        ]
         return BackendSummary(
             backend=backend,
             exact=self.exact[backend],
@@ -290,13 +261,11 @@ class Comparison:
             starting=_median(record.starting for record in records),
             solving=_median(record.solving for record in records),
             memory=max((record.memory for record in records if record.memory is not None), default=None),
-            time_ratio=median(times) if times else None,
-            memory_ratio=max(memories, default=None),
         )
 
 
 def _solving(row: Row) -> float | None:
-    """Returns the seconds of the backend itself."""
+    """Returns the seconds of the backend."""
     if row.result is None or row.prepared is None:
         return None
     return max(0.0, row.result.seconds["total"] - row.prepared)

@@ -1,7 +1,7 @@
 """Many runs on a Dask cluster, each supervised by its worker, so that the limits hold there too.
 
-When a worker dies, Dask gives its run to another; a run during which several workers have died gets a row as
-a crash.
+When a worker dies, Dask repeats its run on another; a run that several workers did not survive counts as
+crashed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jtsolve.compare.running.supervise import PROGRAM, Watcher, supervise
+from jtsolve.compare.running.supervise import PROGRAM, supervise
 from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from jtsolve.cluster import Cluster, Future, Workers
 
@@ -24,15 +24,15 @@ class DaskExecutor:
     """Runs on a Dask cluster.
 
     Args:
-        cluster: where; each worker on this machine has one run at a time.
+        cluster: its workers on this machine have one run at a time.
         program: the command; for tests.
     """
 
     cluster: Cluster
     program: tuple[str, ...] = PROGRAM
 
-    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
-        """See `local.Executor`. Runs already started on other machines end there by their own limits."""
+    def execute(self, specs: Sequence[Spec], finished: Callable[[Row], object]) -> None:
+        """See `local.Executor`. Runs in progress on other machines end at their own limits."""
         with self.cluster.connected() as workers:
             futures = {}
             for spec in specs:
@@ -43,11 +43,11 @@ class DaskExecutor:
             def collect() -> None:
                 try:
                     for future in workers.as_completed([future for _, future in futures.values()]):
-                        watcher.finished(_row_of(workers, future, futures[future.key][0]))
+                        finished(_row_of(workers, future, futures[future.key][0]))
                 except BaseException as error:  # noqa: BLE001 - raised again in the main thread
                     failures.append(error)
 
-            # In another thread: a Ctrl-C interrupts the main thread, and could lose a finished row there.
+            # Not in the main thread, where Ctrl-C could lose a finished row.
             collector = threading.Thread(target=collect, daemon=True)
             collector.start()
             try:
@@ -61,14 +61,14 @@ class DaskExecutor:
 
 
 def _work(spec: Spec, program: tuple[str, ...]) -> Row:
-    """Does a run; called on a worker."""
+    """Performs a run, on a worker."""
     row = supervise(spec, program=program)
-    assert row is not None, "nothing cancels it here"
+    assert row is not None, "the run is not cancelled here"
     return row
 
 
 def _row_of(workers: Workers, future: Future, spec: Spec) -> Row:
-    """Returns the row of a future; it is a crash if the workers died."""
+    """Returns the row of a future, or a crash if the workers died."""
     error = future.exception()
     if error is None:
         row: Row = workers.result_of(future)

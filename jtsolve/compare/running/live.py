@@ -1,4 +1,4 @@
-"""The state of a comparison: finished rows, and the predicted time of the others."""
+"""The state of a comparison: finished rows, and the expected time of the others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import threading
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING
-
-from jtsolve.compare.running.supervise import Watcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,22 +15,22 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Board(Watcher):
-    """Writes every finished run to the journal, and reports how many are left; any thread may use it.
+class Board:
+    """Writes every finished run to the journal, and reports the number left; thread-safe.
 
     Args:
         journal: receives the rows.
-        specs: the runs still to do.
+        specs: the missing runs.
         done: earlier rows.
         jobs: the number of runs at a time.
-        say: is given a line for each finished run.
+        report: called with a line for each finished run.
     """
 
     journal: Journal
     specs: Sequence[Spec]
     done: Sequence[Row]
     jobs: int
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     _seconds: dict[str, list[float]] = field(default_factory=dict)
     _pending: dict[str, Spec] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -44,23 +42,23 @@ class Board(Watcher):
             self._count(row)
 
     def finished(self, row: Row) -> None:
-        """See `Watcher`; the row is on the disk before it counts."""
+        """Records the row of a run; it is on disk before it counts."""
         self.journal.append(row)
         with self._lock:
             self._pending.pop(row.spec.id, None)
             self._count(row)
             left = f"{len(self._pending)} left"
         seconds = self.remaining()
-        self.say(f"{_line(row)}  ({left}{f', about {duration(seconds)}' if seconds else ''})")
+        self.report(f"{_line(row)}  ({left}{f', about {duration(seconds)}' if seconds else ''})")
 
     def _count(self, row: Row) -> None:
         self._seconds.setdefault(row.spec.backend, []).append(row.seconds)
 
     def remaining(self) -> float | None:
-        """Returns the expected seconds until the end; None while there is nothing to go by.
+        """Returns the expected seconds until the end; None while there is no basis for an estimate.
 
-        Each run is expected to take the mean of its backend's runs so far, else its time limit, else the mean
-        of all.
+        The expectation for a run is the mean over its backend's runs so far, else its time limit, else the
+        mean over all backends.
         """
         with self._lock:
             means = {name: fmean(seconds) for name, seconds in self._seconds.items()}

@@ -7,12 +7,12 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from jtsolve.compare.running.supervise import PROGRAM, Watcher, supervise
+from jtsolve.compare.running.supervise import PROGRAM, supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from jtsolve.compare.spec import Spec
+    from jtsolve.compare.spec import Row, Spec
 
 _POLL = 0.2
 """Interval of polling for signals, in seconds."""
@@ -21,10 +21,10 @@ _POLL = 0.2
 class Executor(Protocol):
     """A place to run specifications."""
 
-    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
-        """Does all runs, and passes each row to the watcher as it arrives.
+    def execute(self, specs: Sequence[Spec], finished: Callable[[Row], object]) -> None:
+        """Performs all runs, and calls `finished` with each row, from any thread.
 
-        An exception of the watcher, or Ctrl-C, kills the runs in progress; they leave no row.
+        If it raises, or at Ctrl-C, the runs in progress are killed; they leave no row.
         """
         ...
 
@@ -36,21 +36,21 @@ class LocalExecutor:
     jobs: int
     program: tuple[str, ...] = PROGRAM
 
-    def execute(self, specs: Sequence[Spec], watcher: Watcher) -> None:
+    def execute(self, specs: Sequence[Spec], finished: Callable[[Row], object]) -> None:
         """See `Executor`."""
         cancelled = threading.Event()
 
         def one(spec: Spec) -> None:
             row = supervise(spec, cancelled, self.program)
             if row is not None:
-                # Called here: a Ctrl-C interrupts the main thread, and could lose a finished row there.
-                watcher.finished(row)
+                # Not in the main thread, where Ctrl-C could lose a finished row.
+                finished(row)
 
         pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="supervisor")
         try:
             futures = {pool.submit(one, spec) for spec in specs}
             while futures:
-                # A signal just before an endless wait would be handled at its end only.
+                # With a limit, since a signal just before the wait is handled only after it.
                 done, futures = wait(futures, _POLL, FIRST_COMPLETED)
                 for future in done:
                     future.result()

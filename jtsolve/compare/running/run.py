@@ -1,13 +1,12 @@
 """One run in this process: reads the instance, solves it, and returns the row.
 
-An error within the run is a row too: a refusal, a limit, a wrong result. If the process dies, `supervise`
-makes the row; it also measures time and memory.
+An error within the run also gives a row: a refusal, a limit, a wrong result. If the process dies, `supervise`
+writes the row; it also measures time and memory.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import format_exc
@@ -16,16 +15,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from jtsolve.backends.registry import REGISTRY
-from jtsolve.compare.spec import Prediction, Row, RunStatus, Spec, new_row
+from jtsolve.compare.spec import Row, RunStatus, Spec, new_row
 from jtsolve.core.machine import describe_machine, memory_bytes, peak_memory
 from jtsolve.core.run import Console, Limits, Run
-from jtsolve.errors import ChoiceError, InputError, InternalError, JtsolveError, LimitError, RefusedError
+from jtsolve.errors import InputError, InternalError, JtsolveError, LimitError, RefusedError
 from jtsolve.io.instance import read_problem
 from jtsolve.io.result import result_to_document
 from jtsolve.solving import choose_backend, solve
 
 if TYPE_CHECKING:
-    from jtsolve.core.backend import Backend
     from jtsolve.core.problem import Problem
 
 AUTO = "auto"
@@ -45,14 +43,13 @@ def row_of(spec: Spec, started: float, console: Console | None = None) -> Row:
     try:
         row = _solved(spec, run, facts)
     except (JtsolveError, MemoryError, ImportError) as error:
-        row = new_row(spec, _status_of(error), str(error) or "the system has no more memory to give")
+        row = new_row(spec, _status_of(error), str(error) or "the system has no memory left")
     except Exception:  # noqa: BLE001 - a bug in one run must not end the comparison
         row = new_row(spec, RunStatus.CRASHED, format_exc().strip())
     return msgspec.structs.replace(
         row,
         n=facts.n,
         exact=facts.exact,
-        predicted=facts.predicted,
         prepared=facts.prepared,
         peak_memory=peak_memory(),
         machine=describe_machine(spec.threads),
@@ -67,12 +64,8 @@ def read_instance(spec: Spec, run: Run | None = None) -> Problem:
     """
     path = spec.instance.path
     if file_digest(path) != spec.instance.sha256:
-        raise InputError(
-            path,
-            "",
-            "it is not the file that the run was planned with: its SHA-256 differs",
-            "bring that file back, or begin a new comparison",
-        )
+        reason = "it is not the file that the run was planned with: its SHA-256 differs"
+        raise InputError(path, "", reason, "bring that file back, or begin a new comparison")
     return read_problem(path, run).with_treewidth(spec.treewidth)
 
 
@@ -96,11 +89,10 @@ def file_digest(path: str | Path) -> str:
 
 @dataclass(slots=True)
 class _RunFacts:
-    """Facts of a run that are known before it ends."""
+    """Facts of a run that are available before it ends."""
 
     n: int | None = None
     exact: bool | None = None
-    predicted: Prediction | None = None
     prepared: float | None = None
 
 
@@ -110,33 +102,22 @@ def _solved(spec: Spec, run: Run, facts: _RunFacts) -> Row:
     facts.n = problem.n
     backend = choose_backend(problem, run).backend if chosen is None else chosen
     facts.exact = backend.capabilities.exact
-    facts.predicted = _prediction(backend, problem, run.limits)
     facts.prepared = run.elapsed
     result = solve(problem, backend, run)
     return Row("jtsolve-row", 1, spec, RunStatus(result.status.value), result=result_to_document(result))
 
 
-def _prediction(backend: Backend, problem: Problem, limits: Limits) -> Prediction | None:
-    """Returns the predicted cost, if the backend accepts the problem."""
-    problem = problem.with_star()
-    if backend.capabilities.objections(problem):
-        return None
-    estimate = backend.estimate(problem, limits)
-    seconds = float(estimate.seconds)
-    return Prediction(int(estimate.memory), seconds if math.isfinite(seconds) else None)
+_STATUSES: tuple[tuple[type[Exception], RunStatus], ...] = (
+    (ImportError, RunStatus.NOT_INSTALLED),
+    (RefusedError, RunStatus.REFUSED),
+    (LimitError, RunStatus.TOO_LARGE),
+    (InternalError, RunStatus.WRONG),
+    (MemoryError, RunStatus.OUT_OF_MEMORY),
+    (JtsolveError, RunStatus.BAD_INPUT),
+)
 
 
 def _status_of(error: Exception) -> RunStatus:
-    if isinstance(error, ImportError):
+    if isinstance(error, RefusedError) and any("not installed" in reason for reason in error.reasons):
         return RunStatus.NOT_INSTALLED
-    if isinstance(error, RefusedError):
-        missing = any("not installed" in reason for reason in error.reasons)
-        return RunStatus.NOT_INSTALLED if missing else RunStatus.REFUSED
-    if isinstance(error, LimitError):
-        return RunStatus.TOO_LARGE
-    if isinstance(error, InternalError):
-        return RunStatus.WRONG
-    if isinstance(error, MemoryError):
-        return RunStatus.OUT_OF_MEMORY
-    assert isinstance(error, InputError | ChoiceError)
-    return RunStatus.BAD_INPUT
+    return next(status for kind, status in _STATUSES if isinstance(error, kind))

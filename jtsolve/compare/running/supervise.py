@@ -1,7 +1,7 @@
-"""A run in a child process, held to its limits from outside; every run gives a row, even one that crashes.
+"""A run in a child process whose limits are enforced from outside; even a run that crashes gives a row.
 
 The process is killed with all its descendants (`jtsolve.core.processes`) when it exceeds its time limit by
-more than the grace, or when they together hold more memory than its limit; both are checked every `_POLL`
+more than the grace, or when all of them exceed its memory limit together; both are checked every `_POLL`
 seconds. It kills itself if this process dies, so that no run outlives its comparison.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -37,23 +37,16 @@ if TYPE_CHECKING:
     from jtsolve.core.result import Incumbent
 
 _POLL = 0.05
-"""Seconds between two checks of a process, which may exceed its memory by some 0.2 GB meanwhile."""
+"""Seconds between two checks of a process, in which it may exceed its memory limit by some 0.2 GB."""
 _MOST_OUTPUT = 2000
 """Characters kept of a crashed process's output."""
 _MOST_STEPS = 10_000
 """Incumbents kept of a killed run."""
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-m", "jtsolve", "run", "--inside")
-"""The command that does one run in its own process; the names of the files are added."""
+"""The command that performs one run in its own process; the names of the files follow."""
 
 Step = tuple[float, float | None, float | None]
-
-
-class Watcher:
-    """Receives the rows, from any thread; the default does nothing."""
-
-    def finished(self, row: Row) -> None:
-        """A run has ended with this row."""
 
 
 def supervise(
@@ -61,7 +54,7 @@ def supervise(
     cancelled: threading.Event | None = None,
     program: tuple[str, ...] = PROGRAM,
 ) -> Row | None:
-    """Does a run in a child process and returns its row; None if it was cancelled.
+    """Performs a run in a child process and returns its row; None if it was cancelled.
 
     Args:
         spec: the run.
@@ -70,7 +63,7 @@ def supervise(
     """
     began = datetime.now(UTC).isoformat(timespec="seconds")
     with temporary_folder() as folder:
-        files = _Files(folder)
+        files = _Files(*(folder / name for name in ("spec.json", "row.json", "trace.jsonl", "log.txt")))
         files.spec.write_bytes(to_json(spec))
         command = [*program, str(files.spec), str(files.row), str(files.trace)]
         with files.log.open("wb") as log:
@@ -91,7 +84,7 @@ def supervise(
 
 
 def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
-    """Does a run in this process, the child of `run`, and writes its trace and its row.
+    """Performs a run in this process, a child of `supervise`, and writes its trace and its row.
 
     Args:
         spec: the run.
@@ -100,7 +93,7 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
         started: `time.monotonic()` at the start of the run.
     """
     end_with_parent()
-    os.dup2(2, 1)  # the log has the output of solvers too
+    os.dup2(2, 1)  # the log also receives the output of solvers
     with trace.open("a", encoding="utf-8", buffering=1) as stream:
 
         def write(step: Incumbent) -> None:
@@ -110,32 +103,18 @@ def run_inside(spec: Spec, row: Path, trace: Path, started: float) -> None:
     write_atomically(row, to_json(answer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """The files that the two sides exchange."""
+class _Files(NamedTuple):
+    """The files that both processes exchange."""
 
-    folder: Path
-
-    @property
-    def spec(self) -> Path:
-        return self.folder / "spec.json"
-
-    @property
-    def row(self) -> Path:
-        return self.folder / "row.json"
-
-    @property
-    def trace(self) -> Path:
-        return self.folder / "trace.jsonl"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "log.txt"
+    spec: Path
+    row: Path
+    trace: Path
+    log: Path
 
 
 @dataclass(slots=True)
 class _SupervisedRun:
-    """A run, seen from outside its process."""
+    """A run, observed from outside its process."""
 
     spec: Spec
     tree: ProcessTree
@@ -145,7 +124,7 @@ class _SupervisedRun:
     seconds: float = 0.0
 
     def wait(self, cancelled: threading.Event) -> RunStatus | None:
-        """Waits for the end; returns why the process has to be killed, or None if it has ended."""
+        """Waits for the end; returns why the process has to be killed, or None if it has ended itself."""
         memory = inf if self.spec.memory_limit is None else self.spec.memory_limit * 1e9
         end = inf if self.spec.time_limit is None else self.spec.time_limit + self.spec.grace
         process, verdict = self.tree.process, None
@@ -161,7 +140,7 @@ class _SupervisedRun:
         return verdict
 
     def trace(self) -> list[Step]:
-        """Returns the steps in complete lines of the trace."""
+        """Returns the steps in the complete lines of the trace."""
         if not self.files.trace.exists():
             return []
         with self.files.trace.open("rb") as stream:
@@ -172,7 +151,7 @@ class _SupervisedRun:
 def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
     """Returns the row of a run that has ended."""
     spec = child.spec
-    if child.files.row.exists():  # even if the verdict came a moment later
+    if child.files.row.exists():  # even if the limit was exceeded a moment later
         try:
             return read_row(child.files.row)
         except InputError as error:
@@ -189,8 +168,8 @@ def _row_of(child: _SupervisedRun, verdict: RunStatus | None) -> Row:
 
 
 def _crash(child: _SupervisedRun) -> str:
-    """Returns how a process ended that left no row, and the end of its output."""
+    """Returns how a process without a row ended, and the end of its output."""
     code = child.tree.process.returncode
     end = f"ended by signal {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
     said = child.files.log.read_text(encoding="utf-8", errors="replace").strip()[-_MOST_OUTPUT:]
-    return f"the process {end}" + (f": {said}" if said else ", without a word")
+    return f"the process {end}" + (f": {said}" if said else ", without output")

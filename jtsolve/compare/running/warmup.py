@@ -1,4 +1,4 @@
-"""A first run of every backend, not counted, that compiles the kernels and caches them on disk."""
+"""An uncounted first run of every backend, which compiles the kernels and caches them on disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from jtsolve.compare.running.run import file_digest
-from jtsolve.compare.running.supervise import Watcher
 from jtsolve.compare.spec import InstanceFile
 from jtsolve.core.problem import Problem, Variable
 from jtsolve.core.scores import DenseScores
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _VARIABLES = 9
 _LARGEST_SET = 4
 _SECONDS = 20.0
-"""Longer than any backend's kernels compile; an anytime search uses all of it."""
+"""Time limit: more than the compilation of any backend; an anytime search uses all of it."""
 
 
 def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
@@ -33,8 +32,8 @@ def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
 
     Args:
         specs: the runs to come.
-        executor: where they will run.
-        place: a folder for the small problem's file.
+        executor: performs them.
+        place: a folder for the file of the small problem.
     """
     path = place / "warm-up.json.gz"
     write_problem(_small_problem(), path)
@@ -48,7 +47,7 @@ def warm_up(specs: Sequence[Spec], executor: Executor, place: Path) -> None:
         )
         for spec in first.values()
     ]
-    executor.execute(rehearsals, Watcher())
+    executor.execute(rehearsals, lambda _row: None)
 
 
 def _small_problem() -> Problem:

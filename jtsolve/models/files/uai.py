@@ -20,7 +20,7 @@ from jtsolve.core.files import read_file
 from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column
 from jtsolve.models.triangulation import Factor, calibrated
-from jtsolve.networks.rounding import LARGEST_TABLE
+from jtsolve.networks.building import LARGEST_TABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

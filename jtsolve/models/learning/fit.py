@@ -109,7 +109,7 @@ def _by_partitions(tree: JunctionTree, table: PartitionedTable) -> Counts:
     """Returns the counts of all partitions, whole numbers below 2^53: any order of the sum is exact."""
     with table.cluster.connected() as workers:
         shared = workers.share(tree)
-        cells = workers.result(workers.total(table.each(workers, _cells, shared), _added))
+        cells = workers.result(workers.total(table.map_parts(workers, _cells, shared), _added))
     return Counts(columns_of(table), tree, cells, float(table.total), dict(table.provenance))
 
 

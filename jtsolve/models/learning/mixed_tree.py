@@ -128,8 +128,8 @@ def fit_mixed(
     require_ess(ess)
     if isinstance(table, ContinuousTable):
         table = MixedTable(table.names, None, table, table.provenance)
-    if table.real.behind is not None:  # the points of a covariance share the rows behind it
-        weights = np.full(table.rows, table.real.behind / table.rows)
+    if table.real.rows_behind is not None:  # the points of a covariance share the rows behind it
+        weights = np.full(table.rows, table.real.rows_behind / table.rows)
     try:
         columns = columns or variables_of(table)
         scored = _scored(table, columns)
