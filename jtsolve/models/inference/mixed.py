@@ -148,6 +148,8 @@ def log_densities(cliques: Sequence[MixedClique], rows: NDArray[np.float64]) -> 
         rows: shape (variables, rows): codes of states and numbers, NaN where missing.
     """
     found, complete = np.empty(rows.shape[1]), ~np.isnan(rows).any(axis=0)
+    if complete.all():
+        return _complete(cliques, rows)
     gaps, cells = np.flatnonzero(~complete), sum(clique.cells for clique in cliques)
     if gaps.size * cells <= _FEW:
         found[complete] = _complete(cliques, rows[:, complete])
