@@ -300,9 +300,9 @@ def test_real_numbers_get_a_gaussian_survey_model() -> None:
     assert best["x"][0] == pytest.approx(x.mean())
     assert model.loglik(best)[0] == pytest.approx(best["log_probability"][0])
     assert model.loglik(frame).max() <= best["log_probability"][0]
-    with pytest.raises(jt.ChoiceError, match="one highest point; ask for 1"):
+    with pytest.raises(jt.ChoiceError, match="one highest point; request 1"):
         model.mpe(k=2)
-    with pytest.raises(jt.ChoiceError, match="without states"):
+    with pytest.raises(jt.ChoiceError, match="has no states"):
         model.predict(frame, "y", probabilities=True)
     with pytest.raises(jt.InputError, match="is not a number"):
         model.query("y", given={"x": "1"})
@@ -417,7 +417,7 @@ def test_validation_rows_choose_the_prior_of_a_fit() -> None:
         with pytest.raises(jt.ChoiceError, match=message):
             learned.fit(**wrong)
     numbers = jt.learn({"a": np.arange(9.0), "b": np.arange(9.0) ** 2}, score="gaussian-bic")
-    with pytest.raises(jt.ChoiceError, match="is of real numbers"):
+    with pytest.raises(jt.ChoiceError, match="is for real numbers"):
         numbers.fit(model="lem")
 
 

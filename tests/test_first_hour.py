@@ -62,7 +62,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "discretise": (lambda: jt.learn(SURVEY, 1, discretise=4), r"'4'; did you mean 'quantile:4'"),
     "treewidth": (lambda: jt.learn(SURVEY, treewidth=-1), r"is -1; give a number of 0 or more"),
     "variable": (lambda: model().query("coffee"), r"there is no 'coffee'\. Fix: use one of 'tea'"),
-    "evidence": (lambda: model().query("tea", given=TEXT), r'no mapping .* write given=\{"tea": VALUE\}'),
+    "evidence": (lambda: model().query("tea", given=TEXT), r'not a mapping .* write given=\{"tea": VALUE\}'),
     "given list": (lambda: model().mpe(TEXT), r'write given=\{"tea": VALUE\}'),
     "picture": (lambda: model().show("model.jpg"), r"a picture is written as \.svg, \.png, \.html or \.dot"),
     "weights": (lambda: jt.learn(SURVEY, 1, weights=np.ones(60)), r"weights= names a column"),

@@ -126,6 +126,12 @@ def rows_with_gaps(model: MixedTreeModel, count: int, seed: int) -> NDArray[np.f
     return rows
 
 
+def test_blocks_of_rows_bound_the_memory_of_all_cliques() -> None:
+    cliques = random_model(0).cliques * 2000
+    first = next(iter(mixed.blocks(cliques, 10**9)))
+    assert first.stop * sum(clique.cells * len(clique.real) ** 2 for clique in cliques) <= 1 << 25
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_densities_with_and_without_gaps_are_those_of_the_mixture(
     seed: int, monkeypatch: pytest.MonkeyPatch
