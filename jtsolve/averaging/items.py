@@ -136,18 +136,18 @@ def frame_of(
     # Of a single vertex, the pair is the vertex; the last pair of an odd number overlaps the one before it.
     pairs = np.array([marked[max(0, min(at, n - 2)) :][:2] for at in range(0, n, 2)])
     pairs = pairs[: max(_FEWEST, int(_WORK / (slots * n * n + 1)))]
-    if 32 * (len(pairs) + 5 * run.threads) * (n + 1) * (states.family.size + slots) > room:
+    if 32 * (len(pairs) + 4 * run.threads) * (n + 1) * (states.family.size + slots) > room:
         pairs = np.zeros((1, 0), np.int64)
     marks = 1 << pairs.shape[1]
     tops = np.empty((len(pairs), marks, n + 1, states.family.size))
-    products = np.empty((len(pairs), slots, marks, n + 1))
+    products = np.zeros((len(pairs), slots, marks, n + 1))
 
     def sweep(place: int) -> float:
         if run.stop is not None:
             raise StoppedError
         once = Sweep(n, states, weights, pairs[place])
-        for target, adjoint in zip((tops, products), once.adjoints(), strict=True):
-            np.multiply(adjoint, scale, out=target[place])
+        np.multiply(once.adjoints(products[place]), scale, out=tops[place])
+        products[place] *= scale
         return once.total
 
     once = np.array(list((pool.map if pool else map)(sweep, range(len(pairs)))))

@@ -278,7 +278,7 @@ class Forest:
         if not 1 / _RANGE < found.total < _RANGE:
             return None
         T, _, P = found.sums
-        adjoints, products = found.adjoints()
+        adjoints = found.adjoints(products := np.zeros_like(P))
         if not max(x.max(initial=0.0) for x in (weights, T, P, adjoints, products)) < _RANGE:
             return None
         mass = (T[0] * adjoints[0]).sum(axis=0)
@@ -387,15 +387,16 @@ class Sweep:
         self._rest = forest[::-1, n - 1 :: -1]
         self.total = float((self.sums.T[:, 1:, 0] * self._rest).sum())
 
-    def adjoints(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the adjoints of T and P, of their shapes.
+    def adjoints(self, products: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Returns the adjoints of T, of its shape, and writes those of P.
 
-        R is the sum over k and b of T times its adjoint, for any one tree.
+        R is the sum over k and b of T times its adjoint, for any one tree. `products` has the shape of P, and
+        zeros on entry.
         """
         from jtsolve.averaging.kernels.relaxed import outside
 
         n = self._rest.shape[1]
-        found, products = np.zeros((len(self._parts), *self.sums.T.shape)), np.zeros_like(self.sums.P)
+        found = np.zeros((len(self._parts), *self.sums.T.shape))
         found[0, :, 1:, 0] = self._rest
         if self._forest:
             products[-1, :, :n] = self.sums.T[::-1, n:0:-1, 0]
@@ -405,7 +406,8 @@ class Sweep:
                 outside(end - 1, begin - 1, *part[1], *self._given, found, part[0], products)  # noqa: B023
 
             list(self._each(leave, self._parts))
-        return found.sum(axis=0), products
+        adjoints: NDArray[np.float64] = found.sum(axis=0)
+        return adjoints
 
 
 def _bounds(log_total: float, shares: NDArray[np.float64]) -> Bounds:
