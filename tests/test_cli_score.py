@@ -202,7 +202,7 @@ def test_insufficient_time_is_refused_before_the_work(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jtsolve.scoring.tabulate._TRIED_NANOSECONDS", 1e14)
-    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e13)
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 1e13)
     arguments: list[str | Path] = ["score", data, "--output", tmp_path / "i.json", "--time-limit", "100000"]
     assert command(*arguments, "--max-size", "3", "--threads", "1") == 4
     assert "need about 2.6e+05 s, but at most 1e+05 s are allowed. Ways out: --max-size 1" in command.err
@@ -211,7 +211,7 @@ def test_insufficient_time_is_refused_before_the_work(
 def test_the_time_limit_ends_the_work(
     command: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.steps", 1e-9)  # the forecast is too low
+    monkeypatch.setattr("jtsolve.scoring.scorer.CountingScorer.nanoseconds", 1e-9)  # the forecast is too low
     output = tmp_path / "i.json"
     output.write_text("old")
     monkeypatch.setattr("jtsolve.core.run.Limits.elapsed", 0.0)
