@@ -5,13 +5,14 @@ Data frames come in and go out; variables and values are called by their names.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jtsolve.core.outputs import claim_outputs, one_call
 from jtsolve.core.problem import Problem
 from jtsolve.core.ranking import Ranking
 from jtsolve.core.run import LOGGER
-from jtsolve.errors import ChoiceError, at
+from jtsolve.errors import ChoiceError, InputError, at
 from jtsolve.options import Door
 from jtsolve.scoring.score import MIXED_SCORE
 from jtsolve.study.arguments import (
@@ -32,7 +33,6 @@ from jtsolve.study.study import Study
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from jtsolve.averaging.method import AveragingMethod
     from jtsolve.averaging.population import PopulationPosterior
@@ -185,6 +185,9 @@ def solve(
 def _problem(given: Problem | str | Path, run: Run) -> Problem:
     if isinstance(given, Problem):
         return given
+    if not isinstance(given, str | Path):
+        reason = f"a value of type {type(given).__name__} is no problem"
+        raise InputError("problem", "", reason, "give a path, or learn from a table: jt.learn(data).problem")
     from jtsolve.io.instance import read_problem
 
     return read_problem(given, run)

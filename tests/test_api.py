@@ -801,3 +801,9 @@ def test_data_that_are_no_text_take_no_options_of_text(
             jt.learn(data, 1, **option)
     for suffix in ("arff", "dat"):
         assert jt.learn(paths[suffix], 1, encoding="cp1252").status == "optimal"
+
+
+@pytest.mark.parametrize("asked", [jt.solve, jt.average])
+def test_a_table_is_no_problem(asked: Any) -> None:
+    with pytest.raises(InputError, match=r"of type DataFrame is no problem.*jt\.learn\(data\)"):
+        asked(pd.DataFrame({"a": [1, 2]}))
