@@ -468,6 +468,15 @@ def test_models_go_to_networkx_and_back(seed: int) -> None:
     assert (found.values == model.values).all()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.5])
+def test_tables_of_other_programs_without_probabilities_are_refused(value: float) -> None:
+    gum = library("pyagrum")
+    network = gum.fastBN("a->b")
+    network.cpt("a").fillWith([value, 0.5])
+    with pytest.raises(InputError, match="the table of 'a' has numbers"):
+        from_pyagrum(network)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_models_go_to_pyagrum_and_pgmpy_and_back(seed: int) -> None:
     library("pyagrum")

@@ -12,7 +12,7 @@ import numpy as np
 
 from jtsolve.core.tree import JunctionTree
 from jtsolve.core.varset import members, varset
-from jtsolve.errors import ChoiceError
+from jtsolve.errors import ChoiceError, InputError
 from jtsolve.models.columns import Column
 from jtsolve.models.model import JunctionTreeModel
 from jtsolve.models.network import NetworkModel
@@ -140,9 +140,8 @@ def from_pyagrum(network: Any) -> NetworkModel:
         places = [names.index(network.variable(p).name()) for p in parents]
         places.append(names.index(variable.name()))
         rows = np.transpose(table, places).reshape(-1, variable.domainSize())
-        nodes.append(
-            NetworkNode(variable.name(), tuple(variable.labels()), tuple(place[p] for p in parents), rows)
-        )
+        own = tuple(place[p] for p in parents)
+        nodes.append(_node("pyAgrum", variable.name(), tuple(variable.labels()), own, rows))
     return NetworkModel(Network("pyagrum", tuple(nodes)))
 
 
@@ -185,8 +184,18 @@ def from_pgmpy(network: Any) -> NetworkModel:
             own = network.get_cpds(parent).state_names[parent]
             values = np.take(values, [table.state_names[parent].index(state) for state in own], axis=axis)
         places = tuple(names.index(parent) for parent in parents)
-        nodes.append(NetworkNode(str(name), states, places, values.reshape(-1, len(states))))
+        nodes.append(_node("pgmpy", str(name), states, places, values.reshape(-1, len(states))))
     return NetworkModel(Network("pgmpy", tuple(nodes)))
+
+
+def _node(
+    program: str, name: str, states: tuple[str, ...], parents: tuple[int, ...], rows: NDArray[np.float64]
+) -> NetworkNode:
+    """Returns a node of a program's network; raises InputError if a number is negative or not finite."""
+    if not (np.isfinite(rows).all() and (rows >= 0).all()):
+        reason = f"the table of '{name}' has numbers that are not finite and non-negative"
+        raise InputError(program, f"variable '{name}'", reason, "correct the probabilities")
+    return NetworkNode(name, states, parents, rows)
 
 
 def imported(given: Any) -> Distribution:
