@@ -180,6 +180,7 @@ def extend(
                 continue
             counts[part] = used
             room = most - counts.sum()
+            # H(s,k): the children's items of T, equal sets summed. No item of H is dropped.
             count = 0
             for c in range(states.first_child[s], states.first_child[s + 1]):
                 a, b = T[states.child[c], k]
@@ -213,6 +214,7 @@ def extend(
             if count == pairs == 0:
                 prev = s
                 continue
+            # Any marked vertices bound the mass of a product; by the largest adjoint before its set is known.
             adjoints = outsides.P[:, s, :, k].copy()
             plain = inf
             for x in range(len(outsides.marked)):
@@ -232,6 +234,7 @@ def extend(
                 for a in range(h0, h1):
                     if count > room:
                         return own, used, inf, longest
+                    # Blocks are in decreasing order of weight: all later products are below the floor, too.
                     if heads.weight[a] * items.weight[p0] < floor:
                         left += heads.tail[a] * items.tail[p0]
                         break
@@ -253,6 +256,7 @@ def extend(
             if count:
                 sums, sets, terms = _merged(found, count)
                 longest = max(longest, terms)
+                # Dropped graphs have at most the mass weight · adjoint: `lost` sums these.
                 count = 0
                 for e in range(sets):
                     mass = sums.weight[e] * _least(outsides.marked, adjoints, sums.mask[e])
@@ -275,6 +279,7 @@ def extend(
         T[i, k + 1] = used
         if a == b:
             continue
+        # T(i,k + 1): u above a product, unless u occurs already or a required neighbour of u is missing.
         adjoints = outsides.T[:, :, k + 1, i].copy()
         for e in range(a, b):
             K = products.mask[e] | np.int64(1) << u
@@ -321,6 +326,7 @@ def ends(n, states, items, blocks):
         a, b = (0, 1) if k == n else (0, 0)
         if k < n and last >= states.first_slot[m]:
             a, b = blocks.P[last, n - k]
+        # The sets of the two items partition the vertices.
         table = _index(items.mask, a, b)
         for e in range(blocks.T[0, k, 0], blocks.T[0, k, 1]):
             at = table[_slot(table, items.mask, full ^ items.mask[e])]

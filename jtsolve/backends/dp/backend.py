@@ -34,7 +34,6 @@ import numpy as np
 from jtsolve.backends.dp import plain, ranking
 from jtsolve.backends.dp.batch import SmallDynamicProgramming
 from jtsolve.backends.dp.device.plan import MOST, DevicePlan
-from jtsolve.backends.dp.device.run import solve_on_device
 from jtsolve.backends.dp.plan import COSTS, LANES, Precision, TableClass, TablePlan
 from jtsolve.backends.dp.ranks import rank_tables, table_offsets
 from jtsolve.backends.dp.scores import is_closed, local_scores
@@ -156,6 +155,8 @@ class DynamicProgramming:
             if not report(tree=first.tree, bound=first.bound):
                 return Outcome(first.tree, first.bound, report.stop or first.stop)
         if chosen is not None:
+            from jtsolve.backends.dp.device.run import solve_on_device
+
             device, on_device = chosen
             found = solve_on_device(problem, on_device, device, report, adapts=self.precision == "auto")
             device.free()  # for other processes
