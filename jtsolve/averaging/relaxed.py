@@ -27,7 +27,7 @@ UNIT = 2.0**-53
 _ENTRIES, _BYTES_AN_ENTRY = 1e9, 32
 """Of lists of children, with copies while arrays grow."""
 _MOST = 4e9
-"""Bytes of sums over trees, of which one evaluation takes half a minute."""
+"""Maximum bytes of sums over trees; one evaluation of that size takes half a minute."""
 _LARGEST = 700.0
 """Nats above which no mass is a float."""
 _RANGE = 2.0**200

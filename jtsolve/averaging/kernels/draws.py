@@ -319,7 +319,7 @@ PROPOSING, GROWING = 0, 1
 """Stages of a pair (S, R) on the stack, R to be connected with the neighbourhood S.
 
 PROPOSING: draw a clique C ⊋ S, and partition the rest of R below it. GROWING: grow the parts, each a pair on
-the stack; those first of which the number of cliques depends that hold S.
+the stack; first those that determine the number of cliques that contain S.
 """
 
 

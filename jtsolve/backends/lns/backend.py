@@ -6,17 +6,16 @@ the rest of the tree can be attached (`region`); that tree replaces the region i
 of a region depends only on its variables and on the separators that it has to cover, so it is stored, and no
 region is solved twice.
 
-Larger cliques make regions slower to solve, and kicks wilder. Where the start does not use the treewidth that
-is allowed, the search begins at the treewidth of the start and widens it by one, each time for half of the
-time left, so that a larger bound does not give a worse tree. (Without this, insurance with 27 variables and
-BIC got a worse one.)
+With larger cliques, regions are slower to solve and kicks change more of the tree. If the start has a smaller
+treewidth than is allowed, the search begins at its treewidth and increases the bound by one, each time for
+half of the time left. Otherwise a larger bound can give a worse tree (insurance, 27 variables, BIC).
 
 Before each region, a tree edge moves to other cliques that contain its separator: another junction tree of
 the same graph has other regions. After many consecutive failures the regions become larger; fewer of the
 largest are tried, since they are slow. After these, the search returns to the best tree and is kicked: some
 regions are solved under noisy scores and replaced unconditionally. Most regions then start at cliques that
 are new since the kick. If the search returns to the best tree, the next kick is stronger; if it ends at a
-worse one, weaker. If another member of a portfolio has reported a better tree, the next kick starts from it.
+worse tree, the next kick is weaker. If another member of a portfolio has reported a better tree, the next kick starts from it.
 
 The search ends when it has solved a region of all variables, which is a proof, or after a number of
 consecutive kicks without a better tree. It supports the constraints on cliques, separators and edges that the
