@@ -15,7 +15,8 @@ the same graph has other regions. After many consecutive failures the regions be
 largest are tried, since they are slow. After these, the search returns to the best tree and is kicked: some
 regions are solved under noisy scores and replaced unconditionally. Most regions then start at cliques that
 are new since the kick. If the search returns to the best tree, the next kick is stronger; if it ends at a
-worse tree, the next kick is weaker. If another member of a portfolio has reported a better tree, the next kick starts from it.
+worse tree, the next kick is weaker. If another member of a portfolio has reported a better tree, the next
+kick starts from it.
 
 The search ends when it has solved a region of all variables, which is a proof, or after a number of
 consecutive kicks without a better tree. It supports the constraints on cliques, separators and edges that the
