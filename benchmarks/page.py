@@ -275,6 +275,7 @@ TABLES: dict[str, Callable[[Path], str]] = {
             "≤": "log_evidence_high",
             "widest edge": "widest",
             "open": "open",
+            "s": "wall",
             "processor s": "seconds",
             "GB": "gigabytes",
             "chains": "chains",

@@ -24,7 +24,7 @@ From an instance, that is a file of scores, by a backend of your choice; `jt.bac
 >>> jt.solve(problem, backend="dp", treewidth=1).status
 'optimal'
 >>> jt.backends()["dp"]
-'The dynamic programming over recursive partition trees. Exact, for all that fits the memory.'
+'The dynamic programming over recursive partition trees. Exact, for problems that fit the memory.'
 
 `jt.learn` and `jt.solve` return a `jt.Solution`, or with `k_best` the best ones, `jt.Solutions`; `jt.fit`
 returns a `jt.Model` of any kind, and `jt.read` a `jt.Problem`. `jt.triangulate` makes a `jt.NamedTree` of

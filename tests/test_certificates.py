@@ -149,7 +149,7 @@ def test_a_treewidth_of_the_command_line_is_named_in_the_verdict(
     assert run(["check", instance, path, "--certificate", proof], 0.0) == 0
     assert "(infeasible under a tighter max_treewidth than the instance's;" in capsys.readouterr().out
     assert run(["check", instance, path, "--json"], 0.0) == 0
-    assert '"tighter": [\n    "max_treewidth"' in capsys.readouterr().out
+    assert json.loads(capsys.readouterr().out)["tighter"] == ["max_treewidth"]
 
 
 def test_constraints_of_a_ranking_that_are_tighter_are_named_in_the_verdict(

@@ -92,7 +92,7 @@ def test_threads_may_decode_one_kind_of_file_for_the_first_time_together() -> No
         (b'{"x": ["a"], "x": ["b"]}', "'x' occurs twice"),
         (b'{"x": {"states": ["a"], "states": ["b"]}}', "'states' occurs twice"),
         (b'{"x": ["\xff", "a"]}', "not UTF-8"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_schema_is_read_as_strictly_as_an_instance(

@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import lzma
+import sys
 import zipfile
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -262,7 +264,7 @@ def test_an_address_is_no_file() -> None:
 
 def test_zstandard_is_read_or_refused_with_the_way(states: Callable[..., DataTable]) -> None:
     try:
-        from backports import zstd
+        zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         with pytest.raises(InputError, match="unpack it with 'zstd -d'"):
             states(b"\x28\xb5\x2f\xfd", name="t.csv.zst")

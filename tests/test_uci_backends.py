@@ -53,7 +53,7 @@ FULL_SECONDS = 1800.0
 NOT_PROVED: frozenset[tuple[str, str, int | None]] = frozenset()
 """Backend, instance, treewidth of cases beyond that, where score and bound must enclose the optimum."""
 
-STEPS = {"consistent": 3, "lns": 2000, "search": 100_000}
+STEPS = {"lns": 2000, "search": 100_000}
 """Limits of heuristics that do not end soon by themselves; the members of a portfolio have theirs."""
 SEEDS = range(3)
 """Seeds of the full profile; the quick one has the first."""

@@ -292,8 +292,11 @@ def _read_object(path: str | Path) -> dict[str, Any]:
         )
     except UnicodeDecodeError:
         raise InputError(source, "", "a byte is not UTF-8", "save the file as UTF-8") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(source, "", f"it is not JSON ({error})", "correct the file") from None
+    except RecursionError:
+        reason = "its lists or objects are nested too deeply"
+        raise InputError(source, "", reason, "nest them less deeply") from None
     if not isinstance(document, dict):
         raise InputError(source, "", "it is not an object", 'write {"column": ["state", "state"]}')
     return document
