@@ -252,7 +252,7 @@ def test_features_end_as_soon_as_the_report_says_so() -> None:
         features_of(sums, ImpatientRun(0, Stop.TIME, Limits(threads=2)))
 
 
-def test_a_time_limit_that_comes_first_is_an_error_as_half_of_the_sums_say_nothing() -> None:
+def test_a_time_limit_before_the_end_of_the_sums_is_an_error() -> None:
     with pytest.raises(LimitError, match="time limit"):
         average(uniform(8), run=Run(Limits(time=1e-9)))
 

@@ -141,7 +141,7 @@ def test_moves_of_one_edge_are_in_detailed_balance() -> None:
 @pytest.mark.parametrize("kind", ["branches", "exchanges"])
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_moves_of_branches_and_exchanges_are_in_detailed_balance(kind: str, width: int) -> None:
-    """Neither changes the number of edges: the graphs reached from one have the posterior of those."""
+    """Neither move changes the number of edges: the target is the posterior of graphs with as many."""
     forbidden = frozenset({0b10010} if width < 3 else ())  # of cliques of four, no other edge can be missing
     constraints = Constraints(max_treewidth=width, forbidden_edges=forbidden)
     problem, rounds = named(gaussian(6, 5, scale=0.3), constraints), 1_000_000
@@ -225,7 +225,7 @@ def test_flare_with_tempering_is_near_the_exact_posterior(shared: Path) -> None:
 
 
 def test_the_effective_size_is_the_smallest_of_score_size_and_every_uncertain_edge(shared: Path) -> None:
-    """Chains of flare passed by score and size alone, with an edge off by 0.05."""
+    """By score and size alone, chains of flare passed with an error of 0.05 in an edge."""
     problem = read_problem(shared / "data" / "scores" / "flare.score")
     sample = run_chains(problem, 1.0, Run(), how=Chains(rounds=2000), start=None)
     shares = sample.edges()
@@ -279,7 +279,7 @@ def test_a_time_limit_returns_the_graphs_so_far_or_an_error() -> None:
     problem = named(gaussian(1, 5))
     with pytest.raises(StoppedError):
         run_chains(problem, 1.0, ImpatientRun(2, Stop.TIME), how=Chains(), start=None)
-    # The first comparison is after 2,000 rounds of four chains, which ask 80 times.
+    # The first comparison is after 2,000 rounds of four chains, which poll 80 times.
     how = Chains(rounds=8000, temperatures=1)
     stopped = ImpatientRun(100, Stop.TIME)
     flat = named(DenseScores(12, 12, np.zeros(1 << 12)))
@@ -300,7 +300,7 @@ def test_the_time_limit_replaces_the_number_of_rounds() -> None:
         return sample.diagnostics["rounds"]
 
     assert rounds(Limits()) == 200
-    assert rounds(Limits(time=1e6)) == 12_500  # of 125 hundreds, the four chains ask
+    assert rounds(Limits(time=1e6)) == 12_500  # after each of 125 hundreds, the four chains poll
     assert rounds(Limits(time=1e6, memory=400_000)) == 3125  # half of it, 64 bytes a round
 
 
@@ -343,7 +343,7 @@ def test_scores_on_demand_give_the_graphs_of_a_table(monkeypatch: pytest.MonkeyP
     assert tabled.heights == pytest.approx(demanded.heights, abs=1e-9)
     assert 1000 < len(asked.asked) < count_bounded_subsets(33, 4)
     sets = [row for row in asked.asked if len(row) == 3]
-    assert max(asked.asked[row] for row in sets) <= how.chains  # each chain asks once
+    assert max(asked.asked[row] for row in sets) <= how.chains  # each chain polls once
 
 
 def test_scores_too_far_apart_for_exact_sums_are_for_chains() -> None:
@@ -394,7 +394,7 @@ def test_evicted_scores_are_requested_again(monkeypatch: pytest.MonkeyPatch) -> 
     assert max(asked.asked.values()) > 2 * how.chains
 
 
-def test_a_stop_is_noticed_whenever_scores_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_is_noticed_whenever_scores_are_requested(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may take far longer than proposals."""
     monkeypatch.setattr("jtsolve.core.backend.MOST_COMPUTED", 1000)
     scores, how = gaussian(5, 33, 4), Chains(rounds=200, temperatures=6)
@@ -460,7 +460,7 @@ def test_graphs_that_do_not_fit_the_memory_are_refused() -> None:
 
 
 def test_chains_cool_down_in_a_share_of_the_time() -> None:
-    """Unhurried, they do so for half of the rounds."""
+    """Without a time limit, they cool for half of the rounds."""
     problem, how = named(gaussian(1, 40, 2, scale=50.0)), Chains(rounds=1000, temperatures=10)
     cooling = [
         run_chains(problem, 1.0, run, how=how, start=None).diagnostics["cooling"]
@@ -505,7 +505,7 @@ def test_temperatures_are_spaced_so_that_all_exchanges_are_rejected_equally_ofte
     assert respaced(betas, np.array([1.0, 0.0]))[1] == pytest.approx(0.5**0.5, rel=0.01)
 
 
-def test_the_scores_say_how_hot_and_how_many_the_temperatures_are() -> None:
+def test_scores_determine_number_and_range_of_temperatures() -> None:
     few = exponents(worths_of(named(gaussian(1, 6, 2))), None)
     dear = worths_of(named(gaussian(1, 6, 2, scale=1000.0)))
     five = exponents(dear, 5)
@@ -517,7 +517,7 @@ def test_the_scores_say_how_hot_and_how_many_the_temperatures_are() -> None:
     assert len(few) < len(many)
 
 
-def test_pairs_are_listed_both_ways_with_the_chances_that_are_said() -> None:
+def test_pairs_are_listed_in_both_orders_with_the_stated_probabilities() -> None:
     worths = worths_of(named(gaussian(1, 20, 2)))
     proposals = proposals_of(worths, 0.0, 0.0)
     pairs = list(zip(proposals.firsts.tolist(), proposals.seconds.tolist(), strict=True))

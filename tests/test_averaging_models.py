@@ -190,7 +190,7 @@ def test_fit_average_writes_the_mixture(tmp_path: Path, capsys: pytest.CaptureFi
         (("--require", "a,b", "--constraint", "max_cliques=1"), "max_cliques"),
     ],
 )
-def test_options_that_make_no_sense_for_drawn_trees_are_refused(
+def test_options_without_a_meaning_for_drawn_trees_are_refused(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

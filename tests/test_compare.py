@@ -188,9 +188,7 @@ def test_a_grid_is_multiplied_out_in_order(tmp_path: Path) -> None:
         ({"seeds": "x"}, "'x' is neither a seed"),
     ],
 )
-def test_a_grid_that_asks_for_nonsense_is_refused(
-    small: InstanceFile, change: dict[str, Any], words: str
-) -> None:
+def test_an_invalid_grid_is_refused(small: InstanceFile, change: dict[str, Any], words: str) -> None:
     grid = msgspec.structs.replace(Grid(backends=["auto"]), **change)
     with pytest.raises(ChoiceError, match=words):
         expand(grid, [Path(small.path)], memory=lambda: 1.0, threads=lambda: 1)
@@ -281,7 +279,7 @@ def test_a_torn_line_longer_than_a_block_is_cut_off(tmp_path: Path, rows: list[R
             assert folder.journal_path.read_bytes() == before
 
 
-def test_a_damaged_line_is_told_with_its_number(tmp_path: Path, rows: list[Row]) -> None:
+def test_a_damaged_line_is_reported_with_its_number(tmp_path: Path, rows: list[Row]) -> None:
     folder = Folder(tmp_path)
     folder.journal_path.write_bytes(msgspec.json.encode(rows[0]) + b"\n{}\n")
     with pytest.raises(InputError, match=r"journal\.jsonl: line 2"):
@@ -443,7 +441,7 @@ def test_a_tree_of_less_treewidth_counts_against_the_bound_of_a_looser_problem(s
     narrow = make_row(make_spec(small, treewidth=4))
     (fault,) = judge([narrow, lower_bound(row)])
     assert fault.kind == "score above bound"
-    # The other way round nothing is said: more is allowed with a larger treewidth.
+    # The converse is no fault: a larger treewidth permits more.
     tight = make_row(make_spec(small, treewidth=1))
     assert optimum(row) > optimum(tight)
     assert judge([row, tight]) == ()

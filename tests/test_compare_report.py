@@ -132,7 +132,7 @@ def test_a_run_that_never_started_has_no_starting_time(comparison: Comparison) -
     assert (dp.starting, dp.solving) == (None, None)
 
 
-def test_nothing_is_believed_of_a_run_with_a_fault(rows: list[Row]) -> None:
+def test_no_figure_of_a_faulty_run_counts(rows: list[Row]) -> None:
     row = rows[0]
     assert row.result is not None
     assert row.result.score is not None
@@ -393,7 +393,7 @@ def test_all_files_agree(comparison: Comparison, rows: list[Row], tmp_path: Path
         assert line["message"] == record.message
 
 
-def test_latex_has_its_rows_and_no_sign_that_it_would_read(comparison: Comparison) -> None:
+def test_latex_has_its_rows_and_escapes_special_characters(comparison: Comparison) -> None:
     text = exports.latex(comparison)
     assert text.count(r"\toprule") == text.count(r"\bottomrule") == 4
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]

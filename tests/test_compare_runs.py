@@ -285,7 +285,7 @@ def board(small: InstanceFile, tmp_path: Path) -> Iterator[Board]:
         yield Board(journal, specs, done, 2, said.append)
 
 
-def test_the_board_counts_and_foretells(board: Board) -> None:
+def test_the_board_counts_and_predicts(board: Board) -> None:
     # brute took 1.5 s before; dp is unknown: its limit.
     assert board.remaining() == pytest.approx((1.5 + 1.5 + 10 + 10) / 2)
     first = board.specs[0]
@@ -296,6 +296,6 @@ def test_the_board_counts_and_foretells(board: Board) -> None:
     assert board.remaining() == 0.0  # as long as the crash of the same backend took
 
 
-def test_nothing_is_foretold_while_nothing_is_known(board: Board) -> None:
+def test_nothing_is_predicted_without_finished_runs(board: Board) -> None:
     specs = [msgspec.structs.replace(spec, time_limit=None) for spec in board.specs]
     assert Board(board.journal, specs, [], 1, board.report).remaining() is None

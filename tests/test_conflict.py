@@ -1,4 +1,4 @@
-"""Conflicts of constraints, and what constraints cost, against brute force."""
+"""Conflicts and costs of constraints, against brute force."""
 
 from __future__ import annotations
 

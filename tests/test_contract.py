@@ -121,7 +121,7 @@ def runs(registered: Backend, problem: Problem, key: str, *, one: bool) -> list[
 
 
 def verify(problem: Problem, tally: Tally, key: str | None = None, *, one: bool = False) -> float:
-    """Runs every backend on the problem, or sees it refuse; returns the optimum by brute force.
+    """Runs every backend on the problem, or checks its refusal; returns the optimum by brute force.
 
     Args:
         problem: what to solve, of at most five variables.
@@ -351,6 +351,6 @@ def test_an_interrupt_leaves_a_valid_answer(name: str, tally: Tally) -> None:
 
 
 def test_no_backend_ran_nothing(tally: Tally) -> None:
-    """Judged at the end of the run: of several test processes, none knows the runs of the others."""
+    """Judged at the end of the run: each of several test processes has its own runs only."""
     assert set(tally.counts) <= set(REGISTRY)
     tally.required.update(REGISTRY)

@@ -1,4 +1,4 @@
-"""A sample of `benchmarks/forge.py`: no forgery is accepted, and one that is would be seen."""
+"""A sample of `benchmarks/forge.py`: no forgery is accepted, and accepted ones would be detected."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_mutation_changes_something(tmp_path: Path) -> None:
     assert changed == set(forge.MUTATIONS)
 
 
-def test_a_claim_with_constraints_that_make_no_sense_is_false(tmp_path: Path) -> None:
+def test_a_claim_with_contradictory_constraints_is_false(tmp_path: Path) -> None:
     case = forge.case_of(0, 0, tmp_path)
     result: dict[str, Any] = json.loads(json.dumps(case.result))
     assert forge.is_true(case.problem, result)

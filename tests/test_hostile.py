@@ -1,4 +1,4 @@
-"""Files, options and signals made to knock the program over: each ends with a sentence and an exit code."""
+"""Malicious files, options and signals: each ends with a message and an exit code."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_limits_are_checked_while_many_sets_are_read(
     assert asked.count(0) >= 8
 
 
-def test_a_trailer_that_lies_is_found_out(tmp_path: Path) -> None:
+def test_a_wrong_trailer_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"0," * 10**7)[:-4] + b"\1\0\0\0")
     sizes: list[int] = []

@@ -50,7 +50,7 @@ def true_scores(problem: Problem) -> list[float]:
 
 
 def agree(problem: Problem, backend: Backend, k: int | None, within: float | None = None) -> Ranking:
-    """Ranks, and compares with all trees there are."""
+    """Compares a ranking with all trees."""
     ranking = k_best(problem, backend, k=k, within=within)
     assert check_ranking(problem, ranking) == ()
     expected = true_scores(problem)
@@ -126,7 +126,7 @@ def test_auto_selects_a_backend_that_can_forbid_graphs() -> None:
     assert ProblemFeature.FORBIDDEN_GRAPHS in backend.capabilities.features
 
 
-# What is not on offer.
+# Refusals.
 
 
 @pytest.mark.parametrize(

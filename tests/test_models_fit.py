@@ -189,7 +189,7 @@ def test_no_weight_and_no_prior_is_refused_and_a_prior_alone_is_uniform() -> Non
 
 
 @pytest.mark.parametrize("weights", [[1.0, 2.0], [1.0, np.nan, 1.0, 1.0], [1.0, -1.0, 1.0, 1.0]])
-def test_weights_that_are_none_are_refused(weights: list[float]) -> None:
+def test_invalid_weights_are_refused(weights: list[float]) -> None:
     with pytest.raises(InputError, match="4 finite non-negative numbers"):
         fit(PAIR, random_table(3, 2, 4), weights=weights)
 

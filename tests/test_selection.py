@@ -431,7 +431,7 @@ def _ring(n: int) -> NDArray[np.bool_]:
     ).matrix()
 
 
-def test_a_graphical_lasso_that_does_not_settle_is_an_error() -> None:
+def test_a_graphical_lasso_that_does_not_converge_is_an_error() -> None:
     with pytest.raises(InputError, match="does not converge in 1 sweeps"):
         graphical_lasso(np.asarray(np.corrcoef(_data(6, 100))), np.where(_ring(6), 0.0, np.inf), sweeps=1)
 

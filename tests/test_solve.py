@@ -1,4 +1,4 @@
-"""The one verb: refusals, the choice of a backend, limits, traces, interruption, and wrong answers."""
+"""`solve`: refusals, the choice of a backend, limits, traces, interruption, and wrong answers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_the_recorder_stops_at_the_time_limit_and_when_interrupted(problem: Prob
     assert not early()
 
 
-def test_the_run_gets_all_news_and_every_improvement(problem: Problem) -> None:
+def test_the_run_receives_all_reports_and_every_improvement(problem: Problem) -> None:
     heard: list[dict[str, object]] = []
     steps: list[Incumbent] = []
     run = ReportingRun(lambda **news: heard.append(news), console=Console(improved=steps.append))

@@ -211,7 +211,7 @@ def test_a_solver_that_is_not_installed_is_refused_with_those_that_are() -> None
         solve(named(gaussian(0, 4)), REGISTRY.parse("ilp:solver=gurobi"))
 
 
-def test_solutions_that_break_the_formula_are_not_believed() -> None:
+def test_solutions_that_break_the_formula_are_rejected() -> None:
     work = work_on(named(from_data(0, 4)))
     encoding, unit = encoded(work)
     program = ilp_solver.IntegerProgram(lambda _news: None, encoding, unit)

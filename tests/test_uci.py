@@ -216,7 +216,7 @@ def test_recorded_optima_are_those_of_other_programs(name: str, treewidth: int |
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_recorded_forests_weigh_as_much_as_kruskal_says(name: str) -> None:
+def test_recorded_forests_have_the_weight_of_kruskals(name: str) -> None:
     """Chow and Liu: the best forest has the greatest sum of gains s(ab) - s(a) - s(b)."""
     problem = shipped(name)
     score = problem.scores.score
