@@ -552,7 +552,6 @@ def test_a_schema_declares_states_and_cuts(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("{", "it is not JSON"),
-        ("[" * 100_000, "it is not JSON"),
         ("[]", "it is not an object"),
         ('{"a": "x"}', "'a': it is neither"),
         ('{"a": []}', "'a': it is neither"),
