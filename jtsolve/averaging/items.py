@@ -143,8 +143,7 @@ def frame_of(
     products = np.zeros((len(pairs), slots, marks, n + 1))
 
     def sweep(place: int) -> float:
-        if run.stop is not None:
-            raise StoppedError
+        _require_time(run)
         once = Sweep(n, states, weights, pairs[place])
         np.multiply(once.adjoints(products[place]), scale, out=tops[place])
         products[place] *= scale
@@ -199,19 +198,19 @@ def sum_exactly(
     begins: list[int] = []
 
     def extended(number: int) -> Any:
+        _require_time(run)
         return extend(
             k, *ranges[k][number], states, frame.weights, logs, within, required, frame.outsides, threshold,
             _LOOSE, most - used, counts, number, items, blocks,
         )  # fmt: skip
 
     def spread_of(of: tuple[int, int]) -> Any:
+        _require_time(run)
         given = np.zeros(begins[k] - begins[k - 1])
         spread_shares(k, *of, states, items, blocks, share, begins[k - 1], given)
         return given
 
     for k in range(n):
-        if run.stop is not None:
-            raise StoppedError
         begins.append(used)
         work = np.append(0, np.cumsum(blocks.P[:, k - 1, 1] - blocks.P[:, k - 1, 0] + 1))[states.first_slot]
         cuts = np.searchsorted(work, work[-1] * np.arange(1, _PARTS) / _PARTS)
@@ -244,11 +243,9 @@ def sum_exactly(
     connected = float(np.exp(found[2][found[1] == 0] - log_sum).sum())
     for k in range(n - 1, 0, -1):
         share[begins[k - 1] : begins[k]] += np.sum(list(each(spread_of, ranges[k])), axis=0)
-    kept = blocks.T[..., 0] < blocks.T[..., 1]
-    ends_of_blocks, family = blocks.T[kept].ravel(), states.family[np.nonzero(kept)[0]]
     uses, bare = (
-        np.bincount(family, np.add.reduceat(values, ends_of_blocks)[::2], listed.vertex.size).astype(float)
-        for values in (np.append(share, 0.0), np.append(share * items.bare[:used], 0.0))
+        _by_family(values, states.family, blocks.T, listed.vertex.size)
+        for values in (share, share * items.bare[:used])
     )
     return Items(
         states, log_sum + lattice.offset, lost, used, uses, bare, connected, error, items, blocks, found
@@ -282,3 +279,19 @@ def draw_neighbours(forest: Forest, items: Items, count: int, seed: int) -> list
                 neighbours[v] |= 1 << u
         graphs.append(tuple(neighbours))
     return graphs
+
+
+def _by_family(
+    values: NDArray[np.float64], family: NDArray[np.integer], blocks: NDArray[np.int64], families: int
+) -> NDArray[np.float64]:
+    """Returns for each family the sum of the values of its items, in blocks of shape (states, n + 1, 2)."""
+    kept = blocks[..., 0] < blocks[..., 1]
+    order = np.argsort(blocks[kept][:, 0])  # so that `reduceat` reads each item once
+    family = family[np.nonzero(kept)[0][order]]
+    sums = np.add.reduceat(np.append(values, 0.0), blocks[kept][order].ravel())[::2]
+    return np.bincount(family, sums, families).astype(float)
+
+
+def _require_time(run: Run) -> None:
+    if run.stop is not None:
+        raise StoppedError
