@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -33,7 +34,7 @@ from jtsolve.io.ranking import (
     ranking_to_json,
     read_ranking,
 )
-from jtsolve.kbest import k_best
+from jtsolve.kbest import k_best, without
 from jtsolve.verify.ranking import check_ranking
 
 if TYPE_CHECKING:
@@ -155,6 +156,24 @@ def test_a_certificate_of_several_trees_is_refused() -> None:
 def test_too_little_memory_is_refused() -> None:
     with pytest.raises(LimitError, match="memory limit"):
         k_best(named(gaussian(0, 3)), ClutterCuts(), Run(Limits(memory=1000)), k=2)
+
+
+def test_tables_for_the_next_tree_count_once() -> None:
+    problem, other = (named(gaussian(seed, 10)).with_treewidth(2) for seed in (1, 2))
+    backend, found = DynamicProgramming(), k_best(problem, DynamicProgramming(), k=2)
+    graphs = {require_tree(result).edge_sets for result in found.results}
+    needs = [backend.estimate(without(one, graphs), Limits()).memory for one in (problem, other)]
+    assert needs[1] - needs[0] > 10**7
+
+
+def test_threads_rank_trees_at_once() -> None:
+    problems = [named(gaussian(seed, 7)).with_treewidth(2) for seed in range(4)]
+
+    def scores(problem: Problem) -> list[float]:
+        return [score_of(result) for result in k_best(problem, DynamicProgramming(), k=6).results]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(scores, 4 * problems)) == 4 * [scores(problem) for problem in problems]
 
 
 # Ends.

@@ -50,7 +50,7 @@ _MOST_CELLS = 4_000_000
 """Of a table."""
 _SECONDS_PER_CELL, _BYTES_PER_CELL = 3e-7, 80
 _RECENT: list[RankedGraphs] = []
-"""The last tables, as one solve follows another."""
+"""The tables of the last solve: the k best trees are as many solves of one problem."""
 _NONE, _ONE, _ANY = range(3)
 """How many components have T as their neighbourhood: P⁰, P¹ and P²."""
 
@@ -67,17 +67,26 @@ def _cells(problem: Problem) -> int:
     return 1 + n * count_bounded_subsets(n - 1, problem.max_clique_size - 1) << n
 
 
+def _without_forbidden_graphs(problem: Problem) -> Problem:
+    return replace(problem, constraints=replace(problem.constraints, forbidden_graphs=frozenset()))
+
+
 def estimate(problem: Problem) -> Estimate:
-    """Returns the predicted peak memory and seconds."""
+    """Returns the predicted peak memory and seconds; tables of the last solve are in the memory already."""
+    bare = _without_forbidden_graphs(problem)
+    if any(kept.problem == bare for kept in _RECENT.copy()):
+        return Estimate(resident_memory(), 0.0)
     cells = _cells(problem)
     return Estimate(resident_memory() + _BYTES_PER_CELL * cells, _SECONDS_PER_CELL * cells)
 
 
 def best_permitted(problem: Problem, report: Report) -> Outcome:
-    """Returns the best tree whose graph is not forbidden; one call goes on where the last one ended."""
-    forbidden = problem.constraints.forbidden_graphs
-    bare = replace(problem, constraints=replace(problem.constraints, forbidden_graphs=frozenset()))
-    kept = _RECENT.pop() if _RECENT else None
+    """Returns the best tree whose graph is not forbidden; a call uses the tables of the last one."""
+    forbidden, bare = problem.constraints.forbidden_graphs, _without_forbidden_graphs(problem)
+    try:
+        kept: RankedGraphs | None = _RECENT.pop()  # in one step: other threads solve, too
+    except IndexError:
+        kept = None
     if kept is None or kept.problem != bare:
         try:
             kept = RankedGraphs(bare, report)
