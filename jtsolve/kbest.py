@@ -21,7 +21,7 @@ from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.ranking import Ranking, score_of
 from jtsolve.core.result import Result, Stop, optimality_tolerance
 from jtsolve.core.run import Run
-from jtsolve.errors import ChoiceError, RefusedError
+from jtsolve.errors import ChoiceError, LimitError, RefusedError
 from jtsolve.solving import Choice, choose_backend, solve
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def k_best(
     Raises:
         ChoiceError: see `require_number`; or a certificate is requested of the backend.
         RefusedError: the backend cannot accept the problem, or does not support `forbidden_graphs`.
-        LimitError: the work needs more memory than allowed; refused before it starts.
+        LimitError: the first tree needs more memory than allowed; refused before the work starts.
         InternalError: the backend's answer is wrong.
     """
     require_number(k, within)
@@ -69,7 +69,12 @@ def k_best(
     with run.interruptible():
         while True:
             rest = without(problem, {result.tree.edge_sets for result in results if result.tree is not None})
-            last = solve(rest, backend, run)
+            try:
+                last = solve(rest, backend, run)
+            except LimitError:
+                if not results:
+                    raise
+                return Ranking(tuple(results), results[-1], problem.constraints, Stop.MEMORY, k, within)
             found = last.tree is not None and _near(last, results, within)
             if found:
                 results.append(last)

@@ -230,6 +230,22 @@ def test_an_interrupt_between_two_solves_ends_it(monkeypatch: pytest.MonkeyPatch
     assert not ranking.complete
 
 
+def test_memory_for_the_first_trees_only_keeps_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = ClutterCuts.solve
+
+    def solve(self: ClutterCuts, problem: Problem, *arguments: Any) -> Any:
+        if len(problem.constraints.forbidden_graphs) == 2:
+            raise LimitError("no memory")
+        return original(self, problem, *arguments)
+
+    monkeypatch.setattr(ClutterCuts, "solve", solve)
+    problem = named(gaussian(2, 4))
+    ranking = k_best(problem, ClutterCuts(), k=5)
+    assert (ranking.stop, len(ranking.results), ranking.proved) == (Stop.MEMORY, 2, 2)
+    assert not ranking.complete
+    assert check_ranking(problem, ranking) == ()
+
+
 def test_trees_without_proof_are_kept_and_not_called_proved(monkeypatch: pytest.MonkeyPatch) -> None:
     original = Brute.solve
 
