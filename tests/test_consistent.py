@@ -55,8 +55,7 @@ EPSILON = 1e-9
 
 def searched(problem: Problem, k: int, q: int) -> ConsistentTrees:
     """Returns a search among trees with separators of k variables and tests of up to q."""
-    report = Recording()
-    return ConsistentTrees(problem, k, LTCI(problem.scores, q, report), report)
+    return ConsistentTrees(problem, k, LTCI(problem.scores, q, Recording()))
 
 
 def ltci(scores: LocalScores, S: int, delta: float, q: int) -> list[int]:
@@ -79,10 +78,10 @@ def parts_of(trees: ConsistentTrees) -> tuple[Components, set[tuple[int, int]]]:
     for s in trees.permitted.tolist():
         S = varset(trees.graphs.sets[s].tolist())
         components[S] = []
-        for q in np.flatnonzero(state.components[s]["size"]).tolist():
+        for q in np.flatnonzero(state.size[s]).tolist():
             Q = int.from_bytes(state.members[s, q].astype("<i8").tobytes(), "little")
             components[S].append(Q)
-            if state.components[s, q]["decomposable"]:
+            if state.value[s, q] > -inf:
                 decomposable.add((S, Q))
     return components, decomposable
 
@@ -209,7 +208,7 @@ def test_components_at_a_threshold_equal_ltci_and_definition_8(maker: Any) -> No
             assert (tree is not None) == bool(roots)
 
 
-def test_rising_thresholds_keep_a_decomposition_from_scratch() -> None:
+def test_rising_thresholds_give_decompositions() -> None:
     found = 0
     for seed in range(16):
         n, k = 6 + seed % 3, 1 + seed % 3

@@ -4,8 +4,8 @@ Given a set S of k variables, tests of at most q variables with the threshold δ
 components that are independent of one another given S (LTCI, Algorithm 2: `ltci`). A junction tree is
 consistent if each subtree below one of its separators S is a component of S; dynamic programming assembles
 one from the components (Algorithm 4: `kernels/decompose`). The lazy search of section 5 (`search`) finds the
-least δ with such a tree: δ starts below all strengths and rises to that of the weakest remaining edge. Every
-intermediate tree is an incumbent; the answer is the tree of the highest score. See docs/lpacjt.md.
+least δ with such a tree. The trees of smaller δ, whose larger sets fail the tests, are incumbents; the answer
+is the tree of the highest score. See docs/lpacjt.md.
 
 The measure of independence is I(A; B | S) = [s(A∪B∪S) + s(S) − s(A∪S) − s(B∪S)] / N. With maximum-likelihood
 scores it is the conditional mutual information of the data in nats, and Queyranne's algorithm is exact. With
@@ -16,15 +16,15 @@ of the data, or 1 where it is unknown: δ is then in nats of all rows.
 If the data come from a distribution with a strongly connected junction tree of treewidth k, the tree found is
 close to it (Lemma 10). In general nothing is guaranteed about the score.
 
-Time: C(n, k) separators with (n − k)² pairs each, then at most n − k rises of δ for each separator, with an
-update of its neighbours; larger sets are tested only for the separators of trees found. Memory: about
-100 bytes for each pair of a separator and a variable; Σ_{a ≤ q} C(n, a) scores while a separator is tested.
+Time: C(n, k) separators with (n − k)² pairs each, then some twenty thresholds, at each of which every x of
+every component is tried; larger sets are tested only for the separators of trees found. Memory: about 100
+bytes for each pair of a separator and a variable; Σ_{a ≤ q} C(n, a) scores while a separator is tested.
 
 Departures from the paper. All pairs of all separators are tested, and kept as a spanning tree; only larger
 sets wait until a tree uses their separator, and then all components of this separator are checked. Of the
-greedy decompositions at a threshold, the tree of the highest score is kept. After a rise, only components
-that it may affect are decomposed again, with the same result. Smaller treewidths are searched too
-(`smaller`), the smallest first. The threshold starts at −∞ instead of 0, for measures that may be negative.
+greedy decompositions at a threshold, the tree of the highest score is kept. δ is bisected among the strengths
+instead of raised edge by edge. Smaller treewidths are searched too (`smaller`), the smallest first. The
+threshold starts at −∞ instead of 0, for measures that may be negative.
 
 References:
     Chechetka and Guestrin, Efficient principled learning of thin junction trees, NIPS 2007.
@@ -143,7 +143,7 @@ class FindConsistentTree:
         separators, cliques, pairs = comb(n, k), comb(n, k + 1), comb(n, k + 2)
         tested = sum(comb(m, a) for a in range(min(self.largest_test(k), m) + 1))
         memory = resident_memory() + _CODE
-        memory += separators * n * (104 + 16 * words) + 8 * (k + 2) * separators
+        memory += separators * n * (104 + 8 * words) + 8 * (k + 2) * separators
         memory += (24 + 16 * (k + 1)) * cliques + 8 * (separators + cliques + pairs)
         memory += 24 * tested
         tests = min(separators, 10 * n) * tested
@@ -179,7 +179,7 @@ class _Run:
         self.score = float("-inf")
         self.stop: Stop | None = None
         self.stats: dict[str, Any] = {"rows": self.rows, "deltas": {}}
-        self.stats |= dict.fromkeys(("trees", "raised", "rechecked", "tests"), 0)
+        self.stats |= dict.fromkeys(("trees", "rechecked", "tests"), 0)
 
     def search(self, k: int) -> None:
         """Searches the trees whose separators have k variables."""
@@ -195,13 +195,12 @@ class _Run:
         ltci = LTCI(self.problem.scores, self.backend.largest_test(k), self.report)
         trees = None
         try:
-            trees = ConsistentTrees(self.problem, k, ltci, self.report)
+            trees = ConsistentTrees(self.problem, k, ltci)
             self.record_all(trees)
         except StoppedError:
             self.stop = self.report.stop
         self.stats["tests"] += ltci.tests
         if trees is not None:
-            self.stats["raised"] += trees.rises
             self.stats["rechecked"] += trees.retested
 
     def record_all(self, trees: ConsistentTrees) -> None:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jtsolve.backends.consistent.kernels.least_cuts import merge, strongest_trees
+from jtsolve.backends.consistent.kernels.least_cuts import merge
 from jtsolve.core.scores import StoppedError
 from jtsolve.core.varset import members
 
@@ -49,8 +49,7 @@ class PieceSizes:
     scores: int = 1 << 12  # in a batch, where they are counted from 10^4 rows
     tests: int = 1 << 16  # of sets
     pairs: int = 1 << 20  # tested
-    covers: int = 1 << 15  # tried
-    components: int = 1 << 12  # separators whose components are made, or components decomposed by score
+    components: int = 1 << 12  # made, or decomposed
 
 
 PIECES = PieceSizes()
@@ -224,26 +223,54 @@ class HyperedgeGraphs:
         self.forest = np.empty((count, edges, 2), dtype=np.int64)
         self.strengths = np.empty((count, edges))
         self._tested: dict[int, NDArray[np.int64]] = {}
-        step = max(1, PIECES.pairs // max(1, edges) ** 2)
+        step = max(1, PIECES.pairs // n**2)
         for first in range(0, count, step):
             ltci.check()
-            strongest_trees(
-                first,
-                min(count, first + step),
-                self.sets,
-                self.separator_scores,
-                self.clique_scores,
-                pair_scores,
-                self.binomial,
-                required,
-                self.forest,
-                self.strengths,
-            )
+            some = slice(first, first + step)
+            pairs = self._pair_strengths(self.sets[some], self.separator_scores[some], pair_scores)
+            pairs[:, required] = np.inf
+            self.forest[some], self.strengths[some] = _strongest_trees(pairs, self.sets[some])
         order = np.argsort(self.strengths, axis=1, kind="stable")
         self.strengths = np.take_along_axis(self.strengths, order, axis=1)
         self.forest = np.take_along_axis(self.forest, order[:, :, None], axis=1)
 
-    def test(self, s: int, labels: NDArray[np.int64], first_edge: int, threshold: float) -> int | None:
+    def _pair_strengths(
+        self, sets: NDArray[np.int64], scores: NDArray[np.float64], pair_scores: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Returns s(S∪uv) + s(S) − s(S∪u) − s(S∪v) for separators S, shape (K, n, n); of no meaning in S.
+
+        Args:
+            sets: the separators, shape (K, k).
+            scores: theirs, shape (K,).
+            pair_scores: of all sets of k + 2.
+        """
+        (count, k), n = sets.shape, len(self.binomial) - 1
+        # Colex ranks add up: the i members of S below v keep their places, v has the next, those above it go
+        # up by one, or by two with another member below. So the rank of S∪uv has a term of each end.
+        moved = np.zeros((3, count, k + 1), dtype=np.int64)
+        for shift in range(3):
+            ranks = self.binomial[sets, np.arange(k) + 1 + shift]
+            np.cumsum(ranks, axis=1, out=moved[shift, :, 1:])
+        below = (sets[:, None, :] < np.arange(n)[:, None]).sum(axis=2)  # (K, n)
+        first, second, third = (np.take_along_axis(one, below, axis=1) for one in moved)
+        alone, above = (self.binomial[np.arange(n), below + shift] for shift in (1, 2))
+        low, high = first + alone - second, second + above - third + moved[2, :, -1:]
+        # A vertex in S gets any number that exists.
+        single = self.clique_scores.take(low + moved[1, :, -1:], mode="clip")
+        u, v = np.triu_indices(n, 1)
+        joint = pair_scores.take(low[:, u] + high[:, v], mode="clip") + scores[:, None]
+        strengths = np.zeros((count, n, n))
+        strengths[:, u, v] = joint - single[:, u] - single[:, v]
+        return strengths + strengths.transpose(0, 2, 1)
+
+    def first_edges(self, threshold: float) -> NDArray[np.int64]:
+        """Returns the position of the first edge above δ for each separator, shape (count,).
+
+        An infinite strength is that of a required edge, which no threshold removes.
+        """
+        return (self.strengths <= min(threshold, np.finfo(float).max)).sum(axis=1)
+
+    def test(self, s: int, labels: NDArray[np.int64], threshold: float) -> bool:
         """Tests the sets of 3 to q that cross components given S, and adds the strong ones as hyper-edges.
 
         A set that was tested and merged nothing stays weak as δ rises; one that was not tested lay within a
@@ -252,11 +279,10 @@ class HyperedgeGraphs:
         Args:
             s: the rank of S.
             labels: shape (n,), the component of each variable; -1 in S.
-            first_edge: the position of the weakest edge above δ.
             threshold: δ·N, no less than in the last call.
 
         Returns:
-            The new position of the weakest edge above δ; None if nothing was added.
+            Whether any was added.
         """
         others = np.flatnonzero(labels >= 0)
         now = labels[others]
@@ -269,21 +295,48 @@ class HyperedgeGraphs:
             found += self.ltci.merge(self.sets[s], others[inside], within, 3, threshold)
             now[inside] = within
         self._tested[s] = now
-        return self._add(s, first_edge, found) if found else None
+        if found:
+            self._add(s, found)
+        return bool(found)
 
-    def _add(self, s: int, first_edge: int, found: list[tuple[list[int], float]]) -> int:
-        """Makes the maximum spanning forest of the edges above δ and of a path through each set (Kruskal)."""
-        weak = self.strengths.shape[1]
-        edges = list(
-            zip(self.strengths[s, first_edge:].tolist(), self.forest[s, first_edge:].tolist(), strict=True)
-        )
+    def _add(self, s: int, found: list[tuple[list[int], float]]) -> None:
+        """Makes the maximum spanning tree of the edges and of a path through each set (Kruskal)."""
+        edges = list(zip(self.strengths[s].tolist(), self.forest[s].tolist(), strict=True))
         # A path through A joins the same components as the hyper-edge A.
         edges += [(strength, list(pair)) for A, strength in found for pair in pairwise(A)]
-        leader = np.arange(len(self.binomial) - 1)
+        leader, weak = np.arange(len(self.binomial) - 1), self.strengths.shape[1]
         for strength, (u, v) in sorted(edges, key=lambda edge: -edge[0]):
             if leader[u] != leader[v]:
                 leader[leader == leader[u]] = leader[v]
                 # From the end, where the strongest edges belong.
                 weak -= 1
                 self.strengths[s, weak], self.forest[s, weak] = strength, (u, v)
-        return weak
+
+
+def _strongest_trees(
+    strengths: NDArray[np.float64], sets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns maximum spanning trees of the variables outside each separator, by Prim's algorithm.
+
+    Args:
+        strengths: of pairs, shape (K, n, n).
+        sets: the separators, shape (K, k).
+
+    Returns:
+        The edges, shape (K, m - 1, 2), in no order, and their strengths, shape (K, m - 1).
+    """
+    (count, k), n = sets.shape, strengths.shape[1]
+    every = np.arange(count)
+    left = np.ones((count, n), dtype=np.bool_)  # neither in S nor in the tree
+    np.put_along_axis(left, sets, values=False, axis=1)
+    nearest = left.argmax(axis=1)
+    best, parent = np.full((count, n), -np.inf), np.full((count, n), -1)
+    edges, found = np.empty((count, n - k - 1, 2), dtype=np.int64), np.empty((count, n - k - 1))
+    for i in range(n - k - 1):
+        left[every, nearest] = False
+        closer = strengths[every, nearest] > best
+        best = np.where(closer, strengths[every, nearest], best)
+        parent = np.where(closer, nearest[:, None], parent)
+        nearest = np.where(left, best, -np.inf).argmax(axis=1)
+        edges[:, i, 0], edges[:, i, 1], found[:, i] = nearest, parent[every, nearest], best[every, nearest]
+    return edges, found

@@ -1,4 +1,4 @@
-"""The inner loops of LTCI: least cuts of small sets, the merging of components, the strongest pairs.
+"""The inner loops of LTCI: least cuts of small sets, and the merging of components.
 
 For a separator S and a set A of the other variables, the strength of A is
 
@@ -129,72 +129,3 @@ def next_set(A, count):
                 A[j] = j
             return True
     return False
-
-
-@kernel(allocates=False)
-def rank_with(S, low, high, binomial):
-    """Returns the colex rank of S ∪ {low, high}, low < high, neither in S; high = n for S ∪ {low}."""
-    rank, size, n = 0, 0, binomial.shape[0] - 1
-    for v in S:
-        while low < v:
-            size += 1
-            rank += binomial[low, size]
-            low, high = high, n
-        size += 1
-        rank += binomial[v, size]
-    while low < n:
-        size += 1
-        rank += binomial[low, size]
-        low, high = high, n
-    return rank
-
-
-@kernel
-def strongest_trees(
-    first, last, sets, separator_scores, clique_scores, pair_scores, binomial, required, forest, strengths
-):
-    """Writes a maximum spanning tree under the strengths of pairs for some separators, by Prim's algorithm.
-
-    Args:
-        first, last: separators first to last - 1 are done.
-        sets: shape (count, k), their members, increasing; in colex order.
-        separator_scores: of all sets of k variables in colex order.
-        clique_scores: of k + 1.
-        pair_scores: of k + 2.
-        binomial: C(v, j) at [v, j].
-        required: shape (n, n), True where a required edge joins two variables: a pair of infinite strength.
-        forest: shape (count, m - 1, 2), receives the edges, in no order.
-        strengths: shape (count, m - 1), receives their strengths.
-    """
-    n = required.shape[0]
-    single = np.empty(n)
-    best = np.empty(n)
-    parent = np.empty(n, np.int64)
-    is_left = np.empty(n, np.bool_)  # neither in S nor in the tree
-    for s in range(first, last):
-        for v in range(n):
-            best[v], parent[v], is_left[v] = -np.inf, -1, True
-        for v in sets[s]:
-            is_left[v] = False
-        v = -1
-        for u in range(n - 1, -1, -1):
-            if is_left[u]:
-                single[u] = clique_scores[rank_with(sets[s], u, n, binomial)]
-                v = u
-        for edge in range(forest.shape[1]):
-            is_left[v] = False
-            nearest = -1
-            for u in range(n):
-                if not is_left[u]:
-                    continue
-                strength = np.inf
-                if not required[u, v]:
-                    joint = pair_scores[rank_with(sets[s], min(u, v), max(u, v), binomial)]
-                    strength = joint + separator_scores[s] - single[v] - single[u]
-                if parent[u] < 0 or strength > best[u]:
-                    best[u], parent[u] = strength, v
-                if nearest < 0 or best[u] > best[nearest]:
-                    nearest = u
-            forest[s, edge, 0], forest[s, edge, 1] = nearest, parent[nearest]
-            strengths[s, edge] = best[nearest]
-            v = nearest
