@@ -323,7 +323,7 @@ CONSTRAINTS = (
 SOLVING = (
     ("--backend", "lns:exact=dp,exact.precision=float64,start=forward+chowliu"),
     ("--backend", "portfolio:members=forward+lns"),
-    ("--backend", "cpsat:parameters=linearization_level:1"),
+    ("--backend", "cpsat:model=balancing"),
     ("--treewidth", "2"),
     ("--k-best", "2"),
     ("--within", "0.5"),

@@ -22,7 +22,7 @@ from jtsolve.core.problem import ProblemFeature
 from jtsolve.core.result import Status, Stop
 from jtsolve.core.run import Limits, Run
 from jtsolve.encodings.formula import Formula, LinearRow
-from jtsolve.errors import ChoiceError, InternalError, LimitError
+from jtsolve.errors import InternalError, LimitError
 from jtsolve.families.families import families_of
 from jtsolve.solving import solve
 
@@ -214,19 +214,10 @@ def test_many_families_are_for_all_threads() -> None:
 # Faults
 
 
-def work(*parameters: str) -> SolverInput:
-    families = families_of(named(gaussian(0, 4)), 0)
-    return SolverInput(families, (), None, {"parameters": parameters}, 1, 0, None)
-
-
 def test_a_solution_that_means_no_tree_is_an_internal_error() -> None:
+    work = SolverInput(families_of(named(gaussian(0, 4)), 0), (), None, {}, 1, 0, None)
     with pytest.raises(InternalError, match=r"no tree: ValueError\('nothing is meant'\)"):
-        in_solver("solve_with_a_faulty_way_back", work())
-
-
-def test_an_end_without_an_answer_is_an_internal_error() -> None:
-    with pytest.raises(InternalError, match="CP-SAT ended with UNKNOWN"):
-        in_solver("jtsolve.backends.cpsat.process:solve", work("max_deterministic_time:0"))
+        in_solver("solve_with_a_faulty_way_back", work)
 
 
 def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
@@ -239,43 +230,6 @@ def test_a_process_that_was_killed_while_it_waited_is_replaced() -> None:
         child.kill()
         child.wait(10)
     assert solve(problem, backend).score == optimum
-
-
-# Options
-
-
-def test_parameters_are_those_of_the_solver() -> None:
-    problem = named(gaussian(0, 4))
-    backend = REGISTRY.parse("cpsat:parameters=cp_model_presolve:false+linearization_level:1")
-    assert isinstance(backend, ConstraintProgramming)
-    assert backend.parameters == ("cp_model_presolve:false", "linearization_level:1")
-    result = solve(problem, backend)
-    assert result.status is Status.OPTIMAL
-    assert result.options["parameters"] == backend.parameters
-
-
-@pytest.mark.parametrize("text", ["colour:3", "linearization_level:high", "linearization_level:2+colour:3"])
-def test_a_parameter_that_the_solver_does_not_have_is_refused(text: str) -> None:
-    backend = REGISTRY.parse(f"cpsat:parameters={text}")
-    with pytest.raises(ChoiceError, match=r"cannot be '(colour:3|linearization_level:high)': CP-SAT has no"):
-        solve(named(gaussian(0, 4)), backend)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("linearization_level", "give name:value"),
-        ("linearization_level:", "give name:value"),
-        ("random_seed:3", "give seed="),
-        ("num_workers:3", "give threads="),
-        ("max_time_in_seconds:3", "give time="),
-        ("cp_model_presolve:true max_time_in_seconds:3", "give name:value"),
-        ("relative_gap_limit:0.1", "proved"),
-    ],
-)
-def test_a_parameter_that_is_not_for_options_is_refused_at_once(text: str, reason: str) -> None:
-    with pytest.raises(ChoiceError, match=reason):
-        REGISTRY.parse(f"cpsat:parameters={text}")
 
 
 # Limits

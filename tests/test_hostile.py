@@ -267,7 +267,7 @@ def test_every_option_that_is_free_text_is_known_to_name_a_file_or_not() -> None
         for option in REGISTRY.describe(name).options
         if "a text" in option.values
     }
-    assert free == FILES | {"parameters", "solver"}
+    assert free == FILES | {"solver"}
 
 
 def test_reading_ends_by_the_limits(

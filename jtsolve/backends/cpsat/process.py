@@ -40,12 +40,6 @@ _WORD = 59
 """Bits of a sum, with some to spare for bounds and differences."""
 
 
-def rejected(_send: Send, parameters: tuple[str, ...]) -> str | None:
-    """Returns the first of the parameters, each "name:value", that CP-SAT does not accept, or None."""
-    fresh = cp_model.CpSolver().parameters
-    return next((text for text in parameters if not fresh.merge_text_format(text)), None)
-
-
 def solve(send: Send, work: SolverInput) -> float:
     """Solves a problem and sends trees and bounds; returns the bound in nats, -inf if there is no tree.
 
@@ -83,7 +77,7 @@ def _finest(families: Families) -> int:
 
 
 def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
-    """Sets the parameters for a reproducible proof, then those of the user."""
+    """Sets the parameters for a reproducible proof."""
     parameters = solver.parameters
     workers = 1 if int(work.families.allowed.sum()) <= _FEW else work.threads
     parameters.num_workers = workers
@@ -91,8 +85,8 @@ def _set_parameters(solver: cp_model.CpSolver, work: SolverInput) -> None:
     parameters.interleave_search = workers > 1
     parameters.interleave_batch_size = _BATCH
     parameters.catch_sigint_signal = False
-    for text in work.options["parameters"]:
-        parameters.merge_text_format(text)
+    # The strategies that prove most; the defaults search for trees, and a good one is known already.
+    parameters.merge_text_format('linearization_level:2 subsolvers:["max_lp","reduced_costs"]')
 
 
 def cpsat_model(formula: Formula, weights: list[int]) -> tuple[cp_model.CpModel, list[cp_model.IntVar]]:
